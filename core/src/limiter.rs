@@ -1,0 +1,60 @@
+//! How long a key that failed has to wait: mathematics over a small memory per key.
+
+use core::time::Duration;
+
+use crate::Instant;
+
+/// Decides how long a key waits before its next run.
+///
+/// The limiter itself holds what all keys share (its parameters, a bucket's tokens); what it knows
+/// of a single key is the key's [`Memory`](RateLimiter::Memory), which the queue keeps in the key's
+/// slot. Forgetting a key is resetting its memory to the default, so a limiter cannot leak keys.
+///
+/// # Contract
+///
+/// - `when` MUST be bounded in time and MUST NOT panic on any memory it has produced itself.
+/// - Forgetting is `*memory = Default::default()`: a default memory MUST mean "has not failed".
+/// - `now` is the queue's clock; limiters that do not need it ignore it.
+///
+/// # Examples
+///
+/// A limiter of one's own, linear in the number of failures:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Instant, RateLimiter};
+///
+/// struct Linear(Duration);
+///
+/// impl RateLimiter for Linear {
+///     type Memory = u32;
+///
+///     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
+///         *failures = failures.saturating_add(1);
+///         self.0.saturating_mul(*failures)
+///     }
+///
+///     fn requeues(&self, failures: &u32) -> u32 {
+///         *failures
+///     }
+/// }
+///
+/// let mut limiter = Linear(Duration::from_millis(10));
+/// let mut memory = 0;
+/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(10));
+/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(20));
+/// ```
+pub trait RateLimiter {
+    /// What the limiter remembers of one key.
+    ///
+    /// The default is a key that has not failed; a key whose memory equals it costs no room.
+    type Memory: Default + PartialEq;
+
+    /// Counts one more failure of the key and answers how long it has to wait.
+    ///
+    /// [`Duration::MAX`] means never: the key then waits until somebody adds it again.
+    fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration;
+
+    /// How many failures the memory holds: client-go's `NumRequeues`.
+    fn requeues(&self, memory: &Self::Memory) -> u32;
+}

@@ -1,0 +1,124 @@
+//! Time as the queue sees it: a number of nanoseconds, handed in by the caller.
+
+use core::fmt;
+use core::time::Duration;
+
+/// Where a runtime reads the time.
+///
+/// # Contract
+///
+/// - `now` MUST NOT go backwards. A queue whose clock does stays valid and loses nothing; keys that
+///   wait for a deadline then leave as late as the clock makes them.
+/// - The epoch is free (program start, boot, queue creation) but MUST stay the same for the life of
+///   the queue.
+/// - `now` MUST be cheap and MUST NOT touch the queue: it is called while the queue is locked.
+///
+/// # Examples
+///
+/// ```
+/// use core::cell::Cell;
+/// use requeue_core::{Clock, Instant};
+///
+/// /// A clock that moves when the test says so.
+/// struct Manual(Cell<u64>);
+///
+/// impl Clock for Manual {
+///     fn now(&self) -> Instant {
+///         Instant::from_nanos(self.0.get())
+///     }
+/// }
+///
+/// let clock = Manual(Cell::new(7));
+/// assert_eq!(clock.now(), Instant::from_nanos(7));
+/// ```
+pub trait Clock {
+    /// The time that has passed since the clock's epoch.
+    fn now(&self) -> Instant;
+}
+
+impl<C: Clock + ?Sized> Clock for &C {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+}
+
+/// A point in time: nanoseconds since the epoch of the queue's [`Clock`].
+///
+/// 64 bits of nanoseconds reach 584 years. All arithmetic saturates; the last instant,
+/// [`Instant::NEVER`], stands for a deadline that does not come and for which no timer is armed.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::Instant;
+///
+/// let start = Instant::from_nanos(5);
+/// assert_eq!(start + Duration::from_nanos(2), Instant::from_nanos(7));
+/// assert_eq!(start + Duration::MAX, Instant::NEVER);
+/// assert_eq!(start.saturating_since(Instant::from_nanos(9)), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The clock's epoch.
+    pub const EPOCH: Self = Self(0);
+
+    /// Later than every deadline: a key that waits for it waits until somebody adds it again.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The instant that lies `nanos` nanoseconds after the epoch.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// This instant moved later by `delay`; [`Instant::NEVER`] where that does not fit.
+    pub const fn saturating_add(self, delay: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(delay)))
+    }
+
+    /// The time from `earlier` to this instant, zero if `earlier` is the later one.
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whether this instant never comes.
+    pub const fn is_never(self) -> bool {
+        self.0 == u64::MAX
+    }
+}
+
+impl core::ops::Add<Duration> for Instant {
+    type Output = Self;
+
+    /// Saturates at [`Instant::NEVER`].
+    fn add(self, delay: Duration) -> Self {
+        self.saturating_add(delay)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_never() {
+            f.write_str("never")
+        } else {
+            write!(f, "{:?}", Duration::from_nanos(self.0))
+        }
+    }
+}
+
+/// A duration in nanoseconds, `u64::MAX` where it does not fit.
+pub(crate) const fn nanos(duration: Duration) -> u64 {
+    // 64-bit arithmetic throughout: `Duration::as_nanos` would pull 128-bit multiplication into
+    // firmware.
+    duration
+        .as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(duration.subsec_nanos() as u64)
+}
