@@ -11,5 +11,8 @@ extern crate std;
 mod limiter;
 mod time;
 
-pub use limiter::RateLimiter;
+pub use limiter::{
+    Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
+    RateLimiter, WithMaxWait, default_controller, default_item_based,
+};
 pub use time::{Clock, Instant};

@@ -1,8 +1,23 @@
 //! How long a key that failed has to wait: mathematics over a small memory per key.
 
+mod defaults;
+mod exponential;
+mod fast_slow;
+mod max_of;
+mod max_wait;
+mod none;
+mod token_bucket;
+
 use core::time::Duration;
 
 use crate::Instant;
+
+pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
+pub use exponential::ItemExponentialFailure;
+pub use fast_slow::ItemFastSlow;
+pub use max_wait::WithMaxWait;
+pub use none::NoLimit;
+pub use token_bucket::Bucket;
 
 /// Decides how long a key waits before its next run.
 ///
@@ -15,6 +30,26 @@ use crate::Instant;
 /// - `when` MUST be bounded in time and MUST NOT panic on any memory it has produced itself.
 /// - Forgetting is `*memory = Default::default()`: a default memory MUST mean "has not failed".
 /// - `now` is the queue's clock; limiters that do not need it ignore it.
+///
+/// # Composition
+///
+/// A tuple of up to eight limiters is a limiter: it asks and charges all of them, and answers the
+/// longest delay and the largest number of requeues. That is client-go's `MaxOfRateLimiter`. The
+/// memory is the tuple of their memories, the empty tuple does not wait, and tuples nest.
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Bucket, Instant, ItemExponentialFailure, RateLimiter};
+///
+/// let per_key = ItemExponentialFailure::new(Duration::from_millis(5), Duration::from_secs(1));
+/// let overall = Bucket::new(100.0, 1);
+/// let mut limiter = (per_key, overall);
+///
+/// let (mut one, mut two) = ((0, ()), (0, ()));
+/// assert_eq!(limiter.when(&mut one, Instant::EPOCH), Duration::from_millis(5));
+/// assert_eq!(limiter.when(&mut two, Instant::EPOCH), Duration::from_millis(10));
+/// assert_eq!(limiter.when(&mut one, Instant::EPOCH), Duration::from_millis(20));
+/// ```
 ///
 /// # Examples
 ///
@@ -57,4 +92,16 @@ pub trait RateLimiter {
 
     /// How many failures the memory holds: client-go's `NumRequeues`.
     fn requeues(&self, memory: &Self::Memory) -> u32;
+}
+
+impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
+    type Memory = L::Memory;
+
+    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
+        (**self).when(memory, now)
+    }
+
+    fn requeues(&self, memory: &L::Memory) -> u32 {
+        (**self).requeues(memory)
+    }
 }

@@ -122,3 +122,13 @@ pub(crate) const fn nanos(duration: Duration) -> u64 {
         .saturating_mul(1_000_000_000)
         .saturating_add(duration.subsec_nanos() as u64)
 }
+
+/// The inverse of [`nanos`]: what had to saturate comes back as [`Duration::MAX`], so "never" stays
+/// "never" however many limiters it passes through.
+pub(crate) const fn duration_from_nanos(nanos: u64) -> Duration {
+    if nanos == u64::MAX {
+        Duration::MAX
+    } else {
+        Duration::from_nanos(nanos)
+    }
+}

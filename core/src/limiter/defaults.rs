@@ -1,0 +1,96 @@
+//! The limiters that client-go hands to those who do not choose.
+
+use core::time::Duration;
+
+use crate::{Bucket, ItemExponentialFailure};
+
+/// The longest delay of both defaults.
+const MAX: Duration = Duration::from_secs(1000);
+
+/// What [`default_controller`] makes: exponential per key, and a bucket for all keys together.
+pub type DefaultController = (ItemExponentialFailure, Bucket);
+
+/// What [`default_item_based`] makes: exponential per key.
+pub type DefaultItemBased = ItemExponentialFailure;
+
+/// client-go's `DefaultControllerRateLimiter`: 5 ms doubling up to 1000 s for each key, and at most
+/// 10 retries per second after a burst of 100 for all of them.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{DefaultController, Instant, RateLimiter, default_controller};
+///
+/// let mut limiter: DefaultController = default_controller();
+/// let mut memory = Default::default();
+/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(5));
+/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(10));
+/// ```
+pub const fn default_controller() -> DefaultController {
+    (
+        ItemExponentialFailure::new(Duration::from_millis(5), MAX),
+        Bucket::new(10.0, 100),
+    )
+}
+
+/// client-go's `DefaultItemBasedRateLimiter`: 1 ms doubling up to 1000 s for each key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Instant, RateLimiter, default_item_based};
+///
+/// let mut limiter = default_item_based();
+/// let mut failures = 3;
+/// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(8));
+/// ```
+pub const fn default_item_based() -> DefaultItemBased {
+    ItemExponentialFailure::new(Duration::from_millis(1), MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Instant, ItemFastSlow, NoLimit, RateLimiter, WithMaxWait};
+
+    /// Everything a queue in a `static` could want to be limited by.
+    static _IN_A_STATIC: (
+        DefaultController,
+        WithMaxWait<DefaultItemBased>,
+        ItemFastSlow,
+        Bucket,
+        NoLimit,
+    ) = (
+        default_controller(),
+        WithMaxWait::new(default_item_based(), MAX),
+        ItemFastSlow::new(Duration::ZERO, MAX, 3),
+        Bucket::every(MAX, 1),
+        NoLimit,
+    );
+
+    #[test]
+    fn the_bucket_takes_over_after_its_burst() {
+        let mut limiter = default_controller();
+        for _ in 0..100 {
+            let delay = limiter.when(&mut Default::default(), Instant::EPOCH);
+            assert_eq!(delay, Duration::from_millis(5));
+        }
+        for expected in [100, 200] {
+            let delay = limiter.when(&mut Default::default(), Instant::EPOCH);
+            assert_eq!(delay, Duration::from_millis(expected));
+        }
+    }
+
+    #[test]
+    fn a_borrowed_limiter_limits() {
+        let mut bucket = Bucket::new(10.0, 1);
+        let mut first = (&mut bucket, default_item_based());
+        let delay = first.when(&mut Default::default(), Instant::EPOCH);
+        assert_eq!(delay, Duration::from_millis(1));
+        let mut second = &mut bucket;
+        let delay = RateLimiter::when(&mut second, &mut (), Instant::EPOCH);
+        assert_eq!(delay, Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,120 @@
+//! Several limiters at once: a tuple of limiters is a limiter, and the longest delay wins.
+//!
+//! Tuples rather than a type of their own, because the language already composes them: memory,
+//! `const` construction and nesting come for free.
+
+use core::time::Duration;
+
+use crate::{Instant, RateLimiter};
+
+/// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without any.
+impl RateLimiter for () {
+    type Memory = ();
+
+    fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
+        Duration::ZERO
+    }
+
+    fn requeues(&self, (): &()) -> u32 {
+        0
+    }
+}
+
+macro_rules! max_of {
+    ($($limiter:ident $index:tt),+) => {
+        /// The longest delay of all. Each limiter is asked and charged, also those that lose.
+        impl<$($limiter: RateLimiter),+> RateLimiter for ($($limiter,)+) {
+            type Memory = ($($limiter::Memory,)+);
+
+            fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration {
+                let mut longest = Duration::ZERO;
+                $(longest = longest.max(self.$index.when(&mut memory.$index, now));)+
+                longest
+            }
+
+            fn requeues(&self, memory: &Self::Memory) -> u32 {
+                let mut most = 0;
+                $(most = most.max(self.$index.requeues(&memory.$index));)+
+                most
+            }
+        }
+    };
+}
+
+max_of!(A 0);
+max_of!(A 0, B 1);
+max_of!(A 0, B 1, C 2);
+max_of!(A 0, B 1, C 2, D 3);
+max_of!(A 0, B 1, C 2, D 3, E 4);
+max_of!(A 0, B 1, C 2, D 3, E 4, F 5);
+max_of!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+max_of!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+#[cfg(test)]
+mod tests {
+    //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
+
+    use super::*;
+    use crate::{Bucket, ItemExponentialFailure, ItemFastSlow};
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn max_of_rate_limiter() {
+        let mut limiter = (
+            ItemFastSlow::new(millis(5), millis(3000), 3),
+            ItemExponentialFailure::new(millis(1), millis(1000)),
+        );
+        let (mut one, mut two) = Default::default();
+        for expected in [5, 5, 5, 3000, 3000] {
+            assert_eq!(limiter.when(&mut one, Instant::EPOCH), millis(expected));
+        }
+        assert_eq!(limiter.requeues(&one), 5);
+
+        assert_eq!(limiter.when(&mut two, Instant::EPOCH), millis(5));
+        assert_eq!(limiter.when(&mut two, Instant::EPOCH), millis(5));
+        assert_eq!(limiter.requeues(&two), 2);
+
+        one = Default::default();
+        assert_eq!(limiter.requeues(&one), 0);
+        assert_eq!(limiter.when(&mut one, Instant::EPOCH), millis(5));
+    }
+
+    #[test]
+    fn the_limiter_that_loses_is_charged() {
+        let slow = ItemFastSlow::new(millis(500), millis(0), 2);
+        let mut limiter = (slow, Bucket::new(10.0, 1));
+        let mut memory = Default::default();
+        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(200));
+    }
+
+    #[test]
+    fn no_limiter_is_no_delay() {
+        assert_eq!(().when(&mut (), Instant::EPOCH), Duration::ZERO);
+        assert_eq!(().requeues(&()), 0);
+    }
+
+    #[test]
+    fn eight_limiters_and_nests_of_them() {
+        let step = |base| ItemExponentialFailure::new(millis(base), Duration::MAX);
+        let eight = (
+            step(1),
+            step(2),
+            step(3),
+            step(9),
+            step(5),
+            step(6),
+            step(7),
+            (),
+        );
+        let mut limiter = ((eight,), ((), Bucket::unlimited()));
+        let mut memory = Default::default();
+        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(9));
+        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(18));
+        assert_eq!(limiter.requeues(&memory), 2);
+    }
+}

@@ -1,0 +1,120 @@
+//! An upper limit on what another limiter answers.
+
+use core::time::Duration;
+
+use crate::{Instant, RateLimiter};
+
+/// Asks the limiter inside and waits `max` where that would wait longer.
+///
+/// client-go's `WithMaxWaitRateLimiter`. The limiter inside is charged in full: a bucket that is
+/// cut short here still counts every token it lent.
+///
+/// # Cost
+///
+/// That of the limiter inside, and one comparison.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Bucket, Instant, RateLimiter, WithMaxWait};
+///
+/// let mut limiter = WithMaxWait::new(Bucket::new(1.0, 1), Duration::from_secs(2));
+/// let mut when = || limiter.when(&mut (), Instant::EPOCH).as_secs();
+/// assert_eq!([when(), when(), when(), when()], [0, 1, 2, 2]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithMaxWait<L> {
+    inner: L,
+    max: Duration,
+}
+
+impl<L> WithMaxWait<L> {
+    /// Limits the delays of `inner` to at most `max`.
+    pub const fn new(inner: L, max: Duration) -> Self {
+        Self { inner, max }
+    }
+}
+
+impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
+    type Memory = L::Memory;
+
+    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
+        self.inner.when(memory, now).min(self.max)
+    }
+
+    fn requeues(&self, memory: &L::Memory) -> u32 {
+        self.inner.requeues(memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
+
+    use super::*;
+    use crate::{Bucket, ItemExponentialFailure};
+
+    /// One delay for the first `threshold` calls, for whatever key, and another for the rest.
+    struct Step {
+        count: u32,
+        threshold: u32,
+        base: Duration,
+        max: Duration,
+    }
+
+    impl RateLimiter for Step {
+        type Memory = ();
+
+        fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
+            self.count += 1;
+            if self.count <= self.threshold {
+                self.base
+            } else {
+                self.max
+            }
+        }
+
+        fn requeues(&self, (): &()) -> u32 {
+            0
+        }
+    }
+
+    #[test]
+    fn with_max_wait_rate_limiter() {
+        let step = Step {
+            count: 0,
+            threshold: 100,
+            base: Duration::from_millis(5),
+            max: Duration::from_secs(1000),
+        };
+        let mut limiter = WithMaxWait::new(step, Duration::from_secs(500));
+        for _ in 0..100 {
+            let delay = limiter.when(&mut (), Instant::EPOCH);
+            assert_eq!(delay, Duration::from_millis(5));
+        }
+        for _ in 100..200 {
+            let delay = limiter.when(&mut (), Instant::EPOCH);
+            assert_eq!(delay, Duration::from_secs(500));
+        }
+    }
+
+    #[test]
+    fn failures_count_past_the_limit() {
+        let second = Duration::from_secs(1);
+        let mut limiter =
+            WithMaxWait::new(ItemExponentialFailure::new(second, second * 100), second);
+        let mut failures = 0;
+        for _ in 0..5 {
+            assert_eq!(limiter.when(&mut failures, Instant::EPOCH), second);
+        }
+        assert_eq!(limiter.requeues(&failures), 5);
+    }
+
+    #[test]
+    fn shortens_the_infinite_delay() {
+        let mut limiter = WithMaxWait::new(Bucket::new(0.0, 0), Duration::from_secs(3));
+        let delay = limiter.when(&mut (), Instant::EPOCH);
+        assert_eq!(delay, Duration::from_secs(3));
+    }
+}

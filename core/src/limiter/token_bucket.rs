@@ -1,0 +1,272 @@
+//! A token bucket that all keys share.
+
+use core::time::Duration;
+
+use crate::time::nanos;
+use crate::{Instant, RateLimiter};
+
+/// Go's `time.Duration` ends here; so does the arithmetic of this bucket.
+const NANOS_MAX: u64 = i64::MAX as u64;
+
+/// A bucket that holds `burst` tokens, is full at first and refills at `rate` tokens per second.
+///
+/// Every call takes one token. If none is left it takes one of the future, and the delay is the
+/// time until the bucket has earned it: delays queue up behind each other, whichever key they
+/// belong to. The bucket keeps no memory of a single key, so its [`requeues`](RateLimiter::requeues)
+/// is always zero and forgetting a key gives no token back.
+///
+/// client-go's `BucketRateLimiter`, which is `Reserve` of `golang.org/x/time/rate`. The arithmetic
+/// is the same in `f64`, operation by operation, and equal to the nanosecond:
+///
+/// | parameters | answer |
+/// |---|---|
+/// | rate [`Bucket::UNLIMITED_RATE`] or above | zero, whatever the burst |
+/// | burst 0 | [`Bucket::INFINITE_DELAY`], and nothing is charged |
+/// | rate 0 | zero for the first `burst` calls, then [`Bucket::INFINITE_DELAY`] |
+/// | a rate that is negative or not a number | as rate 0 |
+///
+/// A clock that went backwards earns nothing, and the bucket follows it: the time between is earned
+/// a second time when the clock catches up. x/time/rate does the same.
+///
+/// # Cost
+///
+/// O(1): four multiplications and divisions of `f64`, in software on a processor without a floating
+/// point unit. 32 bytes, and none per key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Bucket, Instant, RateLimiter};
+///
+/// let mut bucket = Bucket::new(10.0, 2);
+/// let mut when = |now| bucket.when(&mut (), Instant::from_nanos(now)).as_millis();
+/// assert_eq!([when(0), when(0)], [0, 0]);
+/// assert_eq!([when(0), when(0)], [100, 200]);
+/// // After 300 ms the two borrowed tokens are paid back, and one more is there.
+/// assert_eq!([when(300_000_000), when(300_000_000)], [0, 100]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    /// Tokens per second: not NaN, not negative, at most [`Bucket::UNLIMITED_RATE`].
+    rate: f64,
+    burst: u32,
+    /// Tokens at time `last`; negative while the future is borrowed from.
+    tokens: f64,
+    /// When a token was last taken.
+    last: Instant,
+}
+
+impl Bucket {
+    /// The rate that limits nothing: `rate.Inf` of x/time/rate.
+    pub const UNLIMITED_RATE: f64 = f64::MAX;
+
+    /// The delay for a token that never comes: `rate.InfDuration` of x/time/rate, 292 years.
+    ///
+    /// It is a deadline nonetheless, unlike [`Duration::MAX`], because a limiter around the bucket
+    /// may compare and shorten it as client-go's do.
+    pub const INFINITE_DELAY: Duration = Duration::from_nanos(NANOS_MAX);
+
+    /// A full bucket of `burst` tokens, refilled at `rate` tokens per second.
+    pub const fn new(rate: f64, burst: u32) -> Self {
+        let rate = if rate >= Self::UNLIMITED_RATE {
+            Self::UNLIMITED_RATE
+        } else if rate > 0.0 {
+            rate
+        } else {
+            // Negative and NaN. Go counts NaN tokens from here on and lets everything pass; a
+            // limiter whose rate nobody can tell had better hold.
+            0.0
+        };
+        Self {
+            rate,
+            burst,
+            tokens: burst as f64,
+            last: Instant::EPOCH,
+        }
+    }
+
+    /// A full bucket of `burst` tokens that earns one token each `interval`: `rate.Every`.
+    ///
+    /// An interval of zero is no limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Bucket, Instant, RateLimiter};
+    ///
+    /// let mut bucket = Bucket::every(Duration::from_millis(250), 1);
+    /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::ZERO);
+    /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::from_millis(250));
+    /// ```
+    pub const fn every(interval: Duration, burst: u32) -> Self {
+        if interval.is_zero() {
+            Self::new(Self::UNLIMITED_RATE, burst)
+        } else {
+            Self::new(1.0 / seconds(nanos(interval)), burst)
+        }
+    }
+
+    /// A bucket that never empties.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Bucket, Instant, RateLimiter};
+    ///
+    /// assert_eq!(Bucket::unlimited().when(&mut (), Instant::EPOCH), Duration::ZERO);
+    /// ```
+    pub const fn unlimited() -> Self {
+        Self::new(Self::UNLIMITED_RATE, 0)
+    }
+
+    /// How many tokens there are at `now`, at most a full bucket.
+    fn tokens_at(&self, now: Instant) -> f64 {
+        let elapsed = nanos(now.saturating_since(self.last)).min(NANOS_MAX);
+        let tokens = self.tokens + seconds(elapsed) * self.rate;
+        let full = f64::from(self.burst);
+        // Not `f64::min`: some bare-metal C libraries lack the function it may become.
+        if tokens > full { full } else { tokens }
+    }
+
+    /// How long it takes to earn `tokens` tokens.
+    fn time_to_earn(&self, tokens: f64) -> Duration {
+        if self.rate == 0.0 {
+            return Self::INFINITE_DELAY;
+        }
+        // The conversion truncates toward zero and saturates.
+        let nanos = ((tokens / self.rate) * 1e9) as u64;
+        Duration::from_nanos(nanos.min(NANOS_MAX))
+    }
+}
+
+impl RateLimiter for Bucket {
+    type Memory = ();
+
+    fn when(&mut self, (): &mut (), now: Instant) -> Duration {
+        if self.rate == Self::UNLIMITED_RATE {
+            return Duration::ZERO;
+        }
+        if self.burst == 0 {
+            return Self::INFINITE_DELAY;
+        }
+        self.tokens = self.tokens_at(now) - 1.0;
+        self.last = now;
+        if self.tokens < 0.0 {
+            self.time_to_earn(-self.tokens)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    fn requeues(&self, (): &()) -> u32 {
+        0
+    }
+}
+
+/// Nanoseconds in seconds, as Go's `Duration.Seconds` rounds them: in two parts.
+const fn seconds(nanos: u64) -> f64 {
+    let whole = nanos / 1_000_000_000;
+    let rest = nanos % 1_000_000_000;
+    whole as f64 + rest as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    //! `limiter_jump_backwards` re-expresses a case of golang.org/x/time/rate, rate_test.go.
+
+    use super::*;
+
+    const MILLISECOND: u64 = 1_000_000;
+    const INFINITE: u64 = i64::MAX as u64;
+
+    /// The delay at `millis`, in nanoseconds.
+    fn when(bucket: &mut Bucket, millis: u64) -> u64 {
+        let delay = bucket.when(&mut (), Instant::from_nanos(millis * MILLISECOND));
+        assert_eq!(bucket.requeues(&()), 0);
+        nanos(delay)
+    }
+
+    #[test]
+    fn a_full_bucket_is_a_burst_and_then_the_rate() {
+        let mut bucket = Bucket::new(1000.0, 3);
+        for expected in [0, 0, 0, 1, 2, 3] {
+            assert_eq!(when(&mut bucket, 0), expected * MILLISECOND);
+        }
+        // 3 ms repay the debt, 4 more earn more than the bucket can hold.
+        for expected in [0, 0, 0, 1] {
+            assert_eq!(when(&mut bucket, 7), expected * MILLISECOND);
+        }
+    }
+
+    #[test]
+    fn rate_zero_gives_the_burst_and_nothing_else() {
+        for rate in [0.0, -0.0, -7.0, f64::NEG_INFINITY, f64::NAN] {
+            let mut bucket = Bucket::new(rate, 2);
+            assert_eq!(when(&mut bucket, 0), 0);
+            assert_eq!(when(&mut bucket, 0), 0);
+            assert_eq!(when(&mut bucket, 0), INFINITE);
+            assert_eq!(when(&mut bucket, u64::MAX / MILLISECOND), INFINITE);
+        }
+    }
+
+    #[test]
+    fn burst_zero_gives_nothing() {
+        let mut bucket = Bucket::new(1000.0, 0);
+        assert_eq!(when(&mut bucket, 0), INFINITE);
+        assert_eq!(when(&mut bucket, 1_000_000), INFINITE);
+    }
+
+    #[test]
+    fn an_unlimited_rate_ignores_the_burst() {
+        for rate in [f64::MAX, f64::INFINITY] {
+            for burst in [0, 1, u32::MAX] {
+                let mut bucket = Bucket::new(rate, burst);
+                for millis in [0, 5, 3] {
+                    assert_eq!(when(&mut bucket, millis), 0);
+                }
+            }
+        }
+        assert_eq!(when(&mut Bucket::unlimited(), 0), 0);
+        assert_eq!(when(&mut Bucket::every(Duration::ZERO, 0), 0), 0);
+    }
+
+    #[test]
+    fn a_wait_beyond_go_is_the_infinite_delay() {
+        let mut bucket = Bucket::new(1e-12, 1);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), INFINITE);
+        let mut bucket = Bucket::new(f64::MIN_POSITIVE, 1);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), INFINITE);
+        let mut bucket = Bucket::every(Duration::MAX, 1);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), INFINITE);
+    }
+
+    #[test]
+    fn the_longest_idle_time_fills_the_bucket_and_no_more() {
+        let mut bucket = Bucket::new(1e308, 1);
+        assert_eq!(when(&mut bucket, 0), 0);
+        let end = Instant::NEVER;
+        assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
+        let mut bucket = Bucket::new(1.0, 2);
+        assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
+        assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
+        assert_eq!(bucket.when(&mut (), end), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn limiter_jump_backwards() {
+        let mut bucket = Bucket::new(10.0, 3);
+        assert_eq!(when(&mut bucket, 100), 0);
+        // Back to the start: the two tokens that are left remain.
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), 100 * MILLISECOND);
+        // The 100 ms are earned again, and pay the debt.
+        assert_eq!(when(&mut bucket, 100), 100 * MILLISECOND);
+    }
+}
