@@ -1,0 +1,273 @@
+//! A loop's own pauses: apimachinery's `wait.Backoff` and what is built on it, without a timer.
+//!
+//! A queue needs none of this. It is for the loop beside the queue, which retries one call or
+//! watches one source, and which pauses as Kubernetes' loops do. Time comes in as an argument and
+//! pauses go out as values, so the loop only waits.
+
+mod attempts;
+mod jitter;
+mod manager;
+mod until;
+
+use core::time::Duration;
+
+use rand_core::Rng;
+
+use crate::time::{duration_from_nanos, nanos};
+
+pub use attempts::{Attempt, Attempts};
+pub use jitter::{NoJitter, jitter};
+pub use manager::{BackoffManager, DelayWithReset, ExponentialBackoffManager};
+pub use until::BackoffUntil;
+
+/// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
+///
+/// apimachinery's `wait.Backoff`, whose [`step`](Backoff::step) both answers the pause and turns
+/// the value into the backoff of the pauses that follow. A copy is therefore what apimachinery
+/// calls a `DelayFunc`.
+///
+/// | to | use |
+/// |---|---|
+/// | compute pauses by hand | [`Backoff::step`] |
+/// | start over after a while | [`Backoff::delay_with_reset`], [`ExponentialBackoffManager`] |
+/// | retry a call until it succeeds | [`Backoff::attempts`] |
+/// | run something for ever, with pauses | [`BackoffUntil`] |
+///
+/// The arithmetic is apimachinery's, in `f64`, truncated to whole nanoseconds. Where that leaves
+/// the range of Go's `time.Duration`, or goes below zero, this saturates.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Backoff, NoJitter};
+///
+/// let mut backoff = Backoff {
+///     duration: Duration::from_millis(10),
+///     factor: 3.0,
+///     steps: 4,
+///     ..Backoff::default()
+/// };
+/// let mut step = || backoff.step(&mut NoJitter).as_millis();
+/// assert_eq!([step(), step(), step(), step()], [10, 30, 90, 270]);
+/// // The steps are used up: the pause no longer grows.
+/// assert_eq!([step(), step()], [810, 810]);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Backoff {
+    /// The next pause, before jitter.
+    pub duration: Duration,
+    /// What the duration is multiplied by at each step; zero leaves it as it is.
+    ///
+    /// Should not be negative: that makes the duration zero.
+    pub factor: f64,
+    /// How much a pause is lengthened at random: by up to `jitter * duration`. No jitter if zero or
+    /// negative. Jitter does not add up, since the next duration is computed without it.
+    pub jitter: f64,
+    /// How many more times the duration may change.
+    ///
+    /// apimachinery's is signed; below zero it acts as zero does.
+    pub steps: u32,
+    /// The longest duration, unless zero. A duration that would grow beyond becomes the cap and
+    /// sets the steps to zero. A duration that starts beyond is used once.
+    pub cap: Duration,
+}
+
+impl Backoff {
+    /// The pause to make now. Moves on to the pause after it.
+    ///
+    /// `rng` is not asked unless [`jitter`](Backoff::jitter) is positive; [`NoJitter`] stands in
+    /// where there is none.
+    ///
+    /// # Cost
+    ///
+    /// O(1): one multiplication of `f64`, three with jitter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Backoff, NoJitter};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let mut backoff =
+    ///     Backoff { duration: second, factor: 2.0, jitter: 0.0, steps: 9, cap: second * 3 };
+    /// let mut step = || backoff.step(&mut NoJitter).as_secs();
+    /// assert_eq!([step(), step(), step()], [1, 2, 3]);
+    /// // Hitting the cap has used up the steps.
+    /// assert_eq!(backoff.steps, 0);
+    /// ```
+    #[must_use = "the backoff has moved on: this pause is not answered again"]
+    pub fn step<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Duration {
+        let duration = self.duration;
+        if self.steps > 0 {
+            self.steps -= 1;
+            self.grow();
+        }
+        if self.jitter > 0.0 {
+            jitter(duration, self.jitter, rng)
+        } else {
+            duration
+        }
+    }
+
+    /// The calls and pauses of a retry loop: `wait.ExponentialBackoff`.
+    ///
+    /// # Examples
+    ///
+    /// See [`Attempts`].
+    pub const fn attempts(self) -> Attempts {
+        Attempts::new(self)
+    }
+
+    /// The pauses of this backoff, which start over after each `reset_interval`, counted from
+    /// `now`: `Backoff.DelayWithReset`.
+    ///
+    /// # Examples
+    ///
+    /// See [`DelayWithReset`].
+    pub const fn delay_with_reset(
+        self,
+        reset_interval: Duration,
+        now: crate::Instant,
+    ) -> DelayWithReset {
+        DelayWithReset::new(self, reset_interval, now)
+    }
+
+    /// Computes the next duration.
+    fn grow(&mut self) {
+        if self.factor == 0.0 {
+            return;
+        }
+        // The conversion truncates toward zero and saturates; a NaN becomes zero.
+        let grown = duration_from_nanos((nanos(self.duration) as f64 * self.factor) as u64);
+        if !self.cap.is_zero() && grown > self.cap {
+            self.duration = self.cap;
+            self.steps = 0;
+        } else {
+            self.duration = grown;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The pauses of `backoff`, in nanoseconds, and what is left of it.
+    fn steps<const N: usize>(mut backoff: Backoff) -> ([u64; N], Backoff) {
+        let pauses = core::array::from_fn(|_| nanos(backoff.step(&mut NoJitter)));
+        (pauses, backoff)
+    }
+
+    #[test]
+    fn without_a_factor_the_duration_stays_and_steps_are_used_up() {
+        let backoff = Backoff {
+            duration: SECOND,
+            steps: 2,
+            ..Backoff::default()
+        };
+        let (pauses, after) = steps(backoff);
+        assert_eq!(pauses, [1_000_000_000; 3]);
+        assert_eq!(
+            after,
+            Backoff {
+                steps: 0,
+                ..backoff
+            }
+        );
+    }
+
+    #[test]
+    fn without_steps_nothing_changes() {
+        let backoff = Backoff {
+            duration: SECOND,
+            factor: 5.0,
+            cap: SECOND / 2,
+            ..Backoff::default()
+        };
+        let (pauses, after) = steps(backoff);
+        assert_eq!(pauses, [1_000_000_000; 3]);
+        assert_eq!(after, backoff);
+    }
+
+    #[test]
+    fn a_duration_beyond_the_cap_is_used_once() {
+        let backoff = Backoff {
+            duration: SECOND,
+            factor: 1.0,
+            steps: 5,
+            cap: SECOND / 4,
+            ..Backoff::default()
+        };
+        let (pauses, after) = steps(backoff);
+        assert_eq!(pauses, [1_000_000_000, 250_000_000, 250_000_000]);
+        assert_eq!(after.steps, 0);
+    }
+
+    #[test]
+    fn growth_truncates() {
+        let backoff = Backoff {
+            duration: Duration::from_nanos(7),
+            factor: 1.1,
+            steps: 3,
+            ..Backoff::default()
+        };
+        assert_eq!(steps(backoff).0, [7, 7, 7]);
+        let backoff = Backoff {
+            factor: 3.7,
+            ..backoff
+        };
+        assert_eq!(steps(backoff).0, [7, 25, 92, 340]);
+    }
+
+    #[test]
+    fn growth_saturates_at_both_ends() {
+        let backoff = Backoff {
+            duration: Duration::from_secs(1 << 33),
+            factor: 1e300,
+            steps: 9,
+            ..Backoff::default()
+        };
+        let mut never = backoff;
+        let _ = never.step(&mut NoJitter);
+        assert_eq!(never.step(&mut NoJitter), Duration::MAX);
+        assert_eq!(never.step(&mut NoJitter), Duration::MAX);
+
+        for factor in [-1.0, f64::NAN, f64::NEG_INFINITY, f64::MIN_POSITIVE] {
+            let (pauses, _) = steps(Backoff { factor, ..backoff });
+            assert_eq!(pauses, [nanos(backoff.duration), 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_pause_that_overflows_meets_the_cap() {
+        let backoff = Backoff {
+            duration: Duration::MAX,
+            factor: f64::INFINITY,
+            jitter: 0.0,
+            steps: 2,
+            cap: SECOND,
+        };
+        assert_eq!(steps(backoff).0, [u64::MAX, 1_000_000_000]);
+    }
+
+    #[test]
+    fn jitter_lengthens_the_pause_and_not_the_next() {
+        let mut backoff = Backoff {
+            duration: SECOND,
+            factor: 2.0,
+            jitter: 0.5,
+            steps: 3,
+            ..Backoff::default()
+        };
+        let mut rng = jitter::tests::Constant(1 << 63);
+        assert_eq!(backoff.step(&mut rng), Duration::from_millis(1250));
+        assert_eq!(backoff.step(&mut rng), Duration::from_millis(2500));
+        assert_eq!(backoff.duration, SECOND * 4);
+        backoff.steps = 0;
+        assert_eq!(backoff.step(&mut rng), SECOND * 5);
+    }
+}
