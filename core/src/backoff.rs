@@ -208,6 +208,21 @@ mod tests {
     }
 
     #[test]
+    fn reaching_the_cap_is_not_hitting_it() {
+        let backoff = Backoff {
+            duration: SECOND,
+            factor: 2.0,
+            steps: 5,
+            cap: SECOND * 4,
+            ..Backoff::default()
+        };
+        let (_, after) = steps::<2>(backoff);
+        assert_eq!((after.duration, after.steps), (SECOND * 4, 3));
+        let (_, after) = steps::<3>(backoff);
+        assert_eq!((after.duration, after.steps), (SECOND * 4, 0));
+    }
+
+    #[test]
     fn growth_truncates() {
         let backoff = Backoff {
             duration: Duration::from_nanos(7),

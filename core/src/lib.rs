@@ -1,4 +1,4 @@
-//! The state machine of requeue.
+#![doc = include_str!("../README.md")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -9,15 +9,43 @@ extern crate alloc;
 extern crate std;
 
 mod backoff;
+mod delay;
+mod guard;
+mod id;
 mod limiter;
+mod lists;
+mod lock;
+mod metrics;
+mod outcome;
+mod queue;
+mod slots;
 mod time;
+mod waiting;
+mod waker;
+mod work_queue;
 
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
 };
+pub use guard::{Complete, Guard};
+pub use id::Index;
 pub use limiter::{
     Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
     RateLimiter, WithMaxWait, default_controller, default_item_based,
 };
+pub use lock::Lock;
+pub use metrics::{Metrics, NoMetrics, Stamps, Times};
+pub use outcome::{
+    Added, AddedMany, Completion, Drain, Drained, Effect, Finished, KeyState, Leftover, Limited,
+    Next, NotActive, Rejected, Step, Ticket, Wake, Work,
+};
+pub use queue::Queue;
+pub use slots::Storage;
+pub use slots::fixed::Fixed;
+#[cfg(feature = "alloc")]
+pub use slots::growable::Growable;
 pub use time::{Clock, Instant};
+pub use waiting::Getter;
+pub use waker::Waker;
+pub use work_queue::WorkQueue;

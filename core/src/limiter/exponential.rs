@@ -218,6 +218,13 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_that_go_cannot_hold_is_the_maximum_even_if_that_is_longer() {
+        assert_eq!(delay(1, I64_MAX + 9, 62), 1 << 62);
+        assert_eq!(delay(1, I64_MAX + 9, 63), I64_MAX + 9);
+        assert_eq!(delay(I64_MAX, I64_MAX + 9, 0), I64_MAX + 9);
+    }
+
+    #[test]
     fn never_stays_never() {
         let mut limiter = ItemExponentialFailure::new(Duration::MAX, Duration::MAX);
         assert_eq!(limiter.when(&mut 0, Instant::EPOCH), Duration::MAX);

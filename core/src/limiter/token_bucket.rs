@@ -133,10 +133,8 @@ impl Bucket {
 
     /// How long it takes to earn `tokens` tokens.
     fn time_to_earn(&self, tokens: f64) -> Duration {
-        if self.rate == 0.0 {
-            return Self::INFINITE_DELAY;
-        }
-        // The conversion truncates toward zero and saturates.
+        // The conversion truncates toward zero and saturates: also where a rate of zero has made
+        // the quotient infinite.
         let nanos = ((tokens / self.rate) * 1e9) as u64;
         Duration::from_nanos(nanos.min(NANOS_MAX))
     }
@@ -256,6 +254,31 @@ mod tests {
         assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
         assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
         assert_eq!(bucket.when(&mut (), end), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn an_idle_time_beyond_go_is_cut() {
+        let mut bucket = Bucket::new(1e-10, 2);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), 0);
+        // The 584 years would be worth 1.8 tokens; the 292 that Go can count are worth 0.9.
+        assert_ne!(bucket.when(&mut (), Instant::NEVER), Duration::ZERO);
+    }
+
+    #[test]
+    fn rounds_as_go_does() {
+        // Quotient first: 1 token / 1e-9 per second is not quite 1e9 seconds.
+        let mut bucket = Bucket::new(1e-9, 1);
+        assert_eq!(when(&mut bucket, 0), 0);
+        assert_eq!(when(&mut bucket, 0), 999_999_999_999_999_872);
+
+        // Seconds in two parts: as a single quotient they would leave 108 ns to wait.
+        let mut bucket = Bucket::new(10.0, 1);
+        for borrowed in 0..20 {
+            assert_eq!(when(&mut bucket, 0), borrowed * 100 * MILLISECOND);
+        }
+        let delay = bucket.when(&mut (), Instant::from_nanos(1_999_999_891));
+        assert_eq!(delay, Duration::from_nanos(109));
     }
 
     #[test]

@@ -1,0 +1,263 @@
+//! Keys that wait for a deadline: an indexed 4-ary min-heap of slots by (due, sequence).
+//!
+//! A 4-ary heap is half as deep as a binary one, and where a node's children lie side by side the
+//! least of them costs one cache line (D. B. Johnson, "Priority queues with update and finding
+//! minimum spanning trees", 1975; A. LaMarca and R. Ladner, "The influence of caches on the
+//! performance of heaps", 1996). It is indexed: each slot knows its node, so that moving a deadline
+//! earlier is a sift and not a search. Lazy deletion was measured and is slower.
+
+use crate::Instant;
+use crate::id::SlotId;
+
+/// How many children a node has.
+pub(crate) const ARITY: usize = 4;
+
+/// The deadlines of a queue.
+///
+/// **H1** No node is less than its parent.
+/// **H2** A slot's position names the node that holds the slot; a slot that does not wait has none.
+/// **H3** No two nodes have the same sequence number.
+#[derive(Debug)]
+pub(crate) struct Delays<N> {
+    nodes: N,
+    /// The sequence number of the next deadline; what orders equal ones.
+    sequence: u32,
+}
+
+/// What [`Delays::schedule`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheduled {
+    /// The slot did not wait before.
+    New,
+    /// The slot waited for a later time.
+    Sooner,
+    /// The slot already waits for that time or an earlier one.
+    Kept,
+}
+
+/// A slot that waits.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub(crate) due: Instant,
+    pub(crate) sequence: u32,
+    pub(crate) id: SlotId,
+}
+
+impl Node {
+    #[inline]
+    pub(crate) fn precedes(&self, other: &Self) -> bool {
+        (self.due, self.sequence) < (other.due, other.sequence)
+    }
+}
+
+/// The memory of a heap: nodes 0.. in heap order, and the position of each slot.
+#[doc(hidden)]
+pub trait Nodes {
+    fn len(&self) -> usize;
+    fn node(&self, index: usize) -> Option<Node>;
+    /// The least child of a node, and where it stands.
+    fn least_child(&self, index: usize) -> Option<(usize, Node)>;
+    /// Writes a node and the position of its slot.
+    fn place(&mut self, index: usize, node: Node);
+    /// Makes room for one node at the end, to be placed next.
+    fn grow(&mut self);
+    /// Takes the last node away.
+    fn shrink(&mut self);
+    fn position(&self, id: SlotId) -> Option<usize>;
+    fn clear_position(&mut self, id: SlotId);
+}
+
+impl<N> Delays<N> {
+    pub(crate) const fn new(nodes: N) -> Self {
+        Self { nodes, sequence: 0 }
+    }
+}
+
+impl<N: Nodes> Delays<N> {
+    /// Lets a slot wait until `due`, or until the time it already waits for, whichever is earlier.
+    /// O(log n).
+    pub(crate) fn schedule(&mut self, id: SlotId, due: Instant) -> Scheduled {
+        if self.sequence == u32::MAX {
+            self.renumber();
+        }
+        let (index, scheduled) = match self.nodes.position(id) {
+            Some(index) if self.due_at(index) <= due => return Scheduled::Kept,
+            Some(index) => (index, Scheduled::Sooner),
+            None => {
+                self.nodes.grow();
+                (self.nodes.len() - 1, Scheduled::New)
+            }
+        };
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.sift_up(index, Node { due, sequence, id });
+        scheduled
+    }
+
+    /// The earliest deadline that will come. O(1).
+    #[inline]
+    pub(crate) fn earliest(&self) -> Option<Instant> {
+        let due = self.nodes.node(0)?.due;
+        (!due.is_never()).then_some(due)
+    }
+
+    /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
+    #[inline]
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(SlotId, Instant)> {
+        let due = self.earliest()?;
+        if due > now { None } else { self.pop() }
+    }
+
+    /// The slot with the earliest deadline. O(1).
+    pub(crate) fn first(&self) -> Option<SlotId> {
+        Some(self.nodes.node(0)?.id)
+    }
+
+    /// Takes out the slot with the earliest deadline. O(log n).
+    pub(crate) fn pop(&mut self) -> Option<(SlotId, Instant)> {
+        let first = self.nodes.node(0)?;
+        self.remove_at(0, first.id);
+        Some((first.id, first.due))
+    }
+
+    /// Takes a slot out. O(log n).
+    pub(crate) fn remove(&mut self, id: SlotId) -> Option<Instant> {
+        let index = self.nodes.position(id)?;
+        let due = self.due_at(index);
+        self.remove_at(index, id);
+        Some(due)
+    }
+
+    /// What a slot waits for. O(1).
+    #[inline]
+    pub(crate) fn due(&self, id: SlotId) -> Option<Instant> {
+        let index = self.nodes.position(id)?;
+        Some(self.due_at(index))
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn due_at(&self, index: usize) -> Instant {
+        self.nodes
+            .node(index)
+            .map_or(Instant::NEVER, |node| node.due)
+    }
+
+    fn remove_at(&mut self, index: usize, id: SlotId) {
+        let last = self.nodes.len() - 1;
+        let moved = self.nodes.node(last);
+        self.nodes.clear_position(id);
+        self.nodes.shrink();
+        if let Some(moved) = moved
+            && index != last
+        {
+            // The last node fills the gap. It may belong above it or below.
+            let above = index
+                .checked_sub(1)
+                .and_then(|i| self.nodes.node(i / ARITY));
+            if above.is_some_and(|parent| moved.precedes(&parent)) {
+                self.sift_up(index, moved);
+            } else {
+                self.sift_down(index, moved);
+            }
+        }
+    }
+
+    /// Moves a hole upwards until `node` fits, and puts it there. At most log4 n steps.
+    fn sift_up(&mut self, mut index: usize, node: Node) {
+        while index > 0 {
+            let above = (index - 1) / ARITY;
+            match self.nodes.node(above) {
+                Some(parent) if node.precedes(&parent) => self.nodes.place(index, parent),
+                _ => break,
+            }
+            index = above;
+        }
+        self.nodes.place(index, node);
+    }
+
+    /// Moves a hole downwards until `node` fits, and puts it there. At most log4 n steps.
+    fn sift_down(&mut self, mut index: usize, node: Node) {
+        while let Some((below, child)) = self.nodes.least_child(index) {
+            if !child.precedes(&node) {
+                break;
+            }
+            self.nodes.place(index, child);
+            index = below;
+        }
+        self.nodes.place(index, node);
+    }
+
+    /// Once in 2^32 deadlines the sequence numbers run out. The nodes are then sorted and numbered
+    /// anew, which keeps their order exactly.
+    ///
+    /// Shell's sort, since it needs nothing but the two accessors that every storage has; a sorted
+    /// array is a heap. O(n^1.5) for this one call.
+    #[cold]
+    fn renumber(&mut self) {
+        let len = self.nodes.len();
+        let mut gap = len / 2;
+        while gap > 0 {
+            for index in gap..len {
+                self.insert_sorted(index, gap);
+            }
+            gap = gap * 4 / 9;
+        }
+        for index in 0..len {
+            if let Some(node) = self.nodes.node(index) {
+                let sequence = index as u32;
+                self.nodes.place(index, Node { sequence, ..node });
+            }
+        }
+        self.sequence = len as u32;
+    }
+
+    /// Moves the node at `index` down to its place among those that stand `gap` apart below it.
+    fn insert_sorted(&mut self, mut index: usize, gap: usize) {
+        let Some(node) = self.nodes.node(index) else {
+            return;
+        };
+        while let Some(below) = index.checked_sub(gap) {
+            match self.nodes.node(below) {
+                Some(other) if node.precedes(&other) => self.nodes.place(index, other),
+                _ => break,
+            }
+            index = below;
+        }
+        self.nodes.place(index, node);
+    }
+
+    /// H1 to H3, and that every slot which waits is live. O(n²), for tests.
+    pub(crate) fn assert_valid(&self, is_live: impl Fn(SlotId) -> bool, slots: usize) {
+        for index in 0..self.len() {
+            let node = self.nodes.node(index);
+            assert!(node.is_some(), "H1: the heap has no holes");
+            let Some(node) = node else { return };
+            let above = index
+                .checked_sub(1)
+                .and_then(|i| self.nodes.node(i / ARITY));
+            assert!(
+                !above.is_some_and(|parent| node.precedes(&parent)),
+                "H1: no node is less than its parent"
+            );
+            let position = self.nodes.position(node.id);
+            assert_eq!(position, Some(index), "H2: a slot knows its node");
+            assert!(is_live(node.id), "H2: a slot that waits is live");
+            for other in (0..index).filter_map(|i| self.nodes.node(i)) {
+                assert_ne!(node.sequence, other.sequence, "H3: numbers differ");
+            }
+        }
+        let waiting = (0..slots)
+            .filter(|&index| self.nodes.position(SlotId::from_index(index)).is_some())
+            .count();
+        assert_eq!(waiting, self.len(), "H2: others have no position");
+    }
+}

@@ -1,0 +1,60 @@
+//! Slot numbers, and the integer types that hold them.
+
+/// The number of a slot: small, dense, reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub(crate) u32);
+
+impl SlotId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Slot numbers are below `u32::MAX` in every storage, so nothing is cut off.
+    pub(crate) const fn from_index(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+/// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or `u32`.
+///
+/// A queue holds five of them per key, so a small one saves room: `u8` serves up to 255 keys,
+/// `u16` up to 65,535. The largest value stands for "none".
+pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static {
+    /// No slot.
+    #[doc(hidden)]
+    const NONE: Self;
+    /// How many slots can be told apart.
+    #[doc(hidden)]
+    const SLOTS_MAX: usize;
+    #[doc(hidden)]
+    fn new(id: SlotId) -> Self;
+    #[doc(hidden)]
+    fn get(self) -> Option<SlotId>;
+}
+
+macro_rules! index {
+    ($($integer:ty)*) => {$(
+        impl sealed::Sealed for $integer {}
+
+        impl Index for $integer {
+            const NONE: Self = <$integer>::MAX;
+            const SLOTS_MAX: usize = <$integer>::MAX as usize;
+
+            #[inline]
+            fn new(id: SlotId) -> Self {
+                id.0 as $integer
+            }
+
+            #[inline]
+            fn get(self) -> Option<SlotId> {
+                (self != Self::NONE).then_some(SlotId(self as u32))
+            }
+        }
+    )*};
+}
+
+index!(u8 u16 u32);
+
+mod sealed {
+    pub trait Sealed {}
+}

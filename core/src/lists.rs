@@ -1,0 +1,143 @@
+//! The two first-in-first-out lists of slots: keys that are ready, and keys of which nothing is left
+//! but the memory of their failures, oldest first.
+//!
+//! A slot stands in at most one of them, so the fixed storage threads both through one array of
+//! links. The growable storage keeps the ready keys in a ring: dense, so that the slots of the next
+//! keys can be fetched before the present one is done with.
+
+use crate::id::{Index, SlotId};
+
+/// Both lists of a queue. All operations are O(1).
+#[doc(hidden)]
+pub trait Lists {
+    fn push_ready(&mut self, id: SlotId);
+    fn first_ready(&self) -> Option<SlotId>;
+    fn pop_ready(&mut self) -> Option<SlotId>;
+    fn ready_len(&self) -> usize;
+
+    /// Puts a slot at the young end of the memories.
+    fn remember(&mut self, id: SlotId);
+    /// Takes a slot out of the memories; nothing happens if it is not among them.
+    fn unremember(&mut self, id: SlotId);
+    fn oldest_memory(&self) -> Option<SlotId>;
+    fn memories_len(&self) -> usize;
+    /// The memory that is next younger than this one.
+    fn younger_memory(&self, id: SlotId) -> Option<SlotId>;
+    /// The ready slot at a place of the list, for checks: O(n).
+    fn ready_at(&self, place: usize) -> Option<SlotId>;
+}
+
+/// The neighbours of a slot in its list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link<I> {
+    pub(crate) next: I,
+    pub(crate) previous: I,
+}
+
+impl<I: Index> Link<I> {
+    pub(crate) const UNLINKED: Self = Self {
+        next: I::NONE,
+        previous: I::NONE,
+    };
+}
+
+/// An array of links, one per slot.
+pub(crate) trait Links<I: Index> {
+    fn link(&self, id: SlotId) -> Link<I>;
+    fn set_link(&mut self, id: SlotId, link: Link<I>);
+}
+
+/// One doubly linked list; its links lie in an array that it may share with other lists.
+#[derive(Debug)]
+pub(crate) struct List<I> {
+    head: I,
+    tail: I,
+    len: usize,
+}
+
+impl<I: Index> List<I> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            head: I::NONE,
+            tail: I::NONE,
+            len: 0,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn first(&self) -> Option<SlotId> {
+        self.head.get()
+    }
+
+    pub(crate) fn push_back(&mut self, links: &mut impl Links<I>, id: SlotId) {
+        let new = I::new(id);
+        links.set_link(
+            id,
+            Link {
+                next: I::NONE,
+                previous: self.tail,
+            },
+        );
+        match self.tail.get() {
+            Some(tail) => {
+                let link = links.link(tail);
+                links.set_link(tail, Link { next: new, ..link });
+            }
+            None => self.head = new,
+        }
+        self.tail = new;
+        self.len += 1;
+    }
+
+    pub(crate) fn pop_front(&mut self, links: &mut impl Links<I>) -> Option<SlotId> {
+        let id = self.head.get()?;
+        self.unlink(links, id, links.link(id));
+        Some(id)
+    }
+
+    /// Takes a slot out, wherever it stands. The slot must stand in this list or in none.
+    pub(crate) fn remove(&mut self, links: &mut impl Links<I>, id: SlotId) {
+        let link = links.link(id);
+        if link.previous != I::NONE || self.head == I::new(id) {
+            self.unlink(links, id, link);
+        }
+    }
+
+    pub(crate) fn after(&self, links: &impl Links<I>, id: SlotId) -> Option<SlotId> {
+        links.link(id).next.get()
+    }
+
+    fn unlink(&mut self, links: &mut impl Links<I>, id: SlotId, link: Link<I>) {
+        match link.previous.get() {
+            Some(previous) => {
+                let before = links.link(previous);
+                links.set_link(
+                    previous,
+                    Link {
+                        next: link.next,
+                        ..before
+                    },
+                );
+            }
+            None => self.head = link.next,
+        }
+        match link.next.get() {
+            Some(next) => {
+                let after = links.link(next);
+                links.set_link(
+                    next,
+                    Link {
+                        previous: link.previous,
+                        ..after
+                    },
+                );
+            }
+            None => self.tail = link.previous,
+        }
+        links.set_link(id, Link::UNLINKED);
+        self.len -= 1;
+    }
+}

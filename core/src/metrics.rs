@@ -1,0 +1,151 @@
+//! The figures that client-go's queues show, as a trait; nothing is kept where nobody looks.
+
+use core::time::Duration;
+
+use crate::Instant;
+
+/// Receives the figures of one queue: client-go's seven, under its names, and two of our own.
+///
+/// The methods are called while the queue is locked, after the state has changed: they MUST be
+/// quick, MUST NOT touch the queue and MUST NOT panic. All do nothing unless they are written.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+///
+/// #[derive(Default)]
+/// struct Slowest(Duration);
+///
+/// impl Metrics for Slowest {
+///     type Stamps = Times;
+///
+///     fn queue_latency(&mut self, latency: Duration) {
+///         self.0 = self.0.max(latency);
+///     }
+/// }
+///
+/// let mut queue: Queue<u8, Fixed<4>, NoLimit, Slowest> =
+///     Queue::with_metrics(NoLimit, Slowest::default());
+/// let _ = queue.add(1, Instant::from_nanos(10));
+/// let _ = queue.try_get(Instant::from_nanos(25));
+/// assert_eq!(queue.metrics().0, Duration::from_nanos(15));
+/// ```
+pub trait Metrics {
+    /// What is kept of each key: [`Times`], or `()` if no method needs the time. With `()` the clock
+    /// is read for delays only, and the four durations are zero.
+    type Stamps: Stamps;
+
+    /// How many keys are ready or dirty: a gauge.
+    fn depth(&mut self, keys: usize) {
+        let _ = keys;
+    }
+
+    /// A key has become ready or dirty: a counter.
+    fn add(&mut self) {}
+
+    /// How long a key that is now handed out has waited since it was added, its delay not counted.
+    fn queue_latency(&mut self, latency: Duration) {
+        let _ = latency;
+    }
+
+    /// How long a key that is now completed was worked on.
+    fn work_duration(&mut self, duration: Duration) {
+        let _ = duration;
+    }
+
+    /// How long all keys that are in work have been so, in sum: a gauge, set by
+    /// [`Queue::report_running`](crate::Queue::report_running).
+    fn unfinished_work(&mut self, sum: Duration) {
+        let _ = sum;
+    }
+
+    /// How long the longest run has lasted: a gauge, set likewise.
+    fn longest_running(&mut self, longest: Duration) {
+        let _ = longest;
+    }
+
+    /// A key was asked to come back later, delay zero included: a counter.
+    fn retry(&mut self) {}
+
+    /// An add changed nothing, since the key was going to be worked on anyway: a counter.
+    fn coalesced(&mut self) {}
+
+    /// How many keys wait for a deadline: a gauge.
+    fn delayed(&mut self, keys: usize) {
+        let _ = keys;
+    }
+}
+
+/// No metrics: no room, no clock, no code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoMetrics;
+
+impl Metrics for NoMetrics {
+    type Stamps = ();
+}
+
+/// The times a queue with metrics keeps of a key.
+pub trait Stamps: Default + sealed::Sealed {
+    /// Whether every operation needs the time.
+    #[doc(hidden)]
+    const NEED_TIME: bool;
+    #[doc(hidden)]
+    fn stamp_added(&mut self, at: Instant);
+    #[doc(hidden)]
+    fn stamp_started(&mut self, at: Instant);
+    #[doc(hidden)]
+    fn added(&self) -> Instant;
+    #[doc(hidden)]
+    fn started(&self) -> Instant;
+}
+
+impl Stamps for () {
+    const NEED_TIME: bool = false;
+
+    fn stamp_added(&mut self, _: Instant) {}
+
+    fn stamp_started(&mut self, _: Instant) {}
+
+    fn added(&self) -> Instant {
+        Instant::EPOCH
+    }
+
+    fn started(&self) -> Instant {
+        Instant::EPOCH
+    }
+}
+
+/// When a key was added and when its run began: 16 bytes per key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    added: Instant,
+    started: Instant,
+}
+
+impl Stamps for Times {
+    const NEED_TIME: bool = true;
+
+    fn stamp_added(&mut self, at: Instant) {
+        self.added = at;
+    }
+
+    fn stamp_started(&mut self, at: Instant) {
+        self.started = at;
+    }
+
+    fn added(&self) -> Instant {
+        self.added
+    }
+
+    fn started(&self) -> Instant {
+        self.started
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for () {}
+    impl Sealed for super::Times {}
+}

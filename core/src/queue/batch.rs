@@ -1,0 +1,102 @@
+//! Many keys in one step, for runtimes that pay for each lock.
+
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::outcome::{Added, AddedMany, Effect, Next, NotActive, Rejected, Ticket, Work};
+use crate::slots::Storage;
+use crate::waiting::Getter;
+
+use super::Queue;
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Adds keys in order, as [`add`](Self::add) does one by one. O(1) per key.
+    ///
+    /// Every key that is not taken is given to `rejected`, and the others are still tried.
+    pub fn add_many(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+        now: Instant,
+        mut rejected: impl FnMut(Rejected<K>),
+    ) -> Effect<AddedMany> {
+        let mut many = AddedMany::default();
+        if !self.closed {
+            self.release_due(now);
+        }
+        for key in keys {
+            if self.closed {
+                many.rejected += 1;
+                rejected(Rejected::Closed(key));
+                continue;
+            }
+            match self.slot_for(key) {
+                Ok(id) => match self.mark(id, now) {
+                    Added::Ready => many.ready += 1,
+                    Added::Dirty => many.dirty += 1,
+                    _ => many.coalesced += 1,
+                },
+                Err(key) => {
+                    many.rejected += 1;
+                    rejected(Rejected::Full(key));
+                }
+            }
+        }
+        self.effect(many)
+    }
+
+    /// Completes runs in order, as [`done`](Self::done) does one by one. O(1) per key.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    pub fn done_many(
+        &mut self,
+        tickets: impl IntoIterator<Item = Ticket>,
+        now: Instant,
+    ) -> Effect<Result<(), NotActive>> {
+        self.release_due(now);
+        let mut outcome = Ok(());
+        for ticket in tickets {
+            if self.active_slot(&ticket).is_some() {
+                self.finish(ticket.id, now);
+            } else {
+                outcome = Err(NotActive);
+            }
+        }
+        self.effect(outcome)
+    }
+}
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Hands out up to `max` ready keys in order, as [`get`](Self::get) does one by one. O(1) per
+    /// key.
+    ///
+    /// The work goes to `sink`; the answer says how many keys there were, one at least. A `max` of
+    /// zero counts as one.
+    pub fn get_many(
+        &mut self,
+        max: usize,
+        now: Instant,
+        getter: &mut Getter,
+        mut sink: impl FnMut(Work<K>),
+    ) -> Effect<Next<usize>> {
+        self.release_due(now);
+        let mut taken = 0;
+        while taken < max.max(1) {
+            match self.take(now) {
+                Some(work) => sink(work),
+                None => break,
+            }
+            taken += 1;
+        }
+        self.sleepers.arrive(getter);
+        let next = if taken > 0 {
+            Next::Work(taken)
+        } else {
+            self.wait(getter)
+        };
+        self.effect(next)
+    }
+}

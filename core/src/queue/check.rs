@@ -1,0 +1,86 @@
+//! The numbered invariants, all at once: for tests.
+
+use core::hash::Hash;
+
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::slots::{Located, Phase, Slot, Slots, Storage};
+
+use super::{Note, Queue};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Checks every invariant of the queue. O(slots²) at worst.
+    ///
+    /// # Panics
+    ///
+    /// If an invariant does not hold, naming it.
+    #[doc(hidden)]
+    pub fn assert_valid(&self) {
+        let (mut live, mut active, mut dirty, mut ready, mut memories) = (0, 0, 0, 0, 0);
+        for (id, slot) in self.live_slots() {
+            live += 1;
+            match self.slots.locate(&slot.key) {
+                Located::Found(found) => assert_eq!(found, id, "Q1: one slot per key"),
+                Located::Absent(_) => unreachable!("Q1: a stored key is found"),
+            }
+            ready += usize::from(slot.phase == Phase::Ready);
+            active += usize::from(matches!(slot.phase, Phase::Active | Phase::Dirty));
+            dirty += usize::from(slot.phase == Phase::Dirty);
+            let blank = slot.note.memory == L::Memory::default();
+            let at_rest = slot.phase == Phase::Idle && self.delays.due(id).is_none();
+            assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
+            memories += usize::from(at_rest);
+        }
+        assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
+        if let Some(capacity) = S::CAPACITY {
+            assert!(live <= capacity, "Q1: no more keys than fit");
+        }
+        assert_eq!(active, self.active, "Q3: active slots are counted");
+        assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
+        self.assert_ready_list(ready);
+        self.assert_memories(memories);
+        self.delays
+            .assert_valid(|id| self.slots.slot(id).is_some(), self.slots.bound());
+        let closed_or_awake = self.closed
+            || self
+                .sleepers
+                .is_valid(self.lists.ready_len() > 0, self.next_deadline());
+        assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
+        assert!(!self.drain_untold, "whoever waits for the drain is told");
+    }
+
+    fn assert_ready_list(&self, ready: usize) {
+        assert_eq!(ready, self.lists.ready_len(), "Q2: ready slots are listed");
+        for place in 0..ready {
+            let listed = self.lists.ready_at(place);
+            let slot = listed.and_then(|id| self.slots.slot(id));
+            let phase = slot.map(|slot| slot.phase);
+            assert_eq!(phase, Some(Phase::Ready), "Q2: listed slots are ready");
+            for earlier in 0..place {
+                assert_ne!(self.lists.ready_at(earlier), listed, "Q2: listed once");
+            }
+        }
+    }
+
+    fn assert_memories(&self, memories: usize) {
+        assert_eq!(memories, self.lists.memories_len(), "Q5: all are listed");
+        assert!(memories <= self.memories_max, "Q5: no more than allowed");
+        let mut next = self.lists.oldest_memory();
+        for _ in 0..memories {
+            assert!(
+                next.is_some_and(|id| self.is_mere_memory(id)),
+                "Q5: a listed slot has no other reason"
+            );
+            next = next.and_then(|id| self.lists.younger_memory(id));
+        }
+        assert_eq!(next, None, "Q5: the list ends");
+    }
+
+    fn live_slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K, Note<L, M>>)> {
+        (0..self.slots.bound())
+            .map(SlotId::from_index)
+            .filter_map(|id| Some((id, self.slots.slot(id)?)))
+    }
+}

@@ -1,0 +1,154 @@
+//! Making queues.
+
+use core::hash::Hash;
+
+use crate::delay::Delays;
+use crate::id::Index;
+use crate::limiter::RateLimiter;
+use crate::metrics::{Metrics, NoMetrics};
+use crate::slots::fixed::{Fixed, FixedLists, FixedNodes, FixedSlots};
+use crate::waiting::Sleepers;
+
+use super::Queue;
+
+impl<K, L, const N: usize, I> Queue<K, Fixed<N, I>, L, NoMetrics>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    I: Index,
+{
+    /// An empty queue with room for `N` keys, in a `static` if need be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, NoLimit, Queue};
+    ///
+    /// const QUEUE: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(QUEUE.capacity(), Some(8));
+    /// ```
+    pub const fn new(limiter: L) -> Self {
+        Self::with_metrics(limiter, NoMetrics)
+    }
+}
+
+impl<K, L, M, const N: usize, I> Queue<K, Fixed<N, I>, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+{
+    /// An empty queue with room for `N` keys that reports its figures.
+    pub const fn with_metrics(limiter: L, metrics: M) -> Self {
+        Self {
+            slots: FixedSlots::new(),
+            lists: FixedLists::new(),
+            delays: Delays::new(FixedNodes::new()),
+            sleepers: Sleepers::new(),
+            limiter,
+            metrics,
+            active: 0,
+            dirty: 0,
+            runs: 0,
+            memories_max: usize::MAX,
+            closed: false,
+            drain_untold: false,
+            epoch: 0,
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+mod growable {
+    use core::hash::{BuildHasher, Hash};
+
+    use crate::delay::Delays;
+    use crate::limiter::RateLimiter;
+    use crate::lists::Lists;
+    use crate::metrics::{Metrics, NoMetrics};
+    use crate::slots::growable::{Growable, GrowableLists, GrowableNodes, GrowableSlots};
+    use crate::waiting::Sleepers;
+
+    use super::Queue;
+
+    impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
+        /// An empty queue that grows as needed.
+        pub fn growable(limiter: L) -> Self {
+            Self::with_capacity(limiter, 0)
+        }
+
+        /// An empty queue that takes `keys` keys before it grows.
+        pub fn with_capacity(limiter: L, keys: usize) -> Self {
+            let hasher = foldhash::fast::RandomState::default();
+            Self::from_parts(limiter, NoMetrics, hasher, keys)
+        }
+    }
+
+    impl<K, L, M, H> Queue<K, Growable<H>, L, M>
+    where
+        K: Eq + Hash,
+        L: RateLimiter,
+        M: Metrics,
+        H: BuildHasher,
+    {
+        /// An empty queue of these parts, which takes `keys` keys before it grows.
+        pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {
+            Self {
+                slots: GrowableSlots::with_capacity(hasher, keys),
+                lists: GrowableLists::with_capacity(keys),
+                delays: Delays::new(GrowableNodes::default()),
+                sleepers: Sleepers::new(),
+                limiter,
+                metrics,
+                active: 0,
+                dirty: 0,
+                runs: 0,
+                memories_max: usize::MAX,
+                closed: false,
+                drain_untold: false,
+                epoch: 0,
+            }
+        }
+
+        /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
+        ///
+        /// # Panics
+        ///
+        /// If memory for so many keys cannot be addressed, as with any collection.
+        pub fn reserve(&mut self, additional: usize) {
+            self.slots.reserve(additional);
+            self.lists.reserve(additional);
+        }
+
+        /// Sets how many keys may stay in memory for their failures alone, and forgets the oldest
+        /// that are too many. There is no limit at first, as in client-go.
+        ///
+        /// Keys that are ready, in work or delayed do not count.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Completion, Growable, Instant, Queue, default_item_based};
+        ///
+        /// let now = Instant::EPOCH;
+        /// let mut queue: Queue<u32, Growable, _> = Queue::growable(default_item_based());
+        /// queue.limit_memories(2);
+        /// for key in 0..3 {
+        ///     let _ = queue.add(key, now);
+        ///     let work = queue.try_get(now).value.unwrap();
+        ///     // The worker fails and gives up: only the count of failures is left.
+        ///     let _ = queue.add_rate_limited(key, now);
+        ///     let _ = queue.done(work.ticket, now);
+        ///     let again = queue.try_get(Instant::from_nanos(2_000_000)).value.unwrap();
+        ///     let _ = queue.done(again.ticket, now);
+        /// }
+        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest is forgotten");
+        /// assert_eq!(queue.num_requeues(&2), 1);
+        /// ```
+        pub fn limit_memories(&mut self, keys: usize) {
+            self.memories_max = keys;
+            while self.lists.memories_len() > keys && self.drop_oldest_memory() {}
+        }
+    }
+}

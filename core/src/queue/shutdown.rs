@@ -1,0 +1,105 @@
+//! Ending a queue without losing a key.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::outcome::{Drain, Drained, Effect, Leftover, Wake};
+use crate::slots::{Slots, Storage};
+
+use super::{Queue, SlotId};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Takes no more keys. Keys that are ready, or become ready by being dirty, are still handed out;
+    /// then getters are told that the queue is closed. Drains that are under way end. O(1).
+    pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.close(now)
+    }
+
+    /// As [`shut_down`](Self::shut_down), but to be followed by waiting until the queue has drained:
+    /// until [`drained`](Self::drained) says so. O(1).
+    pub fn shut_down_with_drain(&mut self, now: Instant) -> Effect<Drain> {
+        let Effect { wake, .. } = self.close(now);
+        let epoch = self.epoch;
+        Effect {
+            value: Drain { epoch },
+            wake,
+        }
+    }
+
+    /// How a drain stands. O(1).
+    ///
+    /// Delayed keys are not waited for: [`take_delayed`](Self::take_delayed) hands them back.
+    pub fn drained(&self, drain: &Drain) -> Drained {
+        if self.active == 0 && self.lists.ready_len() == 0 {
+            Drained::Complete
+        } else if drain.epoch == self.epoch {
+            Drained::Pending
+        } else {
+            Drained::Interrupted
+        }
+    }
+
+    fn close(&mut self, now: Instant) -> Effect<()> {
+        self.release_due(now);
+        self.closed = true;
+        self.sleepers.all_woken();
+        Effect {
+            value: (),
+            wake: Wake::All,
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// After shutdown: takes out one key that waits for a deadline, the earliest first. O(log n).
+    ///
+    /// A key that is ready or in work besides stays so.
+    pub fn take_delayed(&mut self, now: Instant) -> Option<Leftover<K>> {
+        if !self.closed {
+            return None;
+        }
+        let id = self.delays.first()?;
+        let mut leftover = self.leftover(id)?;
+        let (_, due) = self.delays.pop()?;
+        if due.is_never() {
+            leftover.left = Duration::MAX;
+        } else {
+            leftover.left = due.saturating_since(now);
+        }
+        self.settle(id);
+        self.metrics.delayed(self.delays.len());
+        Some(leftover)
+    }
+
+    /// After shutdown: takes out one key that is ready, the first in line, before a worker gets it.
+    /// A delay that it has besides goes with it. O(log n).
+    pub fn take_ready(&mut self) -> Effect<Option<Leftover<K>>> {
+        let leftover = self.take_ready_quietly();
+        self.effect(leftover)
+    }
+
+    fn take_ready_quietly(&mut self) -> Option<Leftover<K>> {
+        if !self.closed {
+            return None;
+        }
+        let id = self.lists.first_ready()?;
+        let leftover = self.leftover(id)?;
+        let _ = self.lists.pop_ready();
+        self.put_to_rest(id);
+        Some(leftover)
+    }
+
+    fn leftover(&self, id: SlotId) -> Option<Leftover<K>> {
+        let slot = self.slots.slot(id)?;
+        Some(Leftover {
+            key: slot.key.clone(),
+            left: Duration::ZERO,
+            requeues: self.limiter.requeues(&slot.note.memory),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! One slot per live key: where a key is stored, once, and how it is found.
+//!
+//! This file says what the queue needs of its memory; [`fixed`] and `growable` are the two homes.
+//! Nothing here decides: a slot's phase is changed by `queue.rs` alone.
+
+use core::hash::Hash;
+
+use crate::delay::Nodes;
+use crate::id::SlotId;
+use crate::lists::Lists;
+
+pub(crate) mod fixed;
+#[cfg(feature = "alloc")]
+pub(crate) mod growable;
+
+/// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or
+/// [`Growable`](crate::Growable) with one (feature `alloc`).
+///
+/// The trait is sealed: the queue's invariants rest on its implementations.
+pub trait Storage: sealed::Sealed {
+    /// How many keys fit, where that is known beforehand.
+    const CAPACITY: Option<usize>;
+
+    #[doc(hidden)]
+    type Slots<K: Eq + Hash, N>: Slots<K, N>;
+    #[doc(hidden)]
+    type Lists: Lists;
+    #[doc(hidden)]
+    type Nodes: Nodes;
+}
+
+/// The slots of a queue and the index from key to slot.
+#[doc(hidden)]
+pub trait Slots<K, N> {
+    /// Finds the slot of a key: one lookup, O(1) expected.
+    fn locate(&self, key: &K) -> Located;
+
+    /// Stores a key that [`locate`](Slots::locate) did not find. Gives it back where no slot is
+    /// free. Runs no code of the key's, so that it cannot panic half-way.
+    fn claim(&mut self, hash: u32, key: K, note: N) -> Result<SlotId, K>;
+
+    /// Empties a slot. The slot's number is used again.
+    fn release(&mut self, id: SlotId);
+
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, N>>;
+
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, N>>;
+
+    /// The number of keys stored.
+    fn len(&self) -> usize;
+
+    /// One more than the largest slot number in use: the bound for scans over all slots.
+    fn bound(&self) -> usize;
+
+    /// Whether `claim` would succeed.
+    fn has_room(&self) -> bool;
+}
+
+/// Where a key is, or would be.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Located {
+    Found(SlotId),
+    /// Not stored; its hash spares [`Slots::claim`] the second computation.
+    Absent(u32),
+}
+
+/// A key and all that the queue knows of it, except its place in the lists and in the heap.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Slot<K, N> {
+    pub(crate) key: K,
+    pub(crate) note: N,
+    /// The number of the run that was handed out last; what makes a ticket stale.
+    pub(crate) run: u32,
+    pub(crate) phase: Phase,
+}
+
+impl<K, N> Slot<K, N> {
+    pub(crate) fn new(key: K, note: N) -> Self {
+        Self {
+            key,
+            note,
+            run: 0,
+            phase: Phase::Idle,
+        }
+    }
+}
+
+/// What becomes of a key: client-go's dirty and processing sets in one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Neither queued nor worked on; the slot lives for a delay or for its failure memory.
+    Idle,
+    /// In the ready list.
+    Ready,
+    /// Worked on.
+    Active,
+    /// Worked on, and to be worked on again.
+    Dirty,
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}

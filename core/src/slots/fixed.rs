@@ -1,0 +1,429 @@
+//! Memory of a fixed size: N keys, no allocator.
+
+use core::hash::{Hash, Hasher};
+
+use crate::Instant;
+use crate::delay::{ARITY, Node, Nodes};
+use crate::id::{Index, SlotId};
+use crate::lists::{Link, Links, List, Lists};
+
+use super::{Located, Slot, Slots, Storage};
+
+/// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
+///
+/// `I` is the integer that holds slot numbers. The default, `u8`, serves up to 255 keys; a larger
+/// queue names `u16` or `u32`. A size that does not fit does not compile.
+///
+/// Keys are found through a hash table of `N` chains. Its hash is fixed and quick (Fibonacci
+/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4); somebody who may choose the keys
+/// can therefore make a lookup cost `N` comparisons, never more.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, ItemExponentialFailure, Queue, default_item_based};
+///
+/// type Small = Queue<u16, Fixed<16>, ItemExponentialFailure>;
+/// type Large = Queue<u16, Fixed<1000, u16>, ItemExponentialFailure>;
+///
+/// const SMALL: Small = Queue::new(default_item_based());
+/// let large: Large = Queue::new(default_item_based());
+/// assert_eq!(SMALL.capacity(), Some(16));
+/// assert_eq!(large.capacity(), Some(1000));
+/// ```
+///
+/// ```compile_fail
+/// use requeue_core::{Fixed, NoLimit, Queue};
+///
+/// let too_large: Queue<u16, Fixed<256>, NoLimit> = Queue::new(NoLimit);
+/// ```
+#[derive(Debug)]
+pub struct Fixed<const N: usize, I: Index = u8>(core::marker::PhantomData<I>);
+
+impl<const N: usize, I: Index> super::sealed::Sealed for Fixed<N, I> {}
+
+impl<const N: usize, I: Index> Storage for Fixed<N, I> {
+    const CAPACITY: Option<usize> = Some(N);
+    type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
+    type Lists = FixedLists<N, I>;
+    type Nodes = FixedNodes<N, I>;
+}
+
+/// Slots in an array, indexed by `N` hash chains.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedSlots<K, S, const N: usize, I> {
+    /// As long as the largest slot number that was ever in use; the rest is not initialised.
+    entries: heapless::Vec<Option<Slot<K, S>>, N>,
+    /// The first slot of each chain.
+    buckets: [I; N],
+    /// The next slot of the chain that a live slot is in, or of the free list.
+    chain: [I; N],
+    /// The chain of each live slot, so that a slot is released without hashing its key again.
+    bucket: [I; N],
+    free: I,
+    len: usize,
+}
+
+impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
+    pub(crate) const fn new() -> Self {
+        const {
+            assert!(N > 0, "a queue needs room for one key at least");
+            assert!(
+                N <= I::SLOTS_MAX,
+                "N is too large for the slot numbers: use Fixed<N, u16> or Fixed<N, u32>"
+            );
+        }
+        Self {
+            entries: heapless::Vec::new(),
+            buckets: [I::NONE; N],
+            chain: [I::NONE; N],
+            bucket: [I::NONE; N],
+            free: I::NONE,
+            len: 0,
+        }
+    }
+
+    fn next(&self, id: SlotId) -> I {
+        self.chain.get(id.index()).copied().unwrap_or(I::NONE)
+    }
+
+    fn set_next(&mut self, id: SlotId, next: I) {
+        if let Some(link) = self.chain.get_mut(id.index()) {
+            *link = next;
+        }
+    }
+
+    /// A vacant slot's number.
+    fn vacant(&mut self) -> Option<SlotId> {
+        if let Some(id) = self.free.get() {
+            self.free = self.next(id);
+            return Some(id);
+        }
+        let id = SlotId::from_index(self.entries.len());
+        self.entries.push(None).is_ok().then_some(id)
+    }
+
+    /// Takes a slot out of its hash chain. At most N steps.
+    fn unchain(&mut self, id: SlotId) {
+        let gone = I::new(id);
+        let next = self.next(id);
+        let bucket = self.bucket.get(id.index()).and_then(|bucket| bucket.get());
+        let Some(head) = bucket.and_then(|bucket| self.buckets.get_mut(bucket.index())) else {
+            return;
+        };
+        if *head == gone {
+            *head = next;
+            return;
+        }
+        let mut current = *head;
+        while let Some(at) = current.get() {
+            current = self.next(at);
+            if current == gone {
+                self.set_next(at, next);
+                return;
+            }
+        }
+    }
+}
+
+impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
+    fn locate(&self, key: &K) -> Located {
+        let hash = hash(key);
+        let mut current = self
+            .buckets
+            .get(bucket::<N>(hash))
+            .copied()
+            .unwrap_or(I::NONE);
+        while let Some(id) = current.get() {
+            if self.slot(id).is_some_and(|slot| slot.key == *key) {
+                return Located::Found(id);
+            }
+            current = self.next(id);
+        }
+        Located::Absent(hash)
+    }
+
+    fn claim(&mut self, hash: u32, key: K, note: S) -> Result<SlotId, K> {
+        let Some(id) = self.vacant() else {
+            return Err(key);
+        };
+        let index = bucket::<N>(hash);
+        if let (Some(head), Some(bucket)) =
+            (self.buckets.get_mut(index), self.bucket.get_mut(id.index()))
+        {
+            *bucket = I::new(SlotId::from_index(index));
+            let next = core::mem::replace(head, I::new(id));
+            self.set_next(id, next);
+        }
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            *entry = Some(Slot::new(key, note));
+        }
+        self.len += 1;
+        Ok(id)
+    }
+
+    fn release(&mut self, id: SlotId) {
+        self.unchain(id);
+        self.set_next(id, self.free);
+        self.free = I::new(id);
+        self.len -= 1;
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            // Last, since the key's destructor runs here.
+            *entry = None;
+        }
+    }
+
+    #[inline]
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S>> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S>> {
+        self.entries.get_mut(id.index())?.as_mut()
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bound(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn has_room(&self) -> bool {
+        self.len < N
+    }
+}
+
+fn hash<K: Hash>(key: &K) -> u32 {
+    let mut hasher = Fibonacci(0);
+    key.hash(&mut hasher);
+    hasher.0
+}
+
+/// The chain of a hash: its leading bits, scaled to N without a division. Cortex-M0 has none, and
+/// no wide multiplication either, so 16 bits are used where they suffice.
+const fn bucket<const N: usize>(hash: u32) -> usize {
+    if N <= 1 << 16 {
+        (((hash >> 16) * N as u32) >> 16) as usize
+    } else {
+        ((hash as u64 * N as u64) >> 32) as usize
+    }
+}
+
+/// Multiplicative hashing, a word at a time; the leading bits of the product are the good ones.
+struct Fibonacci(u32);
+
+impl Fibonacci {
+    #[inline]
+    fn mix(&mut self, word: u32) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9);
+    }
+}
+
+impl Hasher for Fibonacci {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(4) {
+            let mut word = [0; 4];
+            for (to, from) in word.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            self.mix(u32::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.mix(u32::from(word));
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.mix(u32::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.mix(word);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word as u32);
+        self.mix((word >> 32) as u32);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
+/// Both lists, threaded through one array of links.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedLists<const N: usize, I> {
+    links: [Link<I>; N],
+    ready: List<I>,
+    memories: List<I>,
+}
+
+impl<const N: usize, I: Index> FixedLists<N, I> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            links: [Link::UNLINKED; N],
+            ready: List::new(),
+            memories: List::new(),
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
+    #[inline]
+    fn link(&self, id: SlotId) -> Link<I> {
+        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
+    }
+
+    #[inline]
+    fn set_link(&mut self, id: SlotId, link: Link<I>) {
+        if let Some(to) = self.get_mut(id.index()) {
+            *to = link;
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
+    fn push_ready(&mut self, id: SlotId) {
+        self.ready.push_back(&mut self.links, id);
+    }
+
+    fn first_ready(&self) -> Option<SlotId> {
+        self.ready.first()
+    }
+
+    fn pop_ready(&mut self) -> Option<SlotId> {
+        self.ready.pop_front(&mut self.links)
+    }
+
+    fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn remember(&mut self, id: SlotId) {
+        self.memories.push_back(&mut self.links, id);
+    }
+
+    fn unremember(&mut self, id: SlotId) {
+        self.memories.remove(&mut self.links, id);
+    }
+
+    fn oldest_memory(&self) -> Option<SlotId> {
+        self.memories.first()
+    }
+
+    fn memories_len(&self) -> usize {
+        self.memories.len()
+    }
+
+    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
+        self.memories.after(&self.links, id)
+    }
+
+    fn ready_at(&self, place: usize) -> Option<SlotId> {
+        let mut id = self.ready.first()?;
+        for _ in 0..place {
+            id = self.ready.after(&self.links, id)?;
+        }
+        Some(id)
+    }
+}
+
+/// The heap as three arrays: 8 + 4 + size(I) bytes a node, where an array of nodes would pad to 16.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedNodes<const N: usize, I> {
+    due: [Instant; N],
+    sequence: [u32; N],
+    id: [I; N],
+    position: [I; N],
+    len: usize,
+}
+
+impl<const N: usize, I: Index> FixedNodes<N, I> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            due: [Instant::NEVER; N],
+            sequence: [0; N],
+            id: [I::NONE; N],
+            position: [I::NONE; N],
+            len: 0,
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn node(&self, index: usize) -> Option<Node> {
+        if index >= self.len {
+            return None;
+        }
+        Some(Node {
+            due: *self.due.get(index)?,
+            sequence: *self.sequence.get(index)?,
+            id: self.id.get(index)?.get()?,
+        })
+    }
+
+    fn least_child(&self, index: usize) -> Option<(usize, Node)> {
+        let first = index * ARITY + 1;
+        let mut least = (first, self.node(first)?);
+        for child in first + 1..first + ARITY {
+            match self.node(child) {
+                Some(node) if node.precedes(&least.1) => least = (child, node),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Some(least)
+    }
+
+    fn place(&mut self, index: usize, node: Node) {
+        if let (Some(due), Some(sequence), Some(id), Some(position)) = (
+            self.due.get_mut(index),
+            self.sequence.get_mut(index),
+            self.id.get_mut(index),
+            self.position.get_mut(node.id.index()),
+        ) {
+            *due = node.due;
+            *sequence = node.sequence;
+            *id = I::new(node.id);
+            *position = I::new(SlotId::from_index(index));
+        }
+    }
+
+    fn grow(&mut self) {
+        debug_assert!(self.len < N, "a slot waits for one deadline at most");
+        self.len += 1;
+    }
+
+    fn shrink(&mut self) {
+        self.len -= 1;
+    }
+
+    #[inline]
+    fn position(&self, id: SlotId) -> Option<usize> {
+        Some(self.position.get(id.index())?.get()?.index())
+    }
+
+    fn clear_position(&mut self, id: SlotId) {
+        if let Some(position) = self.position.get_mut(id.index()) {
+            *position = I::NONE;
+        }
+    }
+}

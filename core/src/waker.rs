@@ -1,0 +1,52 @@
+//! How a runtime wakes those who wait for a queue.
+
+use crate::outcome::Wake;
+
+/// Wakes sleeping getters. Called after the queue is unlocked.
+///
+/// # Contract
+///
+/// - `wake_one` MUST wake one getter that sleeps now or has decided to sleep, if there is one. Which
+///   one does not matter for correctness; a fair runtime wakes the one that has slept longest.
+/// - `wake_all` MUST wake every such getter, and everybody who waits for the queue to drain.
+/// - A wake that finds nobody asleep may be lost: whoever was on the way looks at the queue again.
+/// - A getter that was woken and then goes away without looking MUST call
+///   [`Queue::leave`](crate::Queue::leave), which passes the wake on.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Waker;
+///
+/// /// For a bare loop that looks at the queue again and again and never sleeps.
+/// struct Restless;
+///
+/// impl Waker for Restless {
+///     fn wake_one(&self) {}
+///     fn wake_all(&self) {}
+/// }
+/// # Restless.wake_one();
+/// ```
+pub trait Waker {
+    /// Wakes one sleeping getter.
+    fn wake_one(&self);
+
+    /// Wakes every sleeping getter, and everybody who waits for the drain.
+    fn wake_all(&self);
+
+    /// Whether the present thread is unwinding from a panic. A guard that is dropped then gives its
+    /// key back as failed. Runtimes that cannot tell say no.
+    fn unwinding(&self) -> bool {
+        false
+    }
+
+    /// Obeys an answer of the state machine.
+    #[inline]
+    fn obey(&self, wake: Wake) {
+        match wake {
+            Wake::None => {}
+            Wake::One => self.wake_one(),
+            Wake::All => self.wake_all(),
+        }
+    }
+}
