@@ -87,6 +87,11 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
         &self.key
     }
 
+    /// The queue that handed the key out.
+    pub fn queue(&self) -> &H::Target {
+        &self.queue
+    }
+
     /// How many times the key has failed before this run.
     pub fn requeues(&self) -> u32 {
         self.requeues

@@ -8,6 +8,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod action;
 mod backoff;
 mod delay;
 mod guard;
@@ -24,6 +25,9 @@ mod waiting;
 mod waker;
 mod work_queue;
 
+pub use rand_core;
+
+pub use action::{Action, Retries};
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
@@ -44,7 +48,7 @@ pub use queue::Queue;
 pub use slots::Storage;
 pub use slots::fixed::Fixed;
 #[cfg(feature = "alloc")]
-pub use slots::growable::Growable;
+pub use slots::growable::{Growable, RandomState};
 pub use time::{Clock, Instant};
 pub use waiting::Getter;
 pub use waker::Waker;

@@ -199,7 +199,6 @@ pub struct Leftover<K> {
 
 /// The key is not being worked on, or not under this ticket: nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct NotActive;
 
 impl fmt::Display for NotActive {

@@ -123,6 +123,8 @@ where
     /// How many slots may live for their failures alone.
     memories_max: usize,
     closed: bool,
+    /// When the queue was first shut down.
+    closed_at: Instant,
     /// The queue has just drained, and those who wait for it have not been told.
     drain_untold: bool,
     /// Counts calls of `shut_down`, which interrupts the drains that are under way.

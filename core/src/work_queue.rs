@@ -199,6 +199,11 @@ where
         self.act(|queue, now| queue.done_many(tickets, now))
     }
 
+    /// A getter goes away without work: the last step of a `get` that is cancelled. O(1).
+    pub fn leave(&self, getter: &mut Getter) {
+        self.act(|queue, _| queue.leave(getter));
+    }
+
     /// How many keys are ready: client-go's `Len`. O(1).
     pub fn len(&self) -> usize {
         self.act(|queue, now| queue.len(now))
@@ -225,13 +230,13 @@ where
     /// Keys that are delayed stay until they are [taken](Self::take_delayed) or the queue is
     /// dropped.
     pub fn shut_down(&self) {
-        self.act(|queue, now| queue.shut_down(now));
+        self.act_now(Queue::shut_down);
     }
 
     /// As [`shut_down`](Self::shut_down), but lets drains wait: what a runtime's waiting form
     /// begins with. O(1), beside waking everybody who waits.
     pub fn begin_drain(&self) -> Drain {
-        self.act(|queue, now| queue.shut_down_with_drain(now))
+        self.act_now(Queue::shut_down_with_drain)
     }
 
     /// How a drain stands. O(1).
@@ -293,11 +298,6 @@ where
     /// One look of a getter at the queue: the first step of a runtime's `get`. O(1).
     pub fn poll_get(&self, getter: &mut Getter) -> Next<Work<K>> {
         self.act(|queue, now| queue.get(now, getter))
-    }
-
-    /// A getter goes away without work: the last step of a `get` that is cancelled. O(1).
-    pub fn leave(&self, getter: &mut Getter) {
-        self.act(|queue, _| queue.leave(getter));
     }
 
     /// After shutdown: takes out the delayed key with the earliest deadline. O(log n).

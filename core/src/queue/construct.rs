@@ -2,6 +2,7 @@
 
 use core::hash::Hash;
 
+use crate::Instant;
 use crate::delay::Delays;
 use crate::id::Index;
 use crate::limiter::RateLimiter;
@@ -53,6 +54,7 @@ where
             runs: 0,
             memories_max: usize::MAX,
             closed: false,
+            closed_at: Instant::NEVER,
             drain_untold: false,
             epoch: 0,
         }
@@ -63,11 +65,14 @@ where
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
+    use crate::Instant;
     use crate::delay::Delays;
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::{Metrics, NoMetrics};
-    use crate::slots::growable::{Growable, GrowableLists, GrowableNodes, GrowableSlots};
+    use crate::slots::growable::{
+        Growable, GrowableLists, GrowableNodes, GrowableSlots, RandomState,
+    };
     use crate::waiting::Sleepers;
 
     use super::Queue;
@@ -80,7 +85,7 @@ mod growable {
 
         /// An empty queue that takes `keys` keys before it grows.
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
-            let hasher = foldhash::fast::RandomState::default();
+            let hasher = RandomState::default();
             Self::from_parts(limiter, NoMetrics, hasher, keys)
         }
     }
@@ -106,6 +111,7 @@ mod growable {
                 runs: 0,
                 memories_max: usize::MAX,
                 closed: false,
+                closed_at: Instant::NEVER,
                 drain_untold: false,
                 epoch: 0,
             }

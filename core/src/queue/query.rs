@@ -108,6 +108,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.closed
     }
 
+    /// When the queue was first shut down; [`Instant::NEVER`] if it was not. O(1).
+    pub fn closed_at(&self) -> Instant {
+        self.closed_at
+    }
+
     /// The rate limiter.
     pub fn limiter(&self) -> &L {
         &self.limiter

@@ -15,6 +15,9 @@ use super::{Queue, SlotId};
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes no more keys. Keys that are ready, or become ready by being dirty, are still handed out;
     /// then getters are told that the queue is closed. Drains that are under way end. O(1).
+    ///
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says, as does
+    /// [`shut_down_with_drain`](Self::shut_down_with_drain).
     pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
         self.epoch = self.epoch.wrapping_add(1);
         self.close(now)
@@ -46,7 +49,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     fn close(&mut self, now: Instant) -> Effect<()> {
         self.release_due(now);
-        self.closed = true;
+        if !self.closed {
+            self.closed = true;
+            self.closed_at = now;
+        }
         self.sleepers.all_woken();
         Effect {
             value: (),

@@ -6,6 +6,9 @@ use core::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 
+/// The default hasher of [`Growable`]: foldhash, seeded at random.
+pub use foldhash::fast::RandomState;
+
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::SlotId;
@@ -34,7 +37,7 @@ use super::{Located, Slot, Slots, Storage};
 /// assert_eq!(queue.capacity(), None);
 /// ```
 #[derive(Debug)]
-pub struct Growable<H = foldhash::fast::RandomState>(core::marker::PhantomData<H>);
+pub struct Growable<H = RandomState>(core::marker::PhantomData<H>);
 
 impl<H> super::sealed::Sealed for Growable<H> {}
 

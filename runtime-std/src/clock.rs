@@ -1,0 +1,132 @@
+//! Clocks that threads can wait on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use requeue_core::{Clock, Instant};
+
+use crate::sync::{Condvar, MutexGuard};
+
+/// A clock, and how a thread waits for one of its instants.
+///
+/// The trait is sealed: [`SystemClock`] is for programs, [`ManualClock`] for their tests.
+pub trait Timer: Clock + sealed::Sealed {
+    /// Waits to be notified, or until `until` has come; may return for no reason.
+    #[doc(hidden)]
+    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>);
+}
+
+/// The system's monotonic clock; its epoch is the moment it was made.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Clock;
+/// use requeue_std::SystemClock;
+///
+/// let clock = SystemClock::new();
+/// let earlier = clock.now();
+/// assert!(clock.now() >= earlier);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    epoch: std::time::Instant,
+}
+
+/// A wait is cut into pieces of this length, since no system promises to take any longer one.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl SystemClock {
+    /// A clock whose epoch is now.
+    pub fn new() -> Self {
+        Self {
+            epoch: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::EPOCH + self.epoch.elapsed()
+    }
+}
+
+impl Timer for SystemClock {
+    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>) {
+        match until {
+            Some(until) => {
+                let left = until.saturating_since(self.now()).min(WAIT_MAX);
+                condvar.wait_for(state, left);
+            }
+            None => condvar.wait(state),
+        }
+    }
+}
+
+/// A clock that stands still until a test moves it. Clones show the same time.
+///
+/// A thread that waits for a deadline sleeps until [`WorkQueue::clock_moved`] tells it to look
+/// again.
+///
+/// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_std::{ManualClock, WorkQueue};
+///
+/// let clock = ManualClock::new();
+/// let queue = WorkQueue::builder().clock(clock.clone()).build();
+/// queue.add_after("probe", Duration::from_secs(3600)).unwrap();
+/// assert!(queue.try_get().is_none());
+///
+/// clock.advance(Duration::from_secs(3600));
+/// assert_eq!(*queue.try_get().unwrap(), "probe");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock {
+    nanos: Arc<AtomicU64>,
+}
+
+impl ManualClock {
+    /// A clock that stands at its epoch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock forward, to [`Instant::NEVER`] at most.
+    pub fn advance(&self, by: Duration) {
+        self.set(self.now() + by);
+    }
+
+    /// Sets the clock.
+    pub fn set(&self, now: Instant) {
+        self.nanos.store(now.as_nanos(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+}
+
+impl Timer for ManualClock {
+    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, _until: Option<Instant>) {
+        condvar.wait(state);
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::SystemClock {}
+    impl Sealed for super::ManualClock {}
+}

@@ -1,0 +1,407 @@
+//! The queue for threads: what is left to do is to wait.
+
+use std::fmt;
+use std::hash::Hash;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use requeue_core::{
+    Clock, Completion, DefaultController, Drain, Drained, Effect, Getter, Growable, Instant,
+    Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Waker,
+};
+
+use crate::batch::Batch;
+use crate::builder::Builder;
+use crate::clock::{SystemClock, Timer};
+use crate::sync::{Condvars, Locked};
+
+/// A queue, its lock, its clock and its condition variables: core's
+/// [`WorkQueue`](requeue_core::WorkQueue) for threads.
+pub type Shared<K, L, M, C> =
+    requeue_core::WorkQueue<Locked<Queue<K, Growable, L, M>>, C, Condvars>;
+
+/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
+    requeue_core::Guard<K, &'q Shared<K, L, M, C>>;
+
+/// A keyed work queue for threads.
+///
+/// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
+/// [`add`](requeue_core::WorkQueue::add), [`add_after`](requeue_core::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::WorkQueue::forget) and the rest. Here is what waits.
+///
+/// No thread runs in the background: of the threads that sleep in [`get`](Self::get), one sleeps
+/// until the earliest deadline. A thread is notified only if one sleeps, after the lock is released,
+/// and sleeping threads are woken in the order in which they went to sleep.
+///
+/// # Panics
+///
+/// A panic in a key's `Hash`, `Eq`, `Clone` or `Drop` reaches the caller; the queue stays usable.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::WorkQueue;
+///
+/// let queue = WorkQueue::new();
+/// let worker = std::thread::spawn({
+///     let queue = queue.clone();
+///     move || {
+///         let mut seen = Vec::new();
+///         while let Some(key) = queue.get() {
+///             seen.push(*key);
+///         }
+///         seen
+///     }
+/// });
+///
+/// queue.add("pod-a").unwrap();
+/// queue.add("pod-b").unwrap();
+/// queue.shut_down_with_drain();
+/// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
+/// ```
+pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, C = SystemClock>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    shared: Arc<Shared<K, L, M, C>>,
+}
+
+/// Why [`WorkQueue::get_timeout`] has no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GetError {
+    /// No key was ready in time.
+    TimedOut,
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "no key was ready in time",
+            Self::Closed => "the queue is shutting down and nothing is ready",
+        })
+    }
+}
+
+impl std::error::Error for GetError {}
+
+impl<K: Eq + Hash> WorkQueue<K> {
+    /// An empty queue with client-go's default rate limiter.
+    pub fn new() -> Self {
+        Builder::default().build()
+    }
+}
+
+impl WorkQueue<()> {
+    /// A queue of parts that are chosen one by one. The type of the keys is chosen by use.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl<K: Eq + Hash> Default for WorkQueue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, L, M, C> WorkQueue<K, L, M, C>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    C: Timer,
+{
+    /// Puts a state machine behind a lock of its own.
+    pub fn from_queue(queue: Queue<K, Growable, L, M>, clock: C) -> Self {
+        let shared = Shared::from_parts(Locked::new(queue), clock, Condvars::default());
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Takes no more keys and waits until nothing is ready, dirty or in work, however many threads
+    /// wait for that. Answers how it ended: a [`shut_down`](requeue_core::WorkQueue::shut_down)
+    /// meanwhile interrupts it.
+    ///
+    /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
+    /// while it holds a guard waits for itself.
+    pub fn shut_down_with_drain(&self) -> Drained {
+        self.drain(None)
+    }
+
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain), but waits no longer than `timeout`:
+    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    pub fn drain_timeout(&self, timeout: Duration) -> Drained {
+        self.drain(Some(self.clock().now() + timeout))
+    }
+
+    /// Makes every sleeping thread look at the queue again: after a
+    /// [`ManualClock`](crate::ManualClock) was moved.
+    pub fn clock_moved(&self) {
+        // Whoever has read the old time and not yet gone to sleep holds the lock.
+        drop(self.lock().lock());
+        self.waker().wake_all();
+    }
+
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
+    pub fn reserve(&self, additional: usize) {
+        self.lock().lock().reserve(additional);
+    }
+
+    fn drain(&self, deadline: Option<Instant>) -> Drained {
+        let drain: Drain = self.begin_drain();
+        let mut state = self.lock().lock();
+        loop {
+            let drained = state.drained(&drain);
+            if drained != Drained::Pending || self.is_past(deadline) {
+                return drained;
+            }
+            self.clock()
+                .wait(&self.waker().drains, &mut state, deadline);
+        }
+    }
+
+    fn is_past(&self, deadline: Option<Instant>) -> bool {
+        deadline.is_some_and(|deadline| self.clock().now() >= deadline)
+    }
+}
+
+impl<K, L, M, C> WorkQueue<K, L, M, C>
+where
+    K: Eq + Hash + Clone,
+    L: RateLimiter,
+    M: Metrics,
+    C: Timer,
+{
+    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is shut
+    /// down and no key is ready.
+    pub fn get(&self) -> Option<Guard<'_, K, L, M, C>> {
+        let work = self.wait(None, Queue::get).ok()?;
+        Some(Guard::new(work, &*self.shared))
+    }
+
+    /// As [`get`](Self::get), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`GetError`]: no key was ready in time, or the queue is shut down.
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, M, C>, GetError> {
+        self.get_deadline(self.clock().now() + timeout)
+    }
+
+    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_timeout`](Self::get_timeout).
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, M, C>, GetError> {
+        let work = self.wait(Some(deadline), Queue::get)?;
+        Ok(Guard::new(work, &*self.shared))
+    }
+
+    /// Hands out up to `max` ready keys under one lock; waits for the first if there is none.
+    /// Nothing once the queue is shut down and no key is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// let batch = queue.get_many(3).unwrap();
+    /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    /// batch.done();
+    /// assert_eq!(queue.len(), 2);
+    /// ```
+    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, M, C>> {
+        let mut work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
+        self.wait(None, |queue, now, getter| {
+            queue.get_many(max, now, getter, |taken| work.push(taken))
+        })
+        .ok()?;
+        Some(Batch::new(work, &self.shared))
+    }
+
+    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
+    /// Waits as [`get`](Self::get).
+    ///
+    /// A guard of another queue is completed there. To learn what became of the key, complete it by
+    /// its guard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Completion, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(["a", "b"], |_| {});
+    /// queue.shut_down();
+    ///
+    /// let mut seen = Vec::new();
+    /// let mut next = queue.get();
+    /// while let Some(guard) = next {
+    ///     seen.push(*guard);
+    ///     next = queue.next(guard, Completion::Succeeded);
+    /// }
+    /// assert_eq!(seen, ["a", "b"]);
+    /// ```
+    pub fn next(
+        &self,
+        guard: Guard<'_, K, L, M, C>,
+        completion: Completion,
+    ) -> Option<Guard<'_, K, L, M, C>> {
+        if !std::ptr::eq(guard.queue(), &*self.shared) {
+            // What became of it matters to that queue alone, which loses nothing.
+            let _ = guard.complete(completion);
+            return self.get();
+        }
+        let mut ticket = guard.into_ticket();
+        let work = self.wait(None, |queue, now, getter| match ticket.take() {
+            Some(ticket) => {
+                let now = self.time_for(queue, completion, now);
+                let Effect { value, wake } = queue.next(ticket, completion, now, getter);
+                Effect {
+                    value: value.next,
+                    wake,
+                }
+            }
+            None => queue.get(now, getter),
+        });
+        Some(Guard::new(work.ok()?, &*self.shared))
+    }
+
+    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
+    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes out
+    /// before shutdown.
+    pub fn leftovers(&self) -> Vec<Leftover<K>> {
+        let ready = std::iter::from_fn(|| self.take_ready());
+        let delayed = std::iter::from_fn(|| self.take_delayed());
+        ready.chain(delayed).collect()
+    }
+
+    /// The loop of every getter: look, return, or sleep until woken or until the deadline.
+    fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut State<K, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Result<T, GetError> {
+        let mut sleeper = Sleeper {
+            queue: &self.shared,
+            getter: Getter::new(),
+            is_asleep: false,
+        };
+        let mut state = self.lock().lock();
+        loop {
+            let now = if state.needs_time() || deadline.is_some() {
+                self.clock().now()
+            } else {
+                Instant::EPOCH
+            };
+            let Effect { value, wake } = look(&mut state, now, &mut sleeper.getter);
+            let until = match value {
+                Next::Wait { until } => until,
+                Next::Work(work) => {
+                    sleeper.is_asleep = false;
+                    drop(state);
+                    self.waker().obey(wake);
+                    return Ok(work);
+                }
+                Next::Closed => {
+                    sleeper.is_asleep = false;
+                    return Err(GetError::Closed);
+                }
+            };
+            sleeper.is_asleep = true;
+            self.waker().obey(wake);
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                drop(state);
+                // Dropping the sleeper wakes another in its place, if need be.
+                return Err(GetError::TimedOut);
+            }
+            let until = [until, deadline].into_iter().flatten().min();
+            self.clock().wait(&self.waker().getters, &mut state, until);
+        }
+    }
+
+    /// The time, if a completion needs one that the queue does not.
+    fn time_for(&self, queue: &State<K, L, M>, completion: Completion, now: Instant) -> Instant {
+        match completion {
+            Completion::Done | Completion::Succeeded => now,
+            _ if queue.needs_time() => now,
+            _ => self.clock().now(),
+        }
+    }
+}
+
+/// What `get_many` reserves at most before it knows how many keys there are.
+const BATCH_RESERVE_MAX: usize = 64;
+
+/// What the lock of a [`WorkQueue`] holds.
+type State<K, L, M> = Queue<K, Growable, L, M>;
+
+/// A call that waits. If it unwinds or gives up while it counts as asleep, the queue is told.
+struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> {
+    queue: &'q Shared<K, L, M, C>,
+    getter: Getter,
+    is_asleep: bool,
+}
+
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> Drop for Sleeper<'_, K, L, M, C> {
+    fn drop(&mut self) {
+        if self.is_asleep {
+            self.queue.leave(&mut self.getter);
+        }
+    }
+}
+
+impl<K, L, M, C> Deref for WorkQueue<K, L, M, C>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    type Target = Shared<K, L, M, C>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.shared
+    }
+}
+
+impl<K, L, M, C> Clone for WorkQueue<K, L, M, C>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K, L, M, C> fmt::Debug for WorkQueue<K, L, M, C>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock().lock();
+        f.debug_struct("WorkQueue")
+            .field("held", &state.held_len())
+            .field("active", &state.active_len())
+            .field("delayed", &state.delayed_len())
+            .field("shutting_down", &state.shutting_down())
+            .finish()
+    }
+}
