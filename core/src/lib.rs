@@ -13,6 +13,7 @@ mod backoff;
 mod delay;
 mod guard;
 mod id;
+mod keyed;
 mod limiter;
 mod lists;
 mod lock;
@@ -34,6 +35,7 @@ pub use backoff::{
 };
 pub use guard::{Complete, Guard};
 pub use id::Index;
+pub use keyed::KeyedLimiter;
 pub use limiter::{
     Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
     RateLimiter, WithMaxWait, default_controller, default_item_based,

@@ -1,0 +1,228 @@
+//! A rate limiter with a memory of its own, for keys that are in no queue.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::id::{Index, SlotId};
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::slots::fixed::{Fixed, FixedLists, FixedSlots};
+use crate::slots::{Located, Slots, Storage};
+
+/// A [`RateLimiter`] and what it remembers of each key: client-go's `TypedRateLimiter` as it is used
+/// on its own.
+///
+/// Only keys that have failed take room. Where that is short ([`Fixed`] storage, or a
+/// [limit](Self::limit_memories)), the key whose last failure lies furthest back is forgotten: a key
+/// that nobody forgets cannot leak for ever.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
+///
+/// let mut limiter: KeyedLimiter<&str, Fixed<8>, _> = KeyedLimiter::new(default_item_based());
+/// let now = Instant::EPOCH;
+/// assert_eq!(limiter.when(&"api", now), Duration::from_millis(1));
+/// assert_eq!(limiter.when(&"api", now), Duration::from_millis(2));
+/// assert_eq!(limiter.when(&"db", now), Duration::from_millis(1));
+/// assert_eq!(limiter.num_requeues(&"api"), 2);
+/// assert_eq!(limiter.forget(&"api"), 2);
+/// assert_eq!(limiter.len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct KeyedLimiter<K, S, L>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+{
+    slots: S::Slots<K, L::Memory>,
+    /// Only the memories are used: every slot is one.
+    lists: S::Lists,
+    limiter: L,
+    memories_max: usize,
+}
+
+impl<K, L, const N: usize, I> KeyedLimiter<K, Fixed<N, I>, L>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    I: Index,
+{
+    /// A limiter that remembers `N` keys, in a `static` if need be.
+    pub const fn new(limiter: L) -> Self {
+        Self {
+            slots: FixedSlots::new(),
+            lists: FixedLists::new(),
+            limiter,
+            memories_max: N,
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
+    /// A limiter that remembers as many keys as fail.
+    pub fn growable(limiter: L) -> Self {
+        use crate::slots::growable::{GrowableLists, GrowableSlots, RandomState};
+        Self {
+            slots: GrowableSlots::with_capacity(RandomState::default(), 0),
+            lists: GrowableLists::with_capacity(0),
+            limiter,
+            memories_max: usize::MAX,
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
+    /// Counts one more failure of a key and answers how long it has to wait. O(1) and the limiter's
+    /// cost. The key is cloned if it is new.
+    pub fn when(&mut self, key: &K, now: Instant) -> Duration {
+        match self.slots.locate(key) {
+            Located::Found(id) => {
+                // The key is the youngest again.
+                self.lists.unremember(id);
+                self.lists.remember(id);
+                match self.slots.slot_mut(id) {
+                    Some(slot) => self.limiter.when(&mut slot.note, now),
+                    None => Duration::ZERO,
+                }
+            }
+            Located::Absent(hash) => {
+                let mut memory = L::Memory::default();
+                let delay = self.limiter.when(&mut memory, now);
+                if memory != L::Memory::default() {
+                    self.remember(hash, key.clone(), memory);
+                }
+                delay
+            }
+        }
+    }
+
+    fn remember(&mut self, hash: u32, key: K, memory: L::Memory) {
+        self.shrink_to(self.memories_max.saturating_sub(1));
+        if let Ok(id) = self.slots.claim(hash, key, memory) {
+            self.lists.remember(id);
+        }
+        self.shrink_to(self.memories_max);
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
+    /// Forgets the failures of a key and answers how many there were. O(1).
+    pub fn forget(&mut self, key: &K) -> u32 {
+        match self.slots.locate(key) {
+            Located::Found(id) => {
+                let requeues = self.requeues(id);
+                self.release(id);
+                requeues
+            }
+            Located::Absent(_) => 0,
+        }
+    }
+
+    /// How many failures of a key are remembered. O(1).
+    pub fn num_requeues(&self, key: &K) -> u32 {
+        match self.slots.locate(key) {
+            Located::Found(id) => self.requeues(id),
+            Located::Absent(_) => 0,
+        }
+    }
+
+    /// How many keys are remembered. O(1).
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether no key is remembered. O(1).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sets how many keys are remembered at most, and forgets the oldest that are too many. A fixed
+    /// storage remembers no more than it has room for.
+    pub fn limit_memories(&mut self, keys: usize) {
+        self.memories_max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
+        self.shrink_to(self.memories_max);
+    }
+
+    /// The limiter itself.
+    pub fn limiter(&self) -> &L {
+        &self.limiter
+    }
+
+    fn requeues(&self, id: SlotId) -> u32 {
+        self.slots
+            .slot(id)
+            .map_or(0, |slot| self.limiter.requeues(&slot.note))
+    }
+
+    fn release(&mut self, id: SlotId) {
+        self.slots.release(id);
+        self.lists.unremember(id);
+    }
+
+    /// Forgets the oldest until `keys` are left. At most as many steps as keys are too many.
+    fn shrink_to(&mut self, keys: usize) {
+        while self.slots.len() > keys {
+            match self.lists.oldest_memory() {
+                Some(id) => self.release(id),
+                None => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ItemExponentialFailure, NoLimit, default_item_based};
+
+    type Two = KeyedLimiter<u8, Fixed<2>, ItemExponentialFailure>;
+
+    static _IN_A_STATIC: Two = KeyedLimiter::new(default_item_based());
+
+    #[test]
+    fn the_key_that_failed_longest_ago_is_forgotten_first() {
+        let mut limiter: Two = KeyedLimiter::new(default_item_based());
+        let now = Instant::EPOCH;
+        for key in [1, 2, 1, 3] {
+            let _ = limiter.when(&key, now);
+        }
+        assert_eq!([1, 2, 3].map(|key| limiter.num_requeues(&key)), [2, 0, 1]);
+        assert_eq!(limiter.len(), 2);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_remembers_nothing() {
+        let mut limiter: Two = KeyedLimiter::new(default_item_based());
+        limiter.limit_memories(0);
+        for _ in 0..2 {
+            assert_eq!(limiter.when(&1, Instant::EPOCH), Duration::from_millis(1));
+        }
+        assert!(limiter.is_empty());
+    }
+
+    #[test]
+    fn a_limiter_without_memory_takes_no_room() {
+        let mut limiter: KeyedLimiter<u8, Fixed<1>, NoLimit> = KeyedLimiter::new(NoLimit);
+        assert_eq!(limiter.when(&1, Instant::EPOCH), Duration::ZERO);
+        assert!(limiter.is_empty());
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn a_growable_limiter_remembers_every_key() {
+        let mut limiter = KeyedLimiter::growable(default_item_based());
+        for key in 0..1000_u32 {
+            let _ = limiter.when(&key, Instant::EPOCH);
+        }
+        assert_eq!(limiter.len(), 1000);
+        limiter.limit_memories(10);
+        assert_eq!((limiter.len(), limiter.num_requeues(&999)), (10, 1));
+        assert_eq!(limiter.num_requeues(&989), 0);
+    }
+}
