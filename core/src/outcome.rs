@@ -30,6 +30,17 @@ pub struct Effect<T> {
     pub wake: Wake,
 }
 
+impl<T> Effect<T> {
+    /// Changes the outcome and keeps the wake.
+    #[inline]
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Effect<U> {
+        Effect {
+            value: change(self.value),
+            wake: self.wake,
+        }
+    }
+}
+
 /// Whom to wake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "a sleeper that is not woken sleeps on"]

@@ -36,7 +36,7 @@ pub struct Workers<'w, K, E> {
     give_up: GiveUp<'w, K, E>,
 }
 
-type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Sync + 'w>;
+type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
 
 /// Why a run failed.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// Runs on the worker's thread while the key counts as in work. A hook that panics is taken as one
     /// that returned.
-    pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Sync + 'w) -> Self {
+    pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Box::new(hook);
         self
     }

@@ -1,0 +1,206 @@
+//! The sleepers' protocol: who is woken, who watches the clock. A getter is driven by hand.
+#![cfg(feature = "alloc")]
+
+use std::time::Duration;
+
+use requeue_core::{
+    Added, Drained, Effect, Getter, Growable, Instant, Next, NoLimit, Queue, Rejected, Wake, Work,
+};
+
+type Keys = Queue<u8, Growable, NoLimit>;
+
+const NOW: Instant = Instant::EPOCH;
+
+fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+/// A queue with this many getters asleep, in the order in which they went to sleep.
+fn asleep<const N: usize>(queue: &mut Keys) -> [Getter; N] {
+    std::array::from_fn(|_| {
+        let mut getter = Getter::new();
+        let next = queue.get(NOW, &mut getter);
+        assert!(matches!(next.value, Next::Wait { .. }));
+        getter
+    })
+}
+
+#[track_caller]
+fn works(queue: &mut Keys, now: Instant, getter: &mut Getter, key: u8) -> Wake {
+    let Effect { value, wake } = queue.get(now, getter);
+    queue.assert_valid();
+    assert!(
+        matches!(&value, Next::Work(Work { key: found, .. }) if *found == key),
+        "{value:?}"
+    );
+    wake
+}
+
+#[track_caller]
+fn waits(queue: &mut Keys, now: Instant, getter: &mut Getter, until: Option<u64>) {
+    let Effect { value, wake } = queue.get(now, getter);
+    queue.assert_valid();
+    assert_eq!(
+        value,
+        Next::Wait {
+            until: until.map(at)
+        }
+    );
+    assert_eq!(wake, Wake::None);
+}
+
+#[track_caller]
+fn add(queue: &mut Keys, key: u8, now: Instant) -> Wake {
+    let effect = queue.add(key, now);
+    queue.assert_valid();
+    assert_eq!(effect.value, Ok(Added::Ready));
+    effect.wake
+}
+
+#[track_caller]
+fn add_after(queue: &mut Keys, key: u8, nanos: u64) -> Wake {
+    let effect = queue.add_after(key, Duration::from_nanos(nanos), NOW);
+    queue.assert_valid();
+    assert!(matches!(effect.value, Ok(Added::Delayed | Added::Sooner)));
+    effect.wake
+}
+
+#[test]
+fn nobody_is_woken_while_nobody_sleeps() {
+    let mut queue = Keys::growable(NoLimit);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::None);
+}
+
+#[test]
+fn one_wake_is_in_flight_and_the_woken_wakes_the_next() {
+    let mut queue = Keys::growable(NoLimit);
+    let [mut first, mut second] = asleep(&mut queue);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
+    assert_eq!(add(&mut queue, 2, NOW), Wake::None);
+    assert_eq!(works(&mut queue, NOW, &mut first, 1), Wake::One);
+    assert_eq!(works(&mut queue, NOW, &mut second, 2), Wake::None);
+}
+
+#[test]
+fn a_getter_that_was_awake_and_takes_the_work_leaves_no_wake_behind() {
+    let mut queue = Keys::growable(NoLimit);
+    let [mut sleeper] = asleep(&mut queue);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
+    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
+    waits(&mut queue, NOW, &mut sleeper, None);
+    assert_eq!(add(&mut queue, 2, NOW), Wake::One, "the flight has landed");
+}
+
+#[test]
+fn one_sleeper_alone_watches_the_deadline() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add_after(&mut queue, 1, 50);
+    waits(&mut queue, NOW, &mut Getter::new(), Some(50));
+    waits(&mut queue, NOW, &mut Getter::new(), None);
+    waits(&mut queue, NOW, &mut Getter::new(), None);
+}
+
+#[test]
+fn a_deadline_that_comes_forward_wakes_one_who_takes_over() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add_after(&mut queue, 1, 50);
+    let (mut keeper, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut keeper, Some(50));
+    waits(&mut queue, NOW, &mut other, None);
+    assert_eq!(add_after(&mut queue, 2, 60), Wake::None, "it comes later");
+    assert_eq!(add_after(&mut queue, 3, 20), Wake::One);
+    waits(&mut queue, NOW, &mut other, Some(20));
+    // The old keeper comes back at its own time: the post is taken.
+    waits(&mut queue, at(10), &mut keeper, None);
+    assert_eq!(works(&mut queue, at(20), &mut other, 3), Wake::One);
+    waits(&mut queue, at(20), &mut keeper, Some(50));
+}
+
+#[test]
+fn a_keeper_that_leaves_with_other_work_passes_the_deadline_on() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add_after(&mut queue, 1, 50);
+    let (mut keeper, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut keeper, Some(50));
+    waits(&mut queue, NOW, &mut other, None);
+    assert_eq!(add(&mut queue, 2, NOW), Wake::One);
+    assert_eq!(works(&mut queue, NOW, &mut keeper, 2), Wake::One);
+    waits(&mut queue, NOW, &mut other, Some(50));
+}
+
+#[test]
+fn two_keys_due_at_once_reach_two_sleepers() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add_after(&mut queue, 1, 50);
+    let _ = add_after(&mut queue, 2, 50);
+    let (mut keeper, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut keeper, Some(50));
+    waits(&mut queue, NOW, &mut other, None);
+    assert_eq!(works(&mut queue, at(50), &mut keeper, 1), Wake::One);
+    assert_eq!(works(&mut queue, at(50), &mut other, 2), Wake::None);
+}
+
+#[test]
+fn a_keeper_that_is_cancelled_hands_over_its_post() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add_after(&mut queue, 1, 50);
+    let (mut keeper, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut keeper, Some(50));
+    waits(&mut queue, NOW, &mut other, None);
+    assert_eq!(queue.leave(&mut keeper).wake, Wake::One);
+    waits(&mut queue, NOW, &mut other, Some(50));
+}
+
+#[test]
+fn a_wake_that_reached_a_cancelled_getter_is_passed_on() {
+    let mut queue = Keys::growable(NoLimit);
+    let [mut first, mut second] = asleep(&mut queue);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
+    assert_eq!(queue.leave(&mut first).wake, Wake::One);
+    assert_eq!(works(&mut queue, NOW, &mut second, 1), Wake::None);
+}
+
+#[test]
+fn a_delay_without_end_arms_no_timer() {
+    let mut queue = Keys::growable(NoLimit);
+    let effect = queue.add_after(1, Duration::MAX, NOW);
+    assert_eq!(effect.value, Ok(Added::Delayed));
+    waits(&mut queue, NOW, &mut Getter::new(), None);
+    waits(&mut queue, Instant::NEVER, &mut Getter::new(), None);
+}
+
+#[test]
+fn the_last_key_to_finish_wakes_everybody_who_waits_for_the_drain() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add(&mut queue, 1, NOW);
+    let work = queue.try_get(NOW).value.unwrap();
+    let drain = queue.shut_down_with_drain(NOW);
+    assert_eq!(drain.wake, Wake::All);
+    assert_eq!(queue.drained(&drain.value), Drained::Pending);
+    let done = queue.done(work.ticket, NOW);
+    assert_eq!(done.wake, Wake::All);
+    assert_eq!(queue.drained(&drain.value), Drained::Complete);
+    let rejected = queue.add(2, NOW);
+    assert_eq!(rejected.value, Err(Rejected::Closed(2)));
+    assert_eq!(rejected.wake, Wake::None);
+}
+
+#[test]
+fn shutdown_wakes_every_sleeper_and_closes_it() {
+    let mut queue = Keys::growable(NoLimit);
+    let [mut first, mut second] = asleep(&mut queue);
+    assert_eq!(queue.shut_down(NOW).wake, Wake::All);
+    for getter in [&mut first, &mut second] {
+        assert_eq!(queue.get(NOW, getter).value, Next::Closed);
+    }
+    assert_eq!(queue.asleep(), 0);
+}
+
+#[test]
+fn a_later_shut_down_interrupts_a_drain() {
+    let mut queue = Keys::growable(NoLimit);
+    let _ = add(&mut queue, 1, NOW);
+    let drain = queue.shut_down_with_drain(NOW).value;
+    let _ = queue.shut_down(NOW);
+    assert_eq!(queue.drained(&drain), Drained::Interrupted);
+}
