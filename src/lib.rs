@@ -1,4 +1,5 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "std", doc = include_str!("../README.md"))]
+#![cfg_attr(not(feature = "std"), doc = "The keyed work queue that every reconciler needs.")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

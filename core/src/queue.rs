@@ -474,20 +474,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         let duration = now.saturating_since(slot.note.stamps.started());
         let again = slot.phase == Phase::Dirty;
+        let has_failed = slot.note.memory != L::Memory::default();
+        slot.phase = if again { Phase::Ready } else { Phase::Idle };
+        self.active -= 1;
         if again {
-            slot.phase = Phase::Ready;
             self.dirty -= 1;
             self.lists.push_ready(id);
-        } else if slot.note.memory != L::Memory::default() {
-            slot.phase = Phase::Idle;
-            self.keep_memory(id);
-        } else if self.delays.due(id).is_some() {
-            slot.phase = Phase::Idle;
-        } else {
-            self.slots.release(id);
         }
-        self.active -= 1;
         self.note_drain();
+        if !again {
+            self.settle(id, has_failed);
+        }
         self.metrics.work_duration(duration);
         again
     }
@@ -555,29 +552,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.lists.unremember(id);
     }
 
-    /// Puts an idle slot among the memories, unless it still waits for a deadline.
-    fn keep_memory(&mut self, id: SlotId) {
+    /// Keeps a slot that has become idle, or lost its delay, only for a reason. Last of all, since
+    /// the key's destructor may run here.
+    #[inline]
+    fn settle(&mut self, id: SlotId, has_failed: bool) {
         if self.delays.due(id).is_some() {
+            return;
+        }
+        if !has_failed {
+            self.slots.release(id);
             return;
         }
         self.lists.remember(id);
         if self.lists.memories_len() > self.memories_max {
             let _ = self.drop_oldest_memory();
-        }
-    }
-
-    /// After an idle slot has lost its delay or its place: keeps it only for a reason.
-    fn settle(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.slot(id) else {
-            return;
-        };
-        if slot.phase != Phase::Idle || self.delays.due(id).is_some() {
-            return;
-        }
-        if slot.note.memory == L::Memory::default() {
-            self.slots.release(id);
-        } else {
-            self.keep_memory(id);
         }
     }
 
@@ -589,9 +577,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.delays.remove(id).is_some() {
             self.metrics.delayed(self.delays.len());
         }
-        self.settle(id);
         self.note_drain();
         self.report_depth();
+        self.settle_idle(id);
+    }
+
+    /// [`settle`](Self::settle) for a slot that may still be ready or in work.
+    fn settle_idle(&mut self, id: SlotId) {
+        let failed = self.slots.slot(id).map(|slot| {
+            let idle = slot.phase == Phase::Idle;
+            idle.then(|| slot.note.memory != L::Memory::default())
+        });
+        if let Some(Some(has_failed)) = failed {
+            self.settle(id, has_failed);
+        }
     }
 
     /// After a key has left the ready list or work: notes that this was the last.

@@ -77,8 +77,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         } else {
             leftover.left = due.saturating_since(now);
         }
-        self.settle(id);
         self.metrics.delayed(self.delays.len());
+        self.settle_idle(id);
         Some(leftover)
     }
 

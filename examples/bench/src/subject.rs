@@ -1,0 +1,168 @@
+//! What is measured, seen alike whatever its layout is.
+
+use core::hash::{BuildHasher, Hash};
+use core::time::Duration;
+
+use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue, Ticket};
+
+use crate::port::Port;
+
+/// A keyed queue as plain data. Time is a number of nanoseconds.
+pub trait Subject<K> {
+    /// What completes a run, beside the key.
+    type Run;
+
+    /// Marks a key as having work to do.
+    fn add(&mut self, key: K, now: u64);
+    /// Adds a key at a point in time.
+    fn add_at(&mut self, key: K, due: u64, now: u64);
+    /// Counts a failure, adds the key when the limiter says so, and answers how long that takes.
+    fn add_rate_limited(&mut self, key: K, now: u64) -> u64;
+    /// Hands out the first ready key, after those that are due have become ready.
+    fn get(&mut self, now: u64) -> Option<(K, Self::Run)>;
+    /// Completes a run.
+    fn done(&mut self, key: &K, run: Self::Run, now: u64);
+    /// Forgets the failures of a key.
+    fn forget(&mut self, key: &K);
+}
+
+/// The queue of this project, with growable storage and client-go's limiter per key.
+pub type Ours<K, H = foldhash::fast::RandomState> = Queue<K, Growable<H>, ItemExponentialFailure>;
+
+/// An empty queue of ours.
+pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
+    Queue::from_parts(
+        requeue_core::default_item_based(),
+        NoMetrics,
+        H::default(),
+        0,
+    )
+}
+
+impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Ours<K, H> {
+    type Run = Ticket;
+
+    #[inline]
+    fn add(&mut self, key: K, now: u64) {
+        let _ = Queue::add(self, key, Instant::from_nanos(now));
+    }
+
+    #[inline]
+    fn add_at(&mut self, key: K, due: u64, now: u64) {
+        let _ = Queue::add_at(
+            self,
+            key,
+            Instant::from_nanos(due),
+            Instant::from_nanos(now),
+        );
+    }
+
+    #[inline]
+    fn add_rate_limited(&mut self, key: K, now: u64) -> u64 {
+        let effect = Queue::add_rate_limited(self, key, Instant::from_nanos(now));
+        effect.value.map_or(0, |limited| nanos(limited.delay))
+    }
+
+    #[inline]
+    fn get(&mut self, now: u64) -> Option<(K, Ticket)> {
+        let work = self.try_get(Instant::from_nanos(now)).value?;
+        Some((work.key, work.ticket))
+    }
+
+    #[inline]
+    fn done(&mut self, _: &K, run: Ticket, now: u64) {
+        let _ = Queue::done(self, run, Instant::from_nanos(now));
+    }
+
+    #[inline]
+    fn forget(&mut self, key: &K) {
+        Queue::forget(self, key);
+    }
+}
+
+impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Port<K, H> {
+    type Run = ();
+
+    #[inline]
+    fn add(&mut self, key: K, _: u64) {
+        Port::add(self, key);
+    }
+
+    #[inline]
+    fn add_at(&mut self, key: K, due: u64, now: u64) {
+        Port::add_at(self, key, due, now);
+    }
+
+    #[inline]
+    fn add_rate_limited(&mut self, key: K, now: u64) -> u64 {
+        Port::add_rate_limited(self, key, now)
+    }
+
+    #[inline]
+    fn get(&mut self, now: u64) -> Option<(K, ())> {
+        self.release_due(now);
+        Some((Port::get(self)?, ()))
+    }
+
+    #[inline]
+    fn done(&mut self, key: &K, (): (), _: u64) {
+        Port::done(self, key);
+    }
+
+    #[inline]
+    fn forget(&mut self, key: &K) {
+        Port::forget(self, key);
+    }
+}
+
+/// A subject that writes down what it hands out, to compare two that are to agree.
+#[derive(Debug)]
+pub struct Traced<Q, K> {
+    subject: Q,
+    /// The keys that were handed out, in order.
+    pub handed_out: Vec<K>,
+}
+
+impl<Q, K> Traced<Q, K> {
+    /// Writes down what `subject` hands out.
+    pub const fn new(subject: Q) -> Self {
+        Self {
+            subject,
+            handed_out: Vec::new(),
+        }
+    }
+}
+
+impl<K: Clone, Q: Subject<K>> Subject<K> for Traced<Q, K> {
+    type Run = Q::Run;
+
+    fn add(&mut self, key: K, now: u64) {
+        self.subject.add(key, now);
+    }
+
+    fn add_at(&mut self, key: K, due: u64, now: u64) {
+        self.subject.add_at(key, due, now);
+    }
+
+    fn add_rate_limited(&mut self, key: K, now: u64) -> u64 {
+        self.subject.add_rate_limited(key, now)
+    }
+
+    fn get(&mut self, now: u64) -> Option<(K, Q::Run)> {
+        let (key, run) = self.subject.get(now)?;
+        self.handed_out.push(key.clone());
+        Some((key, run))
+    }
+
+    fn done(&mut self, key: &K, run: Q::Run, now: u64) {
+        self.subject.done(key, run, now);
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.subject.forget(key);
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
