@@ -15,7 +15,8 @@ impl SlotId {
     }
 }
 
-/// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or `u32`.
+/// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or
+/// `u32`.
 ///
 /// A queue holds five of them per key, so a small one saves room: `u8` serves up to 255 keys,
 /// `u16` up to 65,535. The largest value stands for "none".

@@ -10,12 +10,12 @@ use crate::lists::Lists;
 use crate::slots::fixed::{Fixed, FixedLists, FixedSlots};
 use crate::slots::{Located, Slots, Storage};
 
-/// A [`RateLimiter`] and what it remembers of each key: client-go's `TypedRateLimiter` as it is used
-/// on its own.
+/// A [`RateLimiter`] and what it remembers of each key: client-go's `TypedRateLimiter` as it is
+/// used on its own.
 ///
 /// Only keys that have failed take room. Where that is short ([`Fixed`] storage, or a
-/// [limit](Self::limit_memories)), the key whose last failure lies furthest back is forgotten: a key
-/// that nobody forgets cannot leak for ever.
+/// [limit](Self::limit_memories)), the key whose last failure lies furthest back is forgotten: a
+/// key that nobody forgets cannot leak for ever.
 ///
 /// # Examples
 ///

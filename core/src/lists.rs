@@ -1,5 +1,5 @@
-//! The two first-in-first-out lists of slots: keys that are ready, and keys of which nothing is left
-//! but the memory of their failures, oldest first.
+//! The two first-in-first-out lists of slots: keys that are ready, and keys of which nothing is
+//! left but the memory of their failures, oldest first.
 //!
 //! A slot stands in at most one of them, so the fixed storage threads both through one array of
 //! links. The growable storage keeps the ready keys in a ring: dense, so that the slots of the next

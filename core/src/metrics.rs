@@ -33,8 +33,8 @@ use crate::Instant;
 /// assert_eq!(queue.metrics().0, Duration::from_nanos(15));
 /// ```
 pub trait Metrics {
-    /// What is kept of each key: [`Times`], or `()` if no method needs the time. With `()` the clock
-    /// is read for delays only, and the four durations are zero.
+    /// What is kept of each key: [`Times`], or `()` if no method needs the time. With `()` the
+    /// clock is read for delays only, and the four durations are zero.
     type Stamps: Stamps;
 
     /// How many keys are ready or dirty: a gauge.

@@ -127,8 +127,8 @@ pub struct Work<K> {
 /// The right to complete one run of one key.
 ///
 /// It cannot be cloned: a key is completed once. A ticket whose run was completed otherwise (by
-/// [`done_key`](crate::Queue::done_key)) is stale and changes nothing. Tickets are meaningless to any
-/// other queue.
+/// [`done_key`](crate::Queue::done_key)) is stale and changes nothing. Tickets are meaningless to
+/// any other queue.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a key whose ticket is dropped stays in work for ever"]
 pub struct Ticket {
@@ -201,8 +201,8 @@ pub struct Step<T> {
 pub struct Leftover<K> {
     /// The key.
     pub key: K,
-    /// How much of its delay was left; zero for a key that was ready, [`Duration::MAX`] for a key that
-    /// waited for ever.
+    /// How much of its delay was left; zero for a key that was ready, [`Duration::MAX`] for a key
+    /// that waited for ever.
     pub left: Duration,
     /// How many failures the limiter remembers of it.
     pub requeues: u32,

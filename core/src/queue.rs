@@ -1,26 +1,24 @@
 //! The state machine. This is the only file that changes a key's phase.
 
 use core::hash::Hash;
-use core::time::Duration;
 
 use crate::Instant;
-use crate::delay::{Delays, Scheduled};
+use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics, Stamps};
-use crate::outcome::{
-    Added, Completion, Effect, Finished, Limited, Next, NotActive, Rejected, Step, Ticket, Wake,
-    Work,
-};
-use crate::slots::{Located, Phase, Slot, Slots, Storage};
-use crate::waiting::{Getter, Sleepers};
+use crate::outcome::{Added, Effect, Ticket, Wake, Work};
+use crate::slots::{Phase, Slots, Storage};
+use crate::waiting::Sleepers;
 
 mod batch;
 mod check;
 mod construct;
+mod produce;
 mod query;
 mod shutdown;
+mod work;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///
@@ -151,206 +149,10 @@ impl<Y: Default, T: Default> Default for NoteOf<Y, T> {
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Marks a key as having work to do. O(1).
-    ///
-    /// A key that is ready stays where it is; a key in work will be worked on once more.
-    ///
-    /// # Errors
-    ///
-    /// [`Rejected::Closed`] after shutdown; [`Rejected::Full`] if the key is new and there is no room.
-    /// Either hands the key back and changes nothing. A key that the queue holds is never refused for
-    /// room, and a key that lives for its failures alone makes room for one that has work.
-    pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
-        }
-        self.release_due(now);
-        let added = match self.slot_for(key) {
-            Ok(id) => Ok(self.mark(id, now)),
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(added)
-    }
-
-    /// Adds a key after a delay. O(log n).
-    ///
-    /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
-    /// ready or in work until it is over, and an [`add`](Self::add) meanwhile does not end it. Of two
-    /// delays the one that ends first counts. A delay of zero is an add. [`Duration::MAX`] is never,
-    /// and arms no timer.
-    ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add).
-    pub fn add_after(
-        &mut self,
-        key: K,
-        delay: Duration,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        self.add_at(key, now + delay, now)
-    }
-
-    /// Adds a key at a point in time, at once if that has come. O(log n).
-    ///
-    /// Otherwise as [`add_after`](Self::add_after).
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add).
-    pub fn add_at(
-        &mut self,
-        key: K,
-        due: Instant,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
-        }
-        self.release_due(now);
-        let added = match self.slot_for(key) {
-            Ok(id) => Ok(self.come_back(id, due, now)),
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(added)
-    }
-
-    /// Counts a failure of a key and adds it once its limiter says so. O(log n) and the limiter's
-    /// cost.
-    ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add); the limiter is then not charged.
-    pub fn add_rate_limited(
-        &mut self,
-        key: K,
-        now: Instant,
-    ) -> Effect<Result<Limited, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
-        }
-        self.release_due(now);
-        let limited = match self.charge(key, now) {
-            Ok((id, delay)) => {
-                let added = self.come_back(id, now + delay, now);
-                Ok(Limited { delay, added })
-            }
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(limited)
-    }
-
-    /// Forgets the failures of a key, whatever state it is in; a pending delay stays. O(1).
-    ///
-    /// Answers how many failures were forgotten: zero for a key that the queue does not know.
-    pub fn forget(&mut self, key: &K) -> u32 {
-        let Located::Found(id) = self.slots.locate(key) else {
-            return 0;
-        };
-        let requeues = self.requeues(id);
-        if self.is_mere_memory(id) {
-            self.drop_memory(id);
-        } else if let Some(slot) = self.slots.slot_mut(id) {
-            slot.note.memory = L::Memory::default();
-        }
-        requeues
-    }
-
-    /// Completes a run: the key may be worked on again. O(1), no lookup.
-    ///
-    /// A key that was added meanwhile is ready again, at the end of the queue. The failures stay
-    /// remembered; [`complete`](Self::complete) says more in the same step.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
-    pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
-        match self.active_slot(&ticket) {
-            Some(_) => {
-                self.release_due(now);
-                self.finish(ticket.id, now);
-                self.effect(Ok(()))
-            }
-            None => quiet(Err(NotActive)),
-        }
-    }
-
-    /// Completes the run of a key by name, as client-go's `Done`. O(1), one lookup.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the key is not in work: nothing changes.
-    pub fn done_key(&mut self, key: &K, now: Instant) -> Effect<Result<(), NotActive>> {
-        match self.slots.locate(key) {
-            Located::Found(id) if self.is_active(id) => {
-                self.release_due(now);
-                self.finish(id, now);
-                self.effect(Ok(()))
-            }
-            _ => quiet(Err(NotActive)),
-        }
-    }
-
-    /// Completes a run and says what is to become of the key, in one step. O(log n), no lookup.
-    ///
-    /// A key that is to come back does so even while the queue shuts down, but then waits for
-    /// [`take_delayed`](Self::take_delayed) to hand it back.
-    ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says, unless the completion is
-    /// [`Completion::Done`] or [`Completion::Succeeded`].
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
-    pub fn complete(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        now: Instant,
-    ) -> Effect<Result<Finished, NotActive>> {
-        let finished = self.complete_quietly(ticket, completion, now);
-        self.effect(finished)
-    }
-
-    /// A getter that was told to wait goes away without work: its call was cancelled or timed out.
-    /// O(1).
-    ///
-    /// If it watched a deadline or had been woken, somebody else is woken in its place.
-    pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
-        self.sleepers.arrive(getter);
-        self.effect(())
-    }
-
-    /// Reports to the metrics how long the keys in work have been so: client-go does that every
-    /// 500 ms. O(slots).
-    ///
-    /// Nothing is reported once the queue shuts down.
-    pub fn report_running(&mut self, now: Instant) -> Effect<()> {
-        if !self.closed {
-            self.release_due(now);
-            let (mut sum, mut longest) = (Duration::ZERO, Duration::ZERO);
-            for index in 0..self.slots.bound() {
-                let id = SlotId::from_index(index);
-                if let Some(slot) = self.slots.slot(id).filter(|_| self.is_active(id)) {
-                    let age = now.saturating_since(slot.note.stamps.started());
-                    sum = sum.saturating_add(age);
-                    longest = longest.max(age);
-                }
-            }
-            self.metrics.unfinished_work(sum);
-            self.metrics.longest_running(longest);
-        }
-        self.effect(())
-    }
-
     /// Moves every key whose deadline has come to the ready list, in the order of the deadlines.
     ///
-    /// Every operation that could tell the difference begins with this. At most one step per delayed
-    /// key, O(log n) each, paid once per deadline.
+    /// Every operation that could tell the difference begins with this. At most one step per
+    /// delayed key, O(log n) each, paid once per deadline.
     #[inline]
     fn release_due(&mut self, now: Instant) {
         if self.delays.is_empty() || self.closed {
@@ -391,81 +193,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         added
     }
 
-    /// client-go's `AddAfter`, for a key that has its slot.
-    fn come_back(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
-        self.metrics.retry();
-        if due <= now && !due.is_never() {
-            return self.mark(id, now);
-        }
-        match self.delays.schedule(id, due) {
-            Scheduled::New => {
-                self.lists.unremember(id);
-                self.metrics.delayed(self.delays.len());
-                Added::Delayed
-            }
-            Scheduled::Sooner => Added::Sooner,
-            Scheduled::Kept => {
-                self.metrics.coalesced();
-                Added::Coalesced
-            }
-        }
-    }
-
-    fn complete_quietly(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
-        if self.active_slot(&ticket).is_none() {
-            return Err(NotActive);
-        }
-        self.release_due(now);
-        let delay = self.apply(ticket.id, completion, now);
-        let ready = self.finish(ticket.id, now);
-        Ok(match delay {
-            _ if ready => Finished::Ready,
-            None => Finished::Idle,
-            Some(delay) if self.closed => Finished::Leftover(delay),
-            Some(delay) => Finished::Delayed(delay),
-        })
-    }
-
-    /// Does what a completion asks for beside ending the run. Answers how long the key has to wait.
-    fn apply(&mut self, id: SlotId, completion: Completion, now: Instant) -> Option<Duration> {
-        let forget = matches!(
-            completion,
-            Completion::Succeeded | Completion::SucceededAgainAfter(_)
-        );
-        if forget && let Some(slot) = self.slots.slot_mut(id) {
-            slot.note.memory = L::Memory::default();
-        }
-        let delay = match completion {
-            Completion::Done | Completion::Succeeded => return None,
-            Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay) => delay,
-            Completion::Retry => self.charge_slot(id, now),
-        };
-        if self.closed {
-            self.keep_for_later(id, now + delay);
-        } else {
-            let _ = self.come_back(id, now + delay, now);
-        }
-        Some(delay)
-    }
-
-    /// While the queue shuts down: keeps a key that wants to come back among the delayed ones, which
-    /// are handed back. A dirty key will run once more and need not be kept.
-    fn keep_for_later(&mut self, id: SlotId, due: Instant) {
-        let clean = self
-            .slots
-            .slot(id)
-            .is_some_and(|slot| slot.phase == Phase::Active);
-        if clean {
-            let _ = self.delays.schedule(id, due);
-            self.metrics.delayed(self.delays.len());
-        }
-    }
-
     /// Ends the run of a key that is in work. Answers whether it is ready again.
     #[inline]
     fn finish(&mut self, id: SlotId, now: Instant) -> bool {
@@ -487,53 +214,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         self.metrics.work_duration(duration);
         again
-    }
-
-    /// Finds the slot of a key, or claims one. Hands the key back if there is no room.
-    #[inline]
-    fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
-        match self.slots.locate(&key) {
-            Located::Found(id) => Ok(id),
-            Located::Absent(hash) => {
-                if self.make_room() {
-                    self.slots.claim(hash, key, Note::<L, M>::default())
-                } else {
-                    Err(key)
-                }
-            }
-        }
-    }
-
-    /// Charges the limiter for a key and answers its delay. A key without a slot gets one last, so
-    /// that a limiter that panics leaves no slot behind.
-    fn charge(&mut self, key: K, now: Instant) -> Result<(SlotId, Duration), K> {
-        match self.slots.locate(&key) {
-            Located::Found(id) => Ok((id, self.charge_slot(id, now))),
-            Located::Absent(hash) => {
-                if !self.make_room() {
-                    return Err(key);
-                }
-                let mut note = Note::<L, M>::default();
-                let delay = self.limiter.when(&mut note.memory, now);
-                Ok((self.slots.claim(hash, key, note)?, delay))
-            }
-        }
-    }
-
-    fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
-        match self.slots.slot_mut(id) {
-            Some(slot) => self.limiter.when(&mut slot.note.memory, now),
-            None => Duration::ZERO,
-        }
-    }
-
-    /// Makes sure that one more key fits, at the cost of the oldest memory of failures if need be.
-    #[inline]
-    fn make_room(&mut self) -> bool {
-        if self.slots.has_room() {
-            return true;
-        }
-        self.drop_oldest_memory()
     }
 
     fn drop_oldest_memory(&mut self) -> bool {
@@ -619,14 +299,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.metrics.depth(self.lists.ready_len() + self.dirty);
     }
 
-    /// The slot of a ticket, if its run is still under way.
-    #[inline]
-    fn active_slot(&self, ticket: &Ticket) -> Option<&Slot<K, Note<L, M>>> {
-        let slot = self.slots.slot(ticket.id)?;
-        let active = matches!(slot.phase, Phase::Active | Phase::Dirty);
-        (active && slot.run == ticket.run).then_some(slot)
-    }
-
     fn is_active(&self, id: SlotId) -> bool {
         self.slots
             .slot(id)
@@ -649,58 +321,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Hands out the first ready key, or says how long to wait. O(1), and O(log n) for each deadline
-    /// that has come.
-    ///
-    /// A getter that is told to wait sleeps until it is woken, no longer than `until`, and calls
-    /// `get` again with the same [`Getter`]; or it calls [`leave`](Self::leave).
-    pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
-        self.release_due(now);
-        let work = self.take(now);
-        self.sleepers.arrive(getter);
-        let next = match work {
-            Some(work) => Next::Work(work),
-            None => self.wait(getter),
-        };
-        self.effect(next)
-    }
-
-    /// Hands out the first ready key, if there is one. Costs as [`get`](Self::get).
-    pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
-        self.release_due(now);
-        let work = self.take(now);
-        self.effect(work)
-    }
-
-    /// Completes a run and hands out the next ready key, in one step: what a worker's loop does.
-    /// Costs as [`complete`](Self::complete) and [`get`](Self::get) together.
-    pub fn next(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Step<Work<K>>> {
-        let finished = self.complete_quietly(ticket, completion, now);
-        let Effect { value: next, wake } = self.get(now, getter);
-        Effect {
-            value: Step { finished, next },
-            wake,
-        }
-    }
-
-    /// Takes the first ready key. The key is cloned first, since a clone may panic.
+    /// Takes the first ready key. Foreign code comes first, since it may panic.
     #[inline]
     fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.lists.first_ready()?;
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
+        let requeues = self.limiter.requeues(&slot.note.memory);
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;
         slot.note.stamps.stamp_started(now);
         let latency = now.saturating_since(slot.note.stamps.added());
-        let requeues = self.limiter.requeues(&slot.note.memory);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
         self.active += 1;
@@ -711,16 +343,6 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             ticket,
             requeues,
         })
-    }
-
-    fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed {
-            return Next::Closed;
-        }
-        let earliest = self.delays.earliest();
-        Next::Wait {
-            until: self.sleepers.sleep(getter, earliest),
-        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A sleeping getter is the queue's only timer. These rules are the whole protocol:
 //!
-//! - **One keeper.** Of all that sleep, at most one is told a time to wake up by itself: the earliest
-//!   deadline. When it comes back, for whatever reason, the post is free again.
+//! - **One keeper.** Of all that sleep, at most one is told a time to wake up by itself: the
+//!   earliest deadline. When it comes back, for whatever reason, the post is free again.
 //! - **One wake in flight.** A wake is sent only if somebody sleeps and no other wake is under way.
 //!   Whoever comes back clears it.
 //! - **The duty.** While somebody sleeps, a key that is ready or a deadline that nobody watches makes

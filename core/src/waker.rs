@@ -6,8 +6,8 @@ use crate::outcome::Wake;
 ///
 /// # Contract
 ///
-/// - `wake_one` MUST wake one getter that sleeps now or has decided to sleep, if there is one. Which
-///   one does not matter for correctness; a fair runtime wakes the one that has slept longest.
+/// - `wake_one` MUST wake one getter that sleeps now or has decided to sleep, if there is one. Any
+///   will do; a fair runtime wakes the one that has slept longest.
 /// - `wake_all` MUST wake every such getter, and everybody who waits for the queue to drain.
 /// - A wake that finds nobody asleep may be lost: whoever was on the way looks at the queue again.
 /// - A getter that was woken and then goes away without looking MUST call

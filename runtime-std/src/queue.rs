@@ -33,8 +33,8 @@ pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
 /// [`forget`](requeue_core::WorkQueue::forget) and the rest. Here is what waits.
 ///
 /// No thread runs in the background: of the threads that sleep in [`get`](Self::get), one sleeps
-/// until the earliest deadline. A thread is notified only if one sleeps, after the lock is released,
-/// and sleeping threads are woken in the order in which they went to sleep.
+/// until the earliest deadline. A thread is notified only if one sleeps, after the lock is
+/// released, and sleeping threads are woken in the order in which they went to sleep.
 ///
 /// # Panics
 ///
@@ -181,8 +181,8 @@ where
     M: Metrics,
     C: Timer,
 {
-    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is shut
-    /// down and no key is ready.
+    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
+    /// shut down and no key is ready.
     pub fn get(&self) -> Option<Guard<'_, K, L, M, C>> {
         let work = self.wait(None, Queue::get).ok()?;
         Some(Guard::new(work, &*self.shared))
@@ -280,8 +280,8 @@ where
     }
 
     /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes out
-    /// before shutdown.
+    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
+    /// out before shutdown.
     pub fn leftovers(&self) -> Vec<Leftover<K>> {
         let ready = std::iter::from_fn(|| self.take_ready());
         let delayed = std::iter::from_fn(|| self.take_delayed());

@@ -81,15 +81,15 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// Called with a key that is given up, and why its last run failed. Its failures are forgotten:
     /// whoever adds it again finds it as new.
     ///
-    /// Runs on the worker's thread while the key counts as in work. A hook that panics is taken as one
-    /// that returned.
+    /// Runs on the worker's thread while the key counts as in work. A hook that panics is taken as
+    /// one that returned.
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Box::new(hook);
         self
     }
 
-    /// For how long after shutdown ready keys are still worked on; what is left then is handed back.
-    /// At first there is no limit. A run that has begun is always waited for.
+    /// For how long after shutdown ready keys are still worked on; what is left then is handed
+    /// back. At first there is no limit. A run that has begun is always waited for.
     pub fn drain_deadline(mut self, deadline: Duration) -> Self {
         self.drain_deadline = Some(deadline);
         self

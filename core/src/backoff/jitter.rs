@@ -25,11 +25,16 @@ use crate::time::{duration_from_nanos, nanos};
 /// # struct Xorshift(u64);
 /// # impl rand_core::TryRng for Xorshift {
 /// #     type Error = core::convert::Infallible;
-/// #     fn try_next_u32(&mut self) -> Result<u32, Self::Error> { self.try_next_u64().map(|x| x as u32) }
+/// #     fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+/// #         self.try_next_u64().map(|x| x as u32)
+/// #     }
 /// #     fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
 /// #         self.0 ^= self.0 << 13; self.0 ^= self.0 >> 7; self.0 ^= self.0 << 17; Ok(self.0)
 /// #     }
-/// #     fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Self::Error> { dst.fill(0); Ok(()) }
+/// #     fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), Self::Error> {
+/// #         to.fill(0);
+/// #         Ok(())
+/// #     }
 /// # }
 /// // Any generator of `rand_core` will do.
 /// let mut rng = Xorshift(0x2545_f491_4f6c_dd1d);

@@ -7,7 +7,8 @@ use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without any.
+/// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without
+/// any.
 impl RateLimiter for () {
     type Memory = ();
 

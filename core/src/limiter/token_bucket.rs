@@ -12,8 +12,8 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// Every call takes one token. If none is left it takes one of the future, and the delay is the
 /// time until the bucket has earned it: delays queue up behind each other, whichever key they
-/// belong to. The bucket keeps no memory of a single key, so its [`requeues`](RateLimiter::requeues)
-/// is always zero and forgetting a key gives no token back.
+/// belong to. The bucket keeps no memory of a single key, so its
+/// [`requeues`](RateLimiter::requeues) is always zero and forgetting a key gives no token back.
 ///
 /// client-go's `BucketRateLimiter`, which is `Reserve` of `golang.org/x/time/rate`. The arithmetic
 /// is the same in `f64`, operation by operation, and equal to the nanosecond:

@@ -117,7 +117,8 @@ mod growable {
             }
         }
 
-        /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
+        /// Makes room for `additional` more keys, so that adding them does not grow the queue.
+        /// O(n).
         ///
         /// # Panics
         ///

@@ -12,8 +12,8 @@ use crate::slots::{Located, Phase, Slots, Storage};
 use super::Queue;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count. O(1),
-    /// and O(log n) for each deadline that has come.
+    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count.
+    /// O(1), and O(log n) for each deadline that has come.
     pub fn len(&mut self, now: Instant) -> Effect<usize> {
         self.release_due(now);
         let len = self.lists.ready_len();
@@ -91,8 +91,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.delays.earliest()
     }
 
-    /// Whether the next operation looks at `now`: something is delayed, or the metrics measure time.
-    /// A runtime need not read its clock otherwise. O(1).
+    /// Whether the next operation looks at `now`: something is delayed, or the metrics measure
+    /// time. A runtime need not read its clock otherwise. O(1).
     #[inline]
     pub fn needs_time(&self) -> bool {
         M::Stamps::NEED_TIME || (!self.closed && !self.delays.is_empty())

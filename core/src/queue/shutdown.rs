@@ -13,8 +13,8 @@ use crate::slots::{Slots, Storage};
 use super::{Queue, SlotId};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Takes no more keys. Keys that are ready, or become ready by being dirty, are still handed out;
-    /// then getters are told that the queue is closed. Drains that are under way end. O(1).
+    /// Takes no more keys. Keys that are ready, or become ready by being dirty, are still handed
+    /// out; then getters are told that the queue is closed. Drains that are under way end. O(1).
     ///
     /// Reads `now` whatever [`needs_time`](Self::needs_time) says, as does
     /// [`shut_down_with_drain`](Self::shut_down_with_drain).
@@ -23,8 +23,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.close(now)
     }
 
-    /// As [`shut_down`](Self::shut_down), but to be followed by waiting until the queue has drained:
-    /// until [`drained`](Self::drained) says so. O(1).
+    /// As [`shut_down`](Self::shut_down), but to be followed by waiting until the queue has
+    /// drained: until [`drained`](Self::drained) says so. O(1).
     pub fn shut_down_with_drain(&mut self, now: Instant) -> Effect<Drain> {
         let Effect { wake, .. } = self.close(now);
         let epoch = self.epoch;

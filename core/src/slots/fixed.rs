@@ -2,12 +2,15 @@
 
 use core::hash::{Hash, Hasher};
 
-use crate::Instant;
-use crate::delay::{ARITY, Node, Nodes};
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, Links, List, Lists};
 
 use super::{Located, Slot, Slots, Storage};
+
+mod lists;
+mod nodes;
+
+pub(crate) use lists::FixedLists;
+pub(crate) use nodes::FixedNodes;
 
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
 ///
@@ -15,8 +18,8 @@ use super::{Located, Slot, Slots, Storage};
 /// queue names `u16` or `u32`. A size that does not fit does not compile.
 ///
 /// Keys are found through a hash table of `N` chains. Its hash is fixed and quick (Fibonacci
-/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4); somebody who may choose the keys
-/// can therefore make a lookup cost `N` comparisons, never more.
+/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4); somebody who may choose the
+/// keys can therefore make a lookup cost `N` comparisons, never more.
 ///
 /// # Examples
 ///
@@ -257,173 +260,5 @@ impl Hasher for Fibonacci {
 
     fn finish(&self) -> u64 {
         u64::from(self.0)
-    }
-}
-
-/// Both lists, threaded through one array of links.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct FixedLists<const N: usize, I> {
-    links: [Link<I>; N],
-    ready: List<I>,
-    memories: List<I>,
-}
-
-impl<const N: usize, I: Index> FixedLists<N, I> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            links: [Link::UNLINKED; N],
-            ready: List::new(),
-            memories: List::new(),
-        }
-    }
-}
-
-impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
-    #[inline]
-    fn link(&self, id: SlotId) -> Link<I> {
-        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
-    }
-
-    #[inline]
-    fn set_link(&mut self, id: SlotId, link: Link<I>) {
-        if let Some(to) = self.get_mut(id.index()) {
-            *to = link;
-        }
-    }
-}
-
-impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
-    fn push_ready(&mut self, id: SlotId) {
-        self.ready.push_back(&mut self.links, id);
-    }
-
-    fn first_ready(&self) -> Option<SlotId> {
-        self.ready.first()
-    }
-
-    fn pop_ready(&mut self) -> Option<SlotId> {
-        self.ready.pop_front(&mut self.links)
-    }
-
-    fn ready_len(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn remember(&mut self, id: SlotId) {
-        self.memories.push_back(&mut self.links, id);
-    }
-
-    fn unremember(&mut self, id: SlotId) {
-        self.memories.remove(&mut self.links, id);
-    }
-
-    fn oldest_memory(&self) -> Option<SlotId> {
-        self.memories.first()
-    }
-
-    fn memories_len(&self) -> usize {
-        self.memories.len()
-    }
-
-    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
-        self.memories.after(&self.links, id)
-    }
-
-    fn ready_at(&self, place: usize) -> Option<SlotId> {
-        let mut id = self.ready.first()?;
-        for _ in 0..place {
-            id = self.ready.after(&self.links, id)?;
-        }
-        Some(id)
-    }
-}
-
-/// The heap as three arrays: 8 + 4 + size(I) bytes a node, where an array of nodes would pad to 16.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct FixedNodes<const N: usize, I> {
-    due: [Instant; N],
-    sequence: [u32; N],
-    id: [I; N],
-    position: [I; N],
-    len: usize,
-}
-
-impl<const N: usize, I: Index> FixedNodes<N, I> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            due: [Instant::NEVER; N],
-            sequence: [0; N],
-            id: [I::NONE; N],
-            position: [I::NONE; N],
-            len: 0,
-        }
-    }
-}
-
-impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    fn node(&self, index: usize) -> Option<Node> {
-        if index >= self.len {
-            return None;
-        }
-        Some(Node {
-            due: *self.due.get(index)?,
-            sequence: *self.sequence.get(index)?,
-            id: self.id.get(index)?.get()?,
-        })
-    }
-
-    fn least_child(&self, index: usize) -> Option<(usize, Node)> {
-        let first = index * ARITY + 1;
-        let mut least = (first, self.node(first)?);
-        for child in first + 1..first + ARITY {
-            match self.node(child) {
-                Some(node) if node.precedes(&least.1) => least = (child, node),
-                Some(_) => {}
-                None => break,
-            }
-        }
-        Some(least)
-    }
-
-    fn place(&mut self, index: usize, node: Node) {
-        if let (Some(due), Some(sequence), Some(id), Some(position)) = (
-            self.due.get_mut(index),
-            self.sequence.get_mut(index),
-            self.id.get_mut(index),
-            self.position.get_mut(node.id.index()),
-        ) {
-            *due = node.due;
-            *sequence = node.sequence;
-            *id = I::new(node.id);
-            *position = I::new(SlotId::from_index(index));
-        }
-    }
-
-    fn grow(&mut self) {
-        debug_assert!(self.len < N, "a slot waits for one deadline at most");
-        self.len += 1;
-    }
-
-    fn shrink(&mut self) {
-        self.len -= 1;
-    }
-
-    #[inline]
-    fn position(&self, id: SlotId) -> Option<usize> {
-        Some(self.position.get(id.index())?.get()?.index())
-    }
-
-    fn clear_position(&mut self, id: SlotId) {
-        if let Some(position) = self.position.get_mut(id.index()) {
-            *position = I::NONE;
-        }
     }
 }

@@ -1,0 +1,194 @@
+//! What producers do: adding keys, at once or later, and forgetting their failures.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::delay::Scheduled;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::outcome::{Added, Effect, Limited, Rejected};
+use crate::slots::{Located, Slots, Storage};
+
+use super::{Note, Queue, quiet};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Marks a key as having work to do. O(1).
+    ///
+    /// A key that is ready stays where it is; a key in work will be worked on once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected::Closed`] after shutdown; [`Rejected::Full`] if the key is new and there is no
+    /// room. Either hands the key back and changes nothing. A key that the queue holds is never
+    /// refused for room, and a key that lives for its failures alone makes room for one that has
+    /// work.
+    pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
+        if self.closed {
+            return quiet(Err(Rejected::Closed(key)));
+        }
+        self.release_due(now);
+        let added = match self.slot_for(key) {
+            Ok(id) => Ok(self.mark(id, now)),
+            Err(key) => Err(Rejected::Full(key)),
+        };
+        self.effect(added)
+    }
+
+    /// Adds a key after a delay. O(log n).
+    ///
+    /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
+    /// ready or in work until it is over, and an [`add`](Self::add) meanwhile does not end it. Of
+    /// two delays the one that ends first counts. A delay of zero is an add. [`Duration::MAX`] is
+    /// never, and arms no timer.
+    ///
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_after(
+        &mut self,
+        key: K,
+        delay: Duration,
+        now: Instant,
+    ) -> Effect<Result<Added, Rejected<K>>> {
+        self.add_at(key, now + delay, now)
+    }
+
+    /// Adds a key at a point in time, at once if that has come. O(log n).
+    ///
+    /// Otherwise as [`add_after`](Self::add_after).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_at(
+        &mut self,
+        key: K,
+        due: Instant,
+        now: Instant,
+    ) -> Effect<Result<Added, Rejected<K>>> {
+        if self.closed {
+            return quiet(Err(Rejected::Closed(key)));
+        }
+        self.release_due(now);
+        let added = match self.slot_for(key) {
+            Ok(id) => Ok(self.come_back(id, due, now)),
+            Err(key) => Err(Rejected::Full(key)),
+        };
+        self.effect(added)
+    }
+
+    /// Counts a failure of a key and adds it once its limiter says so. O(log n) and the limiter's
+    /// cost.
+    ///
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add); the limiter is then not charged.
+    pub fn add_rate_limited(
+        &mut self,
+        key: K,
+        now: Instant,
+    ) -> Effect<Result<Limited, Rejected<K>>> {
+        if self.closed {
+            return quiet(Err(Rejected::Closed(key)));
+        }
+        self.release_due(now);
+        let limited = match self.charge(key, now) {
+            Ok((id, delay)) => {
+                let added = self.come_back(id, now + delay, now);
+                Ok(Limited { delay, added })
+            }
+            Err(key) => Err(Rejected::Full(key)),
+        };
+        self.effect(limited)
+    }
+
+    /// Forgets the failures of a key, whatever state it is in; a pending delay stays. O(1).
+    ///
+    /// Answers how many failures were forgotten: zero for a key that the queue does not know.
+    pub fn forget(&mut self, key: &K) -> u32 {
+        let Located::Found(id) = self.slots.locate(key) else {
+            return 0;
+        };
+        let requeues = self.requeues(id);
+        if self.is_mere_memory(id) {
+            self.drop_memory(id);
+        } else if let Some(slot) = self.slots.slot_mut(id) {
+            slot.note.memory = L::Memory::default();
+        }
+        requeues
+    }
+
+    /// client-go's `AddAfter`, for a key that has its slot.
+    pub(super) fn come_back(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
+        self.metrics.retry();
+        if due <= now && !due.is_never() {
+            return self.mark(id, now);
+        }
+        match self.delays.schedule(id, due) {
+            Scheduled::New => {
+                self.lists.unremember(id);
+                self.metrics.delayed(self.delays.len());
+                Added::Delayed
+            }
+            Scheduled::Sooner => Added::Sooner,
+            Scheduled::Kept => {
+                self.metrics.coalesced();
+                Added::Coalesced
+            }
+        }
+    }
+
+    /// Finds the slot of a key, or claims one. Hands the key back if there is no room.
+    #[inline]
+    pub(super) fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
+        match self.slots.locate(&key) {
+            Located::Found(id) => Ok(id),
+            Located::Absent(hash) => {
+                if self.make_room() {
+                    self.slots.claim(hash, key, Note::<L, M>::default())
+                } else {
+                    Err(key)
+                }
+            }
+        }
+    }
+
+    /// Charges the limiter for a key and answers its delay. A key without a slot gets one last, so
+    /// that a limiter that panics leaves no slot behind.
+    fn charge(&mut self, key: K, now: Instant) -> Result<(SlotId, Duration), K> {
+        match self.slots.locate(&key) {
+            Located::Found(id) => Ok((id, self.charge_slot(id, now))),
+            Located::Absent(hash) => {
+                if !self.make_room() {
+                    return Err(key);
+                }
+                let mut note = Note::<L, M>::default();
+                let delay = self.limiter.when(&mut note.memory, now);
+                Ok((self.slots.claim(hash, key, note)?, delay))
+            }
+        }
+    }
+
+    pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
+        match self.slots.slot_mut(id) {
+            Some(slot) => self.limiter.when(&mut slot.note.memory, now),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Makes sure that one more key fits, at the cost of the oldest memory of failures if need be.
+    #[inline]
+    fn make_room(&mut self) -> bool {
+        if self.slots.has_room() {
+            return true;
+        }
+        self.drop_oldest_memory()
+    }
+}

@@ -1,0 +1,218 @@
+//! What workers do: taking keys and completing their runs.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::metrics::{Metrics, Stamps};
+use crate::outcome::{Completion, Effect, Finished, Next, NotActive, Step, Ticket, Work};
+use crate::slots::{Located, Phase, Slot, Slots, Storage};
+use crate::waiting::Getter;
+
+use super::{Note, Queue, quiet};
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Hands out the first ready key, or says how long to wait. O(1), and O(log n) for each
+    /// deadline that has come.
+    ///
+    /// A getter that is told to wait sleeps until it is woken, no longer than `until`, and calls
+    /// `get` again with the same [`Getter`]; or it calls [`leave`](Self::leave).
+    pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
+        self.release_due(now);
+        let work = self.take(now);
+        self.sleepers.arrive(getter);
+        let next = match work {
+            Some(work) => Next::Work(work),
+            None => self.wait(getter),
+        };
+        self.effect(next)
+    }
+
+    /// Hands out the first ready key, if there is one. Costs as [`get`](Self::get).
+    pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
+        self.release_due(now);
+        let work = self.take(now);
+        self.effect(work)
+    }
+
+    /// Completes a run and hands out the next ready key, in one step: what a worker's loop does.
+    /// Costs as [`complete`](Self::complete) and [`get`](Self::get) together.
+    pub fn next(
+        &mut self,
+        ticket: Ticket,
+        completion: Completion,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Step<Work<K>>> {
+        let finished = self.complete_quietly(ticket, completion, now);
+        let Effect { value: next, wake } = self.get(now, getter);
+        Effect {
+            value: Step { finished, next },
+            wake,
+        }
+    }
+
+    pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
+        if self.closed {
+            return Next::Closed;
+        }
+        let earliest = self.delays.earliest();
+        Next::Wait {
+            until: self.sleepers.sleep(getter, earliest),
+        }
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Completes a run: the key may be worked on again. O(1), no lookup.
+    ///
+    /// A key that was added meanwhile is ready again, at the end of the queue. The failures stay
+    /// remembered; [`complete`](Self::complete) says more in the same step.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
+        match self.active_slot(&ticket) {
+            Some(_) => {
+                self.release_due(now);
+                self.finish(ticket.id, now);
+                self.effect(Ok(()))
+            }
+            None => quiet(Err(NotActive)),
+        }
+    }
+
+    /// Completes the run of a key by name, as client-go's `Done`. O(1), one lookup.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if the key is not in work: nothing changes.
+    pub fn done_key(&mut self, key: &K, now: Instant) -> Effect<Result<(), NotActive>> {
+        match self.slots.locate(key) {
+            Located::Found(id) if self.is_active(id) => {
+                self.release_due(now);
+                self.finish(id, now);
+                self.effect(Ok(()))
+            }
+            _ => quiet(Err(NotActive)),
+        }
+    }
+
+    /// Completes a run and says what is to become of the key, in one step. O(log n), no lookup.
+    ///
+    /// A key that is to come back does so even while the queue shuts down, but then waits for
+    /// [`take_delayed`](Self::take_delayed) to hand it back.
+    ///
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says, unless the completion is
+    /// [`Completion::Done`] or [`Completion::Succeeded`].
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    pub fn complete(
+        &mut self,
+        ticket: Ticket,
+        completion: Completion,
+        now: Instant,
+    ) -> Effect<Result<Finished, NotActive>> {
+        let finished = self.complete_quietly(ticket, completion, now);
+        self.effect(finished)
+    }
+
+    /// A getter that was told to wait goes away without work: its call was cancelled or timed out.
+    /// O(1).
+    ///
+    /// If it watched a deadline or had been woken, somebody else is woken in its place.
+    pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        self.sleepers.arrive(getter);
+        self.effect(())
+    }
+
+    /// Reports to the metrics how long the keys in work have been so: client-go does that every
+    /// 500 ms. O(slots).
+    ///
+    /// Nothing is reported once the queue shuts down.
+    pub fn report_running(&mut self, now: Instant) -> Effect<()> {
+        if !self.closed {
+            self.release_due(now);
+            let (mut sum, mut longest) = (Duration::ZERO, Duration::ZERO);
+            for index in 0..self.slots.bound() {
+                let id = SlotId::from_index(index);
+                if let Some(slot) = self.slots.slot(id).filter(|_| self.is_active(id)) {
+                    let age = now.saturating_since(slot.note.stamps.started());
+                    sum = sum.saturating_add(age);
+                    longest = longest.max(age);
+                }
+            }
+            self.metrics.unfinished_work(sum);
+            self.metrics.longest_running(longest);
+        }
+        self.effect(())
+    }
+
+    fn complete_quietly(
+        &mut self,
+        ticket: Ticket,
+        completion: Completion,
+        now: Instant,
+    ) -> Result<Finished, NotActive> {
+        if self.active_slot(&ticket).is_none() {
+            return Err(NotActive);
+        }
+        self.release_due(now);
+        let delay = self.apply(ticket.id, completion, now);
+        let ready = self.finish(ticket.id, now);
+        Ok(match delay {
+            _ if ready => Finished::Ready,
+            None => Finished::Idle,
+            Some(delay) if self.closed => Finished::Leftover(delay),
+            Some(delay) => Finished::Delayed(delay),
+        })
+    }
+
+    /// Does what a completion asks for beside ending the run. Answers how long the key has to wait.
+    fn apply(&mut self, id: SlotId, completion: Completion, now: Instant) -> Option<Duration> {
+        let forget = matches!(
+            completion,
+            Completion::Succeeded | Completion::SucceededAgainAfter(_)
+        );
+        if forget && let Some(slot) = self.slots.slot_mut(id) {
+            slot.note.memory = L::Memory::default();
+        }
+        let delay = match completion {
+            Completion::Done | Completion::Succeeded => return None,
+            Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay) => delay,
+            Completion::Retry => self.charge_slot(id, now),
+        };
+        if self.closed {
+            self.keep_for_later(id, now + delay);
+        } else {
+            let _ = self.come_back(id, now + delay, now);
+        }
+        Some(delay)
+    }
+
+    /// While the queue shuts down: keeps a key that wants to come back among the delayed ones,
+    /// which are handed back. A dirty key will run once more and need not be kept.
+    fn keep_for_later(&mut self, id: SlotId, due: Instant) {
+        let clean = self
+            .slots
+            .slot(id)
+            .is_some_and(|slot| slot.phase == Phase::Active);
+        if clean {
+            let _ = self.delays.schedule(id, due);
+            self.metrics.delayed(self.delays.len());
+        }
+    }
+
+    /// The slot of a ticket, if its run is still under way.
+    #[inline]
+    pub(super) fn active_slot(&self, ticket: &Ticket) -> Option<&Slot<K, Note<L, M>>> {
+        let slot = self.slots.slot(ticket.id)?;
+        let active = matches!(slot.phase, Phase::Active | Phase::Dirty);
+        (active && slot.run == ticket.run).then_some(slot)
+    }
+}

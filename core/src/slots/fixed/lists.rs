@@ -1,0 +1,83 @@
+//! Two lists in one array of links.
+
+use crate::id::{Index, SlotId};
+use crate::lists::{Link, Links, List, Lists};
+
+/// Both lists, threaded through one array of links.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedLists<const N: usize, I> {
+    links: [Link<I>; N],
+    ready: List<I>,
+    memories: List<I>,
+}
+
+impl<const N: usize, I: Index> FixedLists<N, I> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            links: [Link::UNLINKED; N],
+            ready: List::new(),
+            memories: List::new(),
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
+    #[inline]
+    fn link(&self, id: SlotId) -> Link<I> {
+        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
+    }
+
+    #[inline]
+    fn set_link(&mut self, id: SlotId, link: Link<I>) {
+        if let Some(to) = self.get_mut(id.index()) {
+            *to = link;
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
+    fn push_ready(&mut self, id: SlotId) {
+        self.ready.push_back(&mut self.links, id);
+    }
+
+    fn first_ready(&self) -> Option<SlotId> {
+        self.ready.first()
+    }
+
+    fn pop_ready(&mut self) -> Option<SlotId> {
+        self.ready.pop_front(&mut self.links)
+    }
+
+    fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn remember(&mut self, id: SlotId) {
+        self.memories.push_back(&mut self.links, id);
+    }
+
+    fn unremember(&mut self, id: SlotId) {
+        self.memories.remove(&mut self.links, id);
+    }
+
+    fn oldest_memory(&self) -> Option<SlotId> {
+        self.memories.first()
+    }
+
+    fn memories_len(&self) -> usize {
+        self.memories.len()
+    }
+
+    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
+        self.memories.after(&self.links, id)
+    }
+
+    fn ready_at(&self, place: usize) -> Option<SlotId> {
+        let mut id = self.ready.first()?;
+        for _ in 0..place {
+            id = self.ready.after(&self.links, id)?;
+        }
+        Some(id)
+    }
+}
