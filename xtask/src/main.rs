@@ -1,2 +1,131 @@
-//! To be written.
-fn main() {}
+//! `cargo xtask …`: everything the continuous integration does, one command each.
+//!
+//! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
+//! themselves under `cargo xtask help`.
+
+mod invocation;
+mod powerset;
+mod report;
+mod steps;
+mod tidy;
+mod toolchain;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+use invocation::Invocation;
+use report::{OnFailure, Report};
+use steps::{STEPS, Step};
+use workspace::Workspace;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&words) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(mistake) => {
+            eprintln!("xtask: {mistake}");
+            eprintln!("xtask: `cargo xtask help` lists the commands and the steps");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Something a person asks for.
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+    /// Answers whether all went well; an error is a mistake in how it was called.
+    run: fn(&[String]) -> Result<bool, String>,
+}
+
+const COMMANDS: [Command; 4] = [
+    Command {
+        name: "test",
+        arguments: "",
+        about: "the recorded traces, every test and every doctest; stops at the first failure",
+        run: test,
+    },
+    Command {
+        name: "ci",
+        arguments: "[STEP…] [--except STEP…]",
+        about: "every step, or those named, or all but those named; goes on after a failure",
+        run: ci,
+    },
+    Command {
+        name: "bench",
+        arguments: "[ARGUMENT…]",
+        about: "the benchmarks: hands its arguments to `cargo bench -p requeue-bench`",
+        run: bench,
+    },
+    Command {
+        name: "help",
+        arguments: "",
+        about: "this page",
+        run: help,
+    },
+];
+
+fn dispatch(words: &[String]) -> Result<bool, String> {
+    let (name, arguments) = match words.split_first() {
+        None => return help(&[]),
+        Some((name, _)) if ["-h", "--help"].contains(&name.as_str()) => return help(&[]),
+        Some((name, arguments)) => (name, arguments),
+    };
+    let command = COMMANDS.iter().find(|command| command.name == name);
+    let command = command.ok_or_else(|| format!("no command is called `{name}`"))?;
+    (command.run)(arguments)
+}
+
+fn test(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let chosen: Vec<&Step> = STEPS.iter().filter(|step| step.in_test).collect();
+    run(&chosen, OnFailure::Stop)
+}
+
+fn ci(arguments: &[String]) -> Result<bool, String> {
+    run(&steps::choose(arguments)?, OnFailure::GoOn)
+}
+
+fn bench(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let command = Invocation::new("cargo bench -p requeue-bench").args(arguments);
+    Ok(command.run(&workspace.root).is_ok())
+}
+
+fn help(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    println!("Usage: cargo xtask COMMAND\n\nCommands:");
+    for command in &COMMANDS {
+        let call = format!("{} {}", command.name, command.arguments);
+        println!("  {call:<29} {}", command.about);
+    }
+    println!("\nSteps of `ci`, those of `test` marked with a star:");
+    for step in &STEPS {
+        let star = if step.in_test { '*' } else { ' ' };
+        println!("{star} {:<10} {}", step.name, step.about);
+    }
+    println!(
+        "\nA step that cannot be run on this machine is skipped and says why; where CI=true it \
+         has failed.\nExit code: 0 all well, 1 a step failed, 2 a mistake in the call."
+    );
+    Ok(true)
+}
+
+fn refuse(arguments: &[String]) -> Result<(), String> {
+    match arguments.first() {
+        Some(argument) => Err(format!("unexpected argument `{argument}`")),
+        None => Ok(()),
+    }
+}
+
+fn run(steps: &[&Step], on_failure: OnFailure) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    let mut report = Report::new(on_failure);
+    for step in steps {
+        report.step(step, &workspace);
+    }
+    Ok(report.conclude())
+}

@@ -1,0 +1,124 @@
+//! A command line that is shown before it is run, so that a person can repeat it.
+
+use std::env;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::report::{Stop, Verdict};
+
+/// A program, its arguments and the variables that are set for it.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    variables: Vec<(&'static str, &'static str)>,
+    words: Vec<String>,
+}
+
+impl Invocation {
+    /// A command line of words without spaces in them.
+    pub(crate) fn new(line: &str) -> Self {
+        Self {
+            variables: Vec::new(),
+            words: line.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Adds words, each as it is.
+    pub(crate) fn args<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.words.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// As [`args`](Self::args), for `cargo`'s way to name several packages.
+    pub(crate) fn packages<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.args(names.into_iter().flat_map(|name| ["-p", name]))
+    }
+
+    /// Sets a variable of the environment.
+    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// Shows the line and runs it in a folder; what it prints goes where this program prints.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or it fails.
+    pub(crate) fn run(&self, folder: &Path) -> Verdict {
+        println!("$ {self}");
+        let mut words = self.words.iter();
+        let mut command = Command::new(words.next().map_or("", String::as_str));
+        command.args(words).current_dir(folder);
+        command.envs(self.variables.iter().copied());
+        // `cargo run` describes this package to this program. The line above is repeated without.
+        let about_us =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(about_us) {
+                command.env_remove(name);
+            }
+        }
+        match command.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(Stop::Failed(format!("{status}: {self}"))),
+            Err(error) => Err(Stop::Failed(format!("{error}: {self}"))),
+        }
+    }
+}
+
+impl fmt::Display for Invocation {
+    /// The line as a shell takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.variables {
+            write!(f, "{name}={} ", Quoted(value))?;
+        }
+        for (index, word) in self.words.iter().enumerate() {
+            let space = if index == 0 { "" } else { " " };
+            write!(f, "{space}{}", Quoted(word))?;
+        }
+        Ok(())
+    }
+}
+
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+        if !self.0.is_empty() && self.0.chars().all(is_plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "'{}'", self.0.replace('\'', r"'\''"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_as_a_shell_takes_it() {
+        let line = Invocation::new("cargo check")
+            .packages(["a", "b"])
+            .args(["it's", ""])
+            .variable("RUSTFLAGS", "-D warnings");
+        assert_eq!(
+            line.to_string(),
+            r"RUSTFLAGS='-D warnings' cargo check -p a -p b 'it'\''s' ''"
+        );
+    }
+
+    #[test]
+    fn a_failure_says_which_line_failed() {
+        let here = Path::new(".");
+        assert!(Invocation::new("cargo --version").run(here).is_ok());
+        let unknown = Invocation::new("cargo --no-such-option").run(here);
+        assert!(
+            matches!(unknown, Err(Stop::Failed(why)) if why.ends_with("cargo --no-such-option"))
+        );
+        let missing = Invocation::new("no-such-program-anywhere").run(here);
+        assert!(matches!(missing, Err(Stop::Failed(why)) if why.contains("no-such-program")));
+    }
+}

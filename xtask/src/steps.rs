@@ -1,0 +1,271 @@
+//! The table of checks, and what each of them runs.
+
+use std::collections::BTreeMap;
+
+use crate::invocation::Invocation;
+use crate::powerset::powerset;
+use crate::report::{Stop, Verdict};
+use crate::tidy;
+use crate::toolchain;
+use crate::workspace::Workspace;
+
+/// A check.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Whether `cargo xtask test` runs it.
+    pub(crate) in_test: bool,
+    pub(crate) run: fn(&Workspace) -> Verdict,
+}
+
+/// Every check, in the order in which they are run: the quick ones first, and what prints the
+/// results of tests last, so that they stand at the end of the output.
+pub(crate) const STEPS: [Step; 10] = [
+    Step {
+        name: "fmt",
+        about: "the sources are formatted",
+        in_test: false,
+        run: fmt,
+    },
+    Step {
+        name: "tidy",
+        about: "sizes, reminders, and the arrows between the rooms",
+        in_test: false,
+        run: tidy,
+    },
+    Step {
+        name: "clippy",
+        about: "every target of every package, warnings denied",
+        in_test: false,
+        run: clippy,
+    },
+    Step {
+        name: "doc",
+        about: "the documentation, warnings denied",
+        in_test: false,
+        run: doc,
+    },
+    Step {
+        name: "features",
+        about: "every combination of the features of what is published",
+        in_test: false,
+        run: features,
+    },
+    Step {
+        name: "no_std",
+        about: "core for processors without an operating system",
+        in_test: false,
+        run: no_std,
+    },
+    Step {
+        name: "msrv",
+        about: "what is published, with the oldest Rust that its manifest promises",
+        in_test: false,
+        run: msrv,
+    },
+    Step {
+        name: "replay",
+        about: "what the real client-go did, on each runtime",
+        in_test: true,
+        run: replay,
+    },
+    Step {
+        name: "doctest",
+        about: "the examples in the documentation",
+        in_test: true,
+        run: doctest,
+    },
+    Step {
+        name: "test",
+        about: "the tests",
+        in_test: true,
+        run: test,
+    },
+];
+
+/// The steps that the words after `ci` ask for: those named, or all but those after `--except`.
+///
+/// # Errors
+///
+/// A word that names no step, or nothing where a name has to stand.
+pub(crate) fn choose(words: &[String]) -> Result<Vec<&'static Step>, String> {
+    let (names, chosen_if_named) = match words.split_first() {
+        None => return Ok(STEPS.iter().collect()),
+        Some((first, names)) if first == "--except" => (names, false),
+        Some(_) => (words, true),
+    };
+    if names.is_empty() {
+        return Err("--except which steps?".to_owned());
+    }
+    for name in names {
+        if !STEPS.iter().any(|step| step.name == name) {
+            return Err(format!("no step is called `{name}`"));
+        }
+    }
+    let is_chosen = |step: &&Step| names.iter().any(|n| n == step.name) == chosen_if_named;
+    Ok(STEPS.iter().filter(is_chosen).collect())
+}
+
+fn fmt(workspace: &Workspace) -> Verdict {
+    Invocation::new("cargo fmt --all --check").run(&workspace.root)
+}
+
+fn tidy(workspace: &Workspace) -> Verdict {
+    println!("$ cargo xtask ci tidy");
+    let breaches = tidy::breaches(workspace).map_err(|error| Stop::Failed(error.to_string()))?;
+    for breach in &breaches {
+        println!("{}: {}", breach.at, breach.what);
+    }
+    match breaches.len() {
+        0 => Ok(()),
+        count => Err(Stop::Failed(format!("rules broken in {count} places"))),
+    }
+}
+
+fn clippy(workspace: &Workspace) -> Verdict {
+    Invocation::new("cargo clippy --workspace --all-targets --all-features -- -D warnings")
+        .run(&workspace.root)
+}
+
+fn doc(workspace: &Workspace) -> Verdict {
+    Invocation::new("cargo doc --workspace --all-features --no-deps")
+        .variable("RUSTDOCFLAGS", "-D warnings")
+        .run(&workspace.root)
+}
+
+/// One combination at a time and one package at a time, so that no other member of the workspace
+/// turns on what this one forgot to ask for. All are tried: the second failure is news too.
+fn features(workspace: &Workspace) -> Verdict {
+    let mut failed = Vec::new();
+    for package in workspace.published() {
+        let sets = powerset(&package.features)
+            .map_err(|why| Stop::Failed(format!("{}: {why}", package.name)))?;
+        for set in sets {
+            let checked = Invocation::new("cargo check --lib --no-default-features")
+                .packages([package.name.as_str()])
+                .args(["--features".to_owned(), set.join(",")])
+                .variable("RUSTFLAGS", "-D warnings")
+                .run(&workspace.root);
+            if checked.is_err() {
+                failed.push(format!("{}[{}]", package.name, set.join(",")));
+            }
+        }
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Failed(failed.join(", ")))
+    }
+}
+
+/// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
+/// compare-and-swap; the facade without its runtimes is core under another name.
+const NO_STD: [(&str, &str, &str); 4] = [
+    ("requeue-core", "", "thumbv6m-none-eabi"),
+    ("requeue-core", "", "riscv32imc-unknown-none-elf"),
+    ("requeue-core", "alloc", "thumbv7m-none-eabi"),
+    ("requeue", "", "thumbv6m-none-eabi"),
+];
+
+fn no_std(workspace: &Workspace) -> Verdict {
+    for (package, features, target) in NO_STD {
+        let build = Invocation::new("cargo build --lib --no-default-features")
+            .packages([package])
+            .args(["--features", features])
+            .variable("RUSTFLAGS", "-D warnings");
+        toolchain::for_target(build, target, &workspace.root)?.run(&workspace.root)?;
+    }
+    Ok(())
+}
+
+/// Warnings are not denied here: an old compiler may warn about what a new one asks for.
+fn msrv(workspace: &Workspace) -> Verdict {
+    let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in workspace.published() {
+        let Some(version) = &package.rust_version else {
+            return Err(Stop::Failed(format!("{}: no rust-version", package.name)));
+        };
+        promises.entry(version).or_default().push(&package.name);
+    }
+    for (version, packages) in promises {
+        let toolchain = toolchain::for_rust_version(version, &workspace.root)?;
+        Invocation::new("cargo")
+            .args([format!("+{toolchain}")])
+            .args(["check", "--all-features"])
+            .packages(packages)
+            .run(&workspace.root)?;
+    }
+    Ok(())
+}
+
+/// Where the recordings are replayed.
+const REPLAY_RUNTIMES: [&str; 3] = ["core-fixed", "core-growable", "std"];
+
+fn replay(workspace: &Workspace) -> Verdict {
+    for runtime in REPLAY_RUNTIMES {
+        Invocation::new("cargo run --release -p requeue-proptest --bin replay --")
+            .args(["--runtime", runtime, "proptest/traces"])
+            .run(&workspace.root)?;
+    }
+    Ok(())
+}
+
+fn doctest(workspace: &Workspace) -> Verdict {
+    Invocation::new("cargo test --workspace --all-features --doc --no-fail-fast")
+        .run(&workspace.root)
+}
+
+/// Benchmarks are not among the targets; examples and programs are built, as their tests need.
+fn test(workspace: &Workspace) -> Verdict {
+    Invocation::new("cargo test --workspace --all-features --tests --no-fail-fast")
+        .run(&workspace.root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(words: &[&str]) -> Result<Vec<&'static str>, String> {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let steps = choose(&words)?;
+        Ok(steps.iter().map(|step| step.name).collect())
+    }
+
+    #[test]
+    fn no_word_asks_for_all_steps() {
+        assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
+    }
+
+    #[test]
+    fn named_steps_keep_the_order_of_the_table() {
+        assert_eq!(chosen(&["test", "fmt"]), Ok(vec!["fmt", "test"]));
+    }
+
+    #[test]
+    fn excepted_steps_are_left_out() {
+        let rest = chosen(&["--except", "fmt", "test"]).unwrap();
+        assert_eq!(rest.len(), STEPS.len() - 2);
+        assert!(!rest.contains(&"fmt") && !rest.contains(&"test"));
+    }
+
+    #[test]
+    fn unknown_steps_are_mistakes() {
+        assert!(
+            chosen(&["fmt", "tidiness"])
+                .unwrap_err()
+                .contains("`tidiness`")
+        );
+        assert!(chosen(&["--except", "tidiness"]).is_err());
+        assert!(chosen(&["--except"]).is_err());
+        assert!(chosen(&["fmt", "--except", "test"]).is_err());
+    }
+
+    #[test]
+    fn no_two_steps_share_a_name() {
+        let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEPS.len());
+    }
+}
