@@ -27,8 +27,19 @@ pub trait Complete {
     /// [`NotActive`] if the run was completed otherwise: nothing changes.
     fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive>;
 
-    /// Whether the present thread is unwinding from a panic.
-    fn unwinding(&self) -> bool;
+    /// Completes many runs under one lock.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    fn complete_many(
+        &self,
+        tickets: impl IntoIterator<Item = Ticket>,
+        completion: Completion,
+    ) -> Result<(), NotActive>;
+
+    /// How a run is completed whose owner drops it: as failed, if the thread unwinds from a panic.
+    fn completion_on_drop(&self) -> Completion;
 }
 
 impl<K, S, L, M, Q, C, W> Complete for WorkQueue<Q, C, W>
@@ -45,8 +56,20 @@ where
         self.complete(ticket, completion)
     }
 
-    fn unwinding(&self) -> bool {
-        self.waker().unwinding()
+    fn complete_many(
+        &self,
+        tickets: impl IntoIterator<Item = Ticket>,
+        completion: Completion,
+    ) -> Result<(), NotActive> {
+        self.complete_many(tickets, completion)
+    }
+
+    fn completion_on_drop(&self) -> Completion {
+        if self.waker().unwinding() {
+            Completion::Retry
+        } else {
+            Completion::Done
+        }
     }
 }
 
@@ -150,11 +173,7 @@ impl<K, H: Deref<Target: Complete>> Deref for Guard<K, H> {
 impl<K, H: Deref<Target: Complete>> Drop for Guard<K, H> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            let completion = if self.queue.unwinding() {
-                Completion::Retry
-            } else {
-                Completion::Done
-            };
+            let completion = self.queue.completion_on_drop();
             // Somebody may have completed the key by name: then there is nothing left to do.
             let _ = self.queue.complete(ticket, completion);
         }

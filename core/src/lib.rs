@@ -10,6 +10,10 @@ extern crate std;
 
 mod action;
 mod backoff;
+#[cfg(feature = "alloc")]
+mod batch;
+#[cfg(feature = "alloc")]
+mod builder;
 mod delay;
 mod guard;
 mod id;
@@ -25,6 +29,8 @@ mod time;
 mod waiting;
 mod waker;
 mod work_queue;
+#[cfg(feature = "alloc")]
+mod workers;
 
 pub use rand_core;
 
@@ -33,6 +39,10 @@ pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
 };
+#[cfg(feature = "alloc")]
+pub use batch::Batch;
+#[cfg(feature = "alloc")]
+pub use builder::Builder;
 pub use guard::{Complete, Guard};
 pub use id::Index;
 pub use keyed::KeyedLimiter;
@@ -55,3 +65,5 @@ pub use time::{Clock, Instant};
 pub use waiting::Getter;
 pub use waker::Waker;
 pub use work_queue::WorkQueue;
+#[cfg(feature = "alloc")]
+pub use workers::{Failure, Workers};

@@ -168,6 +168,14 @@ pub enum Completion {
     RetryAfter(Duration),
 }
 
+impl Completion {
+    /// Whether the completion itself needs the time: the key is to come back.
+    #[inline]
+    pub const fn needs_time(self) -> bool {
+        !matches!(self, Self::Done | Self::Succeeded)
+    }
+}
+
 /// What became of a key whose run was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -182,21 +182,25 @@ where
     ///
     /// [`NotActive`] if the run was completed otherwise: nothing changes.
     pub fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        match completion {
-            Completion::Done | Completion::Succeeded => {
-                self.act(|queue, now| queue.complete(ticket, completion, now))
-            }
-            _ => self.act_now(|queue, now| queue.complete(ticket, completion, now)),
-        }
+        self.act_for(completion, |queue, now| {
+            queue.complete(ticket, completion, now)
+        })
     }
 
-    /// Completes many runs under one lock. O(1) per key. The iterator must not touch the queue.
+    /// Completes many runs under one lock. Costs per key as [`complete`](Self::complete). The
+    /// iterator must not touch the queue.
     ///
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
-    pub fn done_many(&self, tickets: impl IntoIterator<Item = Ticket>) -> Result<(), NotActive> {
-        self.act(|queue, now| queue.done_many(tickets, now))
+    pub fn complete_many(
+        &self,
+        tickets: impl IntoIterator<Item = Ticket>,
+        completion: Completion,
+    ) -> Result<(), NotActive> {
+        self.act_for(completion, |queue, now| {
+            queue.complete_many(tickets, completion, now)
+        })
     }
 
     /// A getter goes away without work: the last step of a `get` that is cancelled. O(1).
@@ -268,6 +272,20 @@ where
         });
         self.waker.obey(wake);
         value
+    }
+
+    /// As [`act`](Self::act), for operations that complete a run: most need the time.
+    #[inline]
+    pub fn act_for<T>(
+        &self,
+        completion: Completion,
+        work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>,
+    ) -> T {
+        if completion.needs_time() {
+            self.act_now(work)
+        } else {
+            self.act(work)
+        }
     }
 
     /// As [`act`](Self::act), for operations that need the time in any case.

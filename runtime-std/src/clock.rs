@@ -81,10 +81,10 @@ impl Timer for SystemClock {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::{ManualClock, WorkQueue};
+/// use requeue_std::{ManualClock, Queue, WorkQueue};
 ///
 /// let clock = ManualClock::new();
-/// let queue = WorkQueue::builder().clock(clock.clone()).build();
+/// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
 /// queue.add_after("probe", Duration::from_secs(3600)).unwrap();
 /// assert!(queue.try_get().is_none());
 ///

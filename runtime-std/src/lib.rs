@@ -3,8 +3,6 @@
 #![warn(missing_docs)]
 
 mod backoff;
-mod batch;
-mod builder;
 mod clock;
 mod queue;
 mod sync;
@@ -13,10 +11,9 @@ mod workers;
 pub use requeue_core as core;
 
 pub use backoff::{Stop, backoff_until};
-pub use batch::Batch;
-pub use builder::Builder;
 pub use clock::{ManualClock, SystemClock, Timer};
-pub use queue::{GetError, Guard, Shared, WorkQueue};
-pub use requeue_core::{Action, Added, Completion, Drained, Finished, Leftover, Rejected};
+pub use queue::{Batch, GetError, Guard, Shared, WorkQueue};
+pub use requeue_core::{
+    Action, Added, Completion, Drained, Failure, Finished, Leftover, Queue, Rejected, Workers,
+};
 pub use sync::{Condvars, Locked};
-pub use workers::{Failure, Workers};

@@ -11,8 +11,6 @@ use requeue_core::{
     Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Waker,
 };
 
-use crate::batch::Batch;
-use crate::builder::Builder;
 use crate::clock::{SystemClock, Timer};
 use crate::sync::{Condvars, Locked};
 
@@ -24,6 +22,10 @@ pub type Shared<K, L, M, C> =
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
     requeue_core::Guard<K, &'q Shared<K, L, M, C>>;
+
+/// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
+    requeue_core::Batch<K, &'q Shared<K, L, M, C>>;
 
 /// A keyed work queue for threads.
 ///
@@ -95,14 +97,16 @@ impl std::error::Error for GetError {}
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter.
     pub fn new() -> Self {
-        Builder::default().build()
+        Self::from(Queue::builder().build())
     }
 }
 
-impl WorkQueue<()> {
-    /// A queue of parts that are chosen one by one. The type of the keys is chosen by use.
-    pub fn builder() -> Builder {
-        Builder::default()
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics> From<Queue<K, Growable, L, M>>
+    for WorkQueue<K, L, M>
+{
+    /// A queue of chosen parts, on the system's clock.
+    fn from(queue: Queue<K, Growable, L, M>) -> Self {
+        Self::from_queue(queue, SystemClock::new())
     }
 }
 
@@ -119,7 +123,18 @@ where
     M: Metrics,
     C: Timer,
 {
-    /// Puts a state machine behind a lock of its own.
+    /// A queue of chosen parts, and its clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::core::{Queue, default_item_based};
+    /// use requeue_std::{SystemClock, WorkQueue};
+    ///
+    /// let parts = Queue::builder().limiter(default_item_based()).capacity(100);
+    /// let queue = WorkQueue::from_queue(parts.build(), SystemClock::new());
+    /// queue.add("node-7").unwrap();
+    /// ```
     pub fn from_queue(queue: Queue<K, Growable, L, M>, clock: C) -> Self {
         let shared = Shared::from_parts(Locked::new(queue), clock, Condvars::default());
         Self {
@@ -228,7 +243,7 @@ where
             queue.get_many(max, now, getter, |taken| work.push(taken))
         })
         .ok()?;
-        Some(Batch::new(work, &self.shared))
+        Some(Batch::new(work, &*self.shared))
     }
 
     /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
@@ -267,7 +282,11 @@ where
         let mut ticket = guard.into_ticket();
         let work = self.wait(None, |queue, now, getter| match ticket.take() {
             Some(ticket) => {
-                let now = self.time_for(queue, completion, now);
+                let now = if completion.needs_time() {
+                    self.clock().now()
+                } else {
+                    now
+                };
                 let Effect { value, wake } = queue.next(ticket, completion, now, getter);
                 Effect {
                     value: value.next,
@@ -329,15 +348,6 @@ where
             }
             let until = [until, deadline].into_iter().flatten().min();
             self.clock().wait(&self.waker().getters, &mut state, until);
-        }
-    }
-
-    /// The time, if a completion needs one that the queue does not.
-    fn time_for(&self, queue: &State<K, L, M>, completion: Completion, now: Instant) -> Instant {
-        match completion {
-            Completion::Done | Completion::Succeeded => now,
-            _ if queue.needs_time() => now,
-            _ => self.clock().now(),
         }
     }
 }

@@ -10,7 +10,7 @@ use requeue_std::core::{
     Backoff, BackoffUntil, ItemExponentialFailure, NoJitter, NoMetrics, Rejected,
 };
 use requeue_std::{
-    Action, Completion, Drained, Finished, GetError, ManualClock, Stop, WorkQueue, Workers,
+    Action, Completion, Drained, Finished, GetError, ManualClock, Queue, Stop, WorkQueue, Workers,
     backoff_until,
 };
 
@@ -21,8 +21,8 @@ const SECOND: Duration = Duration::from_secs(1);
 fn queue() -> (Keys, ManualClock) {
     let clock = ManualClock::new();
     let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
-    let builder = WorkQueue::builder().limiter(limiter).clock(clock.clone());
-    (builder.build(), clock)
+    let queue = Queue::builder().limiter(limiter).build();
+    (WorkQueue::from_queue(queue, clock.clone()), clock)
 }
 
 /// Waits until nothing is ready and this many threads sleep in `get`.

@@ -5,7 +5,9 @@ use core::hash::Hash;
 use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Added, AddedMany, Effect, Next, NotActive, Rejected, Ticket, Work};
+use crate::outcome::{
+    Added, AddedMany, Completion, Effect, Next, NotActive, Rejected, Ticket, Work,
+};
 use crate::slots::Storage;
 use crate::waiting::Getter;
 
@@ -46,24 +48,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(many)
     }
 
-    /// Completes runs in order, as [`done`](Self::done) does one by one. O(1) per key.
+    /// Completes runs in order, as [`complete`](Self::complete) does one by one, and at its cost.
+    ///
+    /// Reads `now` as [`complete`](Self::complete) does.
     ///
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
-    pub fn done_many(
+    pub fn complete_many(
         &mut self,
         tickets: impl IntoIterator<Item = Ticket>,
+        completion: Completion,
         now: Instant,
     ) -> Effect<Result<(), NotActive>> {
-        self.release_due(now);
         let mut outcome = Ok(());
         for ticket in tickets {
-            if self.active_slot(&ticket).is_some() {
-                self.finish(ticket.id, now);
-            } else {
-                outcome = Err(NotActive);
-            }
+            let finished = self.complete_quietly(ticket, completion, now);
+            outcome = outcome.and(finished.map(|_| ()));
         }
         self.effect(outcome)
     }

@@ -106,8 +106,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// A key that is to come back does so even while the queue shuts down, but then waits for
     /// [`take_delayed`](Self::take_delayed) to hand it back.
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says, unless the completion is
-    /// [`Completion::Done`] or [`Completion::Succeeded`].
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says if
+    /// [the completion](Completion::needs_time) does.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(())
     }
 
-    fn complete_quietly(
+    pub(super) fn complete_quietly(
         &mut self,
         ticket: Ticket,
         completion: Completion,

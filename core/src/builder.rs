@@ -1,77 +1,62 @@
-//! Choosing the parts of a queue.
+//! Choosing the parts of a queue that grows.
 
-use std::hash::Hash;
+use core::hash::Hash;
 
-use requeue_core::{DefaultController, Metrics, NoMetrics, Queue, RateLimiter, default_controller};
+use crate::limiter::{DefaultController, RateLimiter, default_controller};
+use crate::metrics::{Metrics, NoMetrics};
+use crate::queue::Queue;
+use crate::slots::growable::{Growable, RandomState};
 
-use crate::clock::{SystemClock, Timer};
-use crate::queue::WorkQueue;
-
-/// Puts a [`WorkQueue`] together; made by [`WorkQueue::builder`].
+/// Puts a [`Queue`] together whose storage grows; made by [`Queue::builder`].
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
-/// use requeue_std::WorkQueue;
-/// use requeue_std::core::ItemExponentialFailure;
+/// use core::time::Duration;
+/// use requeue_core::{Instant, ItemExponentialFailure, Queue};
 ///
 /// let limiter = ItemExponentialFailure::new(Duration::from_millis(100), Duration::from_secs(60));
-/// let queue = WorkQueue::builder().limiter(limiter).capacity(10_000).build();
-/// queue.add(String::from("node-7")).unwrap();
+/// let mut queue = Queue::builder().limiter(limiter).capacity(10_000).build();
+/// queue.add("node-7", Instant::EPOCH).value.unwrap();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<L = DefaultController, M = NoMetrics, C = SystemClock> {
+pub struct Builder<L = DefaultController, M = NoMetrics> {
     limiter: L,
     metrics: M,
-    clock: C,
     capacity: usize,
     memories_max: usize,
 }
 
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
+impl Queue<(), Growable, DefaultController> {
+    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
+    pub fn builder() -> Builder {
+        Builder {
             limiter: default_controller(),
             metrics: NoMetrics,
-            clock: SystemClock::new(),
             capacity: 0,
             memories_max: usize::MAX,
         }
     }
 }
 
-impl<L, M, C> Builder<L, M, C> {
+impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     /// How long failed keys wait. At first client-go's default: 5 ms doubled per failure up to
     /// 1000 s, and all keys together ten a second after a burst of a hundred.
-    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M, C> {
+    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M> {
         Builder {
             limiter,
             metrics: self.metrics,
-            clock: self.clock,
             capacity: self.capacity,
             memories_max: self.memories_max,
         }
     }
 
     /// Who receives the figures. At first nobody: nothing is kept and no clock is read for them.
-    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2, C> {
+    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2> {
         Builder {
             limiter: self.limiter,
             metrics,
-            clock: self.clock,
-            capacity: self.capacity,
-            memories_max: self.memories_max,
-        }
-    }
-
-    /// The clock. At first the system's.
-    pub fn clock<C2: Timer>(self, clock: C2) -> Builder<L, M, C2> {
-        Builder {
-            limiter: self.limiter,
-            metrics: self.metrics,
-            clock,
             capacity: self.capacity,
             memories_max: self.memories_max,
         }
@@ -91,15 +76,10 @@ impl<L, M, C> Builder<L, M, C> {
     }
 
     /// Makes the queue.
-    pub fn build<K: Eq + Hash>(self) -> WorkQueue<K, L, M, C>
-    where
-        L: RateLimiter,
-        M: Metrics,
-        C: Timer,
-    {
-        let hasher = requeue_core::RandomState::default();
+    pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable, L, M> {
+        let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
         queue.limit_memories(self.memories_max);
-        WorkQueue::from_queue(queue, self.clock)
+        queue
     }
 }

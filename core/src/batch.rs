@@ -1,0 +1,83 @@
+//! Many keys in work, completed under one lock.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
+
+use crate::guard::{Complete, Guard};
+use crate::outcome::{Completion, NotActive, Work};
+
+/// Keys in work that were handed out together.
+///
+/// Dropping the batch completes its keys, as [`done`](Self::done) does. Dropped while its thread
+/// unwinds from a panic, it counts a failure of every key and requeues them rate-limited, since
+/// nobody knows how far the worker came.
+///
+/// `H` is how the batch holds its queue, as with a [`Guard`].
+#[must_use = "dropping a batch completes its keys"]
+pub struct Batch<K, H>
+where
+    H: Deref<Target: Complete>,
+{
+    work: Vec<Work<K>>,
+    queue: H,
+}
+
+impl<K, H: Deref<Target: Complete>> Batch<K, H> {
+    /// The batch of runs that have been handed out by `queue`.
+    pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
+        Self { work, queue }
+    }
+
+    /// The keys, in the order in which they were ready.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {
+        self.work.iter().map(|work| &work.key)
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.work.len()
+    }
+
+    /// Whether there are none: never so for a batch that a queue has handed out.
+    pub fn is_empty(&self) -> bool {
+        self.work.is_empty()
+    }
+
+    /// Completes all keys under one lock. O(1) per key.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if any key was completed by name meanwhile; the others are completed.
+    pub fn done(mut self) -> Result<(), NotActive> {
+        let tickets = self.work.drain(..).map(|work| work.ticket);
+        self.queue.complete_many(tickets, Completion::Done)
+    }
+
+    /// Makes a guard of each key, so that each can be completed in its own way.
+    pub fn into_guards(mut self) -> Vec<Guard<K, H>>
+    where
+        H: Clone,
+    {
+        let queue = self.queue.clone();
+        let guard = |work| Guard::new(work, queue.clone());
+        self.work.drain(..).map(guard).collect()
+    }
+}
+
+impl<K, H: Deref<Target: Complete>> Drop for Batch<K, H> {
+    fn drop(&mut self) {
+        if !self.work.is_empty() {
+            let completion = self.queue.completion_on_drop();
+            let tickets = self.work.drain(..).map(|work| work.ticket);
+            // A key that was completed by name meanwhile needs nothing more.
+            let _ = self.queue.complete_many(tickets, completion);
+        }
+    }
+}
+
+impl<K: fmt::Debug, H: Deref<Target: Complete>> fmt::Debug for Batch<K, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.keys()).finish()
+    }
+}

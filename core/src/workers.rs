@@ -1,0 +1,136 @@
+//! How a reconciler's workers work, whatever the runtime.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::action::{Action, Retries};
+use crate::outcome::Completion;
+
+/// How many workers a runtime's `run` has, and what they do with keys that fail.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Failure, Workers};
+///
+/// let workers = Workers::new(4)
+///     .max_retries(5)
+///     .drain_deadline(Duration::from_secs(10))
+///     .on_give_up(|key: &u32, failure: Failure<String>| eprintln!("gave up {key}: {failure}"));
+/// assert_eq!(workers.count().get(), 4);
+/// ```
+#[must_use = "workers do nothing until they are run"]
+pub struct Workers<'w, K, E> {
+    count: NonZeroUsize,
+    retries: Retries,
+    drain_deadline: Option<Duration>,
+    give_up: GiveUp<'w, K, E>,
+}
+
+type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
+
+/// Why a run failed.
+#[derive(Debug)]
+pub enum Failure<E> {
+    /// The reconciler answered with an error.
+    Error(E),
+    /// The reconciler panicked, with this payload.
+    Panic(Box<dyn Any + Send>),
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => error.fmt(f),
+            Self::Panic(payload) => {
+                let message = payload.downcast_ref::<&str>().copied();
+                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
+                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
+            }
+        }
+    }
+}
+
+impl<'w, K, E> Workers<'w, K, E> {
+    /// This many workers, one at least.
+    pub fn new(count: usize) -> Self {
+        Self {
+            count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
+            retries: Retries::UNLIMITED,
+            drain_deadline: None,
+            give_up: Box::new(|_, _| {}),
+        }
+    }
+
+    /// How many times a key that failed is tried again before it is given up. At first there is no
+    /// limit.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.retries = Retries::at_most(retries);
+        self
+    }
+
+    /// Called with a key that is given up, and why its last run failed. Its failures are forgotten:
+    /// whoever adds it again finds it as new.
+    ///
+    /// Runs on the worker while the key counts as in work. A hook that panics is taken as one that
+    /// returned.
+    pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
+        self.give_up = Box::new(hook);
+        self
+    }
+
+    /// For how long after shutdown ready keys are still worked on; what is left then is handed back.
+    /// At first there is no limit. A run that has begun is always waited for.
+    pub fn drain_deadline(mut self, deadline: Duration) -> Self {
+        self.drain_deadline = Some(deadline);
+        self
+    }
+
+    /// How many workers there are.
+    pub fn count(&self) -> NonZeroUsize {
+        self.count
+    }
+
+    /// When workers stop taking keys, if the queue was shut down at `closed_at`; for runtimes.
+    pub fn stop_at(&self, closed_at: Instant) -> Instant {
+        match self.drain_deadline {
+            Some(deadline) => closed_at + deadline,
+            None => Instant::NEVER,
+        }
+    }
+
+    /// How a run is completed that ended like this, of a key that had failed `requeues` times
+    /// before. Calls the hook if the key is given up; for runtimes.
+    pub fn judge(&self, key: &K, requeues: u32, result: Result<Action, Failure<E>>) -> Completion {
+        match (result, self.retries.completion(requeues)) {
+            (Ok(action), _) => action.completion(),
+            (Err(_), Some(retry)) => retry,
+            (Err(failure), None) => {
+                (self.give_up)(key, failure);
+                Completion::Succeeded
+            }
+        }
+    }
+}
+
+impl<K, E> From<usize> for Workers<'_, K, E> {
+    fn from(count: usize) -> Self {
+        Self::new(count)
+    }
+}
+
+impl<K, E> fmt::Debug for Workers<'_, K, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers")
+            .field("count", &self.count)
+            .field("retries", &self.retries)
+            .field("drain_deadline", &self.drain_deadline)
+            .finish_non_exhaustive()
+    }
+}
