@@ -179,7 +179,7 @@ fn no_std(workspace: &Workspace) -> Verdict {
     Ok(())
 }
 
-/// Warnings are not denied here: an old compiler may warn about what a new one asks for.
+/// Warnings are silent here: an old compiler may warn about what a new one asks for.
 fn msrv(workspace: &Workspace) -> Verdict {
     let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in workspace.published() {
@@ -194,6 +194,7 @@ fn msrv(workspace: &Workspace) -> Verdict {
             .args([format!("+{toolchain}")])
             .args(["check", "--all-features"])
             .packages(packages)
+            .variable("RUSTFLAGS", "--cap-lints allow")
             .run(&workspace.root)?;
     }
     Ok(())

@@ -238,7 +238,6 @@ fn item_end(code: &[char], from: usize) -> usize {
     let mut at = from;
     while at < code.len() {
         match code[at] {
-            '#' => at = attribute_end(code, at).unwrap_or(at + 1),
             '(' => at = closing(code, at, '(', ')'),
             '[' => at = closing(code, at, '[', ']'),
             '{' => {
@@ -304,11 +303,13 @@ mod tests {
     fn quotes_may_be_escaped_and_lifetimes_are_not_characters() {
         let text = r#"fn a<'x>(b: &'x str) { c("\"// no", '\'', '\u{27}', b'\\') } // yes"#;
         assert_eq!(Source::scan(text).comments, [(1, "// yes".to_owned())]);
+        let text = "struct A<'x// yes\n>;";
+        assert_eq!(Source::scan(text).comments, [(1, "// yes".to_owned())]);
     }
 
     #[test]
     fn raw_identifiers_are_not_raw_strings() {
-        let text = "let r#type = br\"// no\"; // yes";
+        let text = r#"let r#type = br"// no\"; // yes"#;
         assert_eq!(Source::scan(text).comments, [(1, "// yes".to_owned())]);
     }
 
