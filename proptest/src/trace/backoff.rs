@@ -9,7 +9,7 @@ use requeue_core::{
 use serde::Deserialize;
 
 use super::limiter::{FloatBits, nanos, saturating_u32};
-use super::limiter_replay::{Progress, Replay, replay_lines};
+use super::report::{BadTrace, Progress, Report, Stop, replay_lines};
 
 /// Go leaves a duration past 2^63 ns to the processor; this saturates. The recording ends there.
 pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
@@ -24,10 +24,15 @@ pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
 /// let recorded = r#"{"id":"a","kind":"delay_func","params":{"duration_ns":7,
 ///     "factor_bits":"4000000000000000","jitter_bits":"0000000000000000","steps":2,"cap_ns":0},
 ///     "ops":[{"op":"next","delay":7},{"op":"next","delay":14},{"op":"next","delay":28}]}"#;
-/// let found = replay(&recorded.replace('\n', ""));
-/// assert_eq!((found.steps, found.mismatch), (3, None));
+/// let found = replay(&recorded.replace('\n', ""))?;
+/// assert_eq!((found.steps, found.mismatches), (3, 0));
+/// # Ok::<(), requeue_proptest::trace::BadTrace>(())
 /// ```
-pub fn replay(jsonl: &str) -> Replay {
+///
+/// # Errors
+///
+/// [`BadTrace`] for a line that cannot be read.
+pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
     replay_lines(jsonl, |trace: Trace, progress| {
         progress.begin(&trace.id, &(trace.kind, &trace.params));
         let backoff = trace.params.backoff();
@@ -124,7 +129,7 @@ impl Op {
     }
 }
 
-fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), String> {
+fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), Stop> {
     for op in &trace.ops {
         let delay = backoff.step(&mut NoJitter);
         if op.impl_defined_next {
@@ -141,7 +146,7 @@ fn delays(
     trace: &Trace,
     mut manager: impl BackoffManager,
     progress: &mut Progress,
-) -> Result<(), String> {
+) -> Result<(), Stop> {
     let mut now = Instant::EPOCH;
     for op in &trace.ops {
         if op.op == "advance" {
@@ -157,11 +162,7 @@ fn delays(
 
 /// The least, the greatest and any other draw, side by side: the pause must stay in its range, and
 /// what is left must not depend on the draw.
-fn jittered_steps(
-    trace: &Trace,
-    mut least: Backoff,
-    progress: &mut Progress,
-) -> Result<(), String> {
+fn jittered_steps(trace: &Trace, mut least: Backoff, progress: &mut Progress) -> Result<(), Stop> {
     let (mut greatest, mut other, mut draws) = (least, least, Draws(1));
     for op in &trace.ops {
         let delays = [
@@ -175,7 +176,7 @@ fn jittered_steps(
     Ok(())
 }
 
-fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), String> {
+fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
     let max_factor = trace.params.jitter_bits.0;
     let mut draws = Draws(1);
     for op in &trace.ops {
@@ -197,7 +198,7 @@ fn in_range(op: &Op, delays: [Duration; 3]) -> bool {
     delays[0] == *range.start() && delays.iter().all(|delay| range.contains(delay))
 }
 
-fn retries(trace: &Trace, progress: &mut Progress) -> Result<(), String> {
+fn retries(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
     for op in &trace.ops {
         let run = retry(trace.params.backoff(), op.succeed_on_call);
         let matches = run.call_times_ns == op.call_times_ns
@@ -291,20 +292,23 @@ mod tests {
         )
     }
 
+    fn mismatches(line: &str) -> u64 {
+        replay(line).unwrap().mismatches
+    }
+
     #[test]
     fn a_pause_before_giving_up_counts() {
         let op = r#"{"op":"run","succeed_on_call":-1,"call_times_ns":[0],"elapsed_ns":7,"timed_out":true}"#;
-        assert_eq!(replay(&line("retry_loop", 5, 10, op)).mismatch, None);
+        assert_eq!(mismatches(&line("retry_loop", 5, 10, op)), 0);
         let op = op.replace("\"elapsed_ns\":7", "\"elapsed_ns\":0");
-        assert!(replay(&line("retry_loop", 5, 10, &op)).mismatch.is_some());
+        assert_eq!(mismatches(&line("retry_loop", 5, 10, &op)), 1);
     }
 
     #[test]
     fn a_range_that_is_too_narrow_is_noticed() {
         let op =
             |hi| format!(r#"{{"op":"step","lo":7,"hi":{hi},"duration_after":14,"steps_after":4}}"#);
-        assert_eq!(replay(&line("jitter_step", 5, 0, &op(10))).mismatch, None);
-        let narrow = replay(&line("jitter_step", 5, 0, &op(9)));
-        assert!(narrow.mismatch.is_some());
+        assert_eq!(mismatches(&line("jitter_step", 5, 0, &op(10))), 0);
+        assert_eq!(mismatches(&line("jitter_step", 5, 0, &op(9))), 1);
     }
 }

@@ -1,25 +1,12 @@
 //! Replays recorded limiter calls: the delays have to be equal to the nanosecond.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 
 use requeue_core::{Instant, RateLimiter};
 use serde::Deserialize;
 
 use super::limiter::{AnyLimiter, AnyMemory, LimiterSpec, nanos};
-
-/// How many steps before a mismatch are told with it.
-const HISTORY: usize = 20;
-
-/// What a replay found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replay {
-    /// How many recorded steps were replayed.
-    pub steps: u64,
-    /// The first step that went otherwise than recorded, and what led to it. The replay ends there.
-    pub mismatch: Option<String>,
-    /// How often a step was not compared, by the reason why it is allowed to differ.
-    pub differences: BTreeMap<&'static str, u64>,
-}
+use super::report::{BadTrace, Report, replay_lines};
 
 /// Go leaves the delay to the processor where an exponential limiter computes exactly 2^63 ns.
 pub const DELAY_OF_2_POW_63: &str = "an exponential delay of exactly 2^63 ns";
@@ -33,10 +20,15 @@ pub const DELAY_OF_2_POW_63: &str = "an exponential delay of exactly 2^63 ns";
 ///
 /// let recorded = r#"{"id":"a","limiter":{"type":"default_item_based"},"ops":[
 ///     {"op":"when","k":1,"delay":1000000},{"op":"num_requeues","k":1,"n":1}]}"#;
-/// let found = replay(&recorded.replace('\n', ""));
-/// assert_eq!((found.steps, found.mismatch), (2, None));
+/// let found = replay(&recorded.replace('\n', ""))?;
+/// assert_eq!((found.steps, found.mismatches), (2, 0));
+/// # Ok::<(), requeue_proptest::trace::BadTrace>(())
 /// ```
-pub fn replay(jsonl: &str) -> Replay {
+///
+/// # Errors
+///
+/// [`BadTrace`] for a line that cannot be read.
+pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
     replay_lines(jsonl, |trace: Trace, progress| {
         let mut limiter = Subject::new(&trace.limiter);
         progress.begin(&trace.id, &trace.limiter);
@@ -156,71 +148,6 @@ impl Subject {
     }
 }
 
-/// Replays each line with `run`, up to the first mismatch.
-///
-/// A line that cannot be read is a mismatch: a recording that is skipped proves nothing.
-pub(super) fn replay_lines<T: for<'de> Deserialize<'de>>(
-    jsonl: &str,
-    mut run: impl FnMut(T, &mut Progress) -> Result<(), String>,
-) -> Replay {
-    let mut progress = Progress::default();
-    for (index, line) in jsonl.lines().enumerate() {
-        let outcome = match serde_json::from_str(line) {
-            Ok(trace) => run(trace, &mut progress),
-            Err(error) => Err(format!("line {}: {error}", index + 1)),
-        };
-        if let Err(mismatch) = outcome {
-            progress.replay.mismatch = Some(mismatch);
-            break;
-        }
-    }
-    progress.replay
-}
-
-/// The replay so far, and enough of its past to explain a mismatch.
-#[derive(Default)]
-pub(super) struct Progress {
-    replay: Replay,
-    title: String,
-    history: VecDeque<String>,
-}
-
-impl Progress {
-    /// Begins the recording `id` of `subject`.
-    pub(super) fn begin(&mut self, id: &str, subject: &impl std::fmt::Debug) {
-        self.title = format!("{id}: {subject:?}");
-        self.history.clear();
-    }
-
-    /// Notes that something is not compared, and why that is allowed.
-    pub(super) fn differs(&mut self, reason: &'static str) {
-        *self.replay.differences.entry(reason).or_default() += 1;
-    }
-
-    /// Notes a step.
-    ///
-    /// # Errors
-    ///
-    /// The history, if the step went otherwise than recorded.
-    pub(super) fn step(
-        &mut self,
-        op: &impl std::fmt::Debug,
-        is_as_recorded: bool,
-        answer: &impl std::fmt::Debug,
-    ) -> Result<(), String> {
-        self.replay.steps += 1;
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(format!("{op:?} -> {answer:?}"));
-        if is_as_recorded {
-            return Ok(());
-        }
-        let history = Vec::from_iter(self.history.iter().map(String::as_str)).join("\n  ");
-        Err(format!("{}\n  {history}   <- not as recorded", self.title))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,9 +161,9 @@ mod tests {
     fn a_wrong_delay_is_told_with_its_history() {
         let ops = r#"{"op":"advance","d":3,"t":3},{"op":"when","k":1,"delay":4},
             {"op":"when","k":1,"delay":7},{"op":"when","k":1,"delay":16}"#;
-        let found = replay(&line(&ops.replace('\n', "")));
-        assert_eq!(found.steps, 3);
-        let mismatch = found.mismatch.unwrap();
+        let found = replay(&line(&ops.replace('\n', ""))).unwrap();
+        assert_eq!((found.steps, found.mismatches), (3, 1));
+        let mismatch = found.first_mismatch.unwrap();
         assert!(mismatch.starts_with("a: Exponential"), "{mismatch}");
         assert!(mismatch.contains("ours: 8, recorded: 7"), "{mismatch}");
         assert!(mismatch.ends_with("<- not as recorded"), "{mismatch}");
@@ -244,17 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_a_mismatch() {
+    fn a_line_that_cannot_be_read_is_an_error() {
         let found = replay(&format!("{}\n{{\"id\":", line("")));
-        assert!(found.mismatch.unwrap().starts_with("line 2: "));
+        assert_eq!(found.unwrap_err().line, 2);
     }
 
     #[test]
     fn what_go_leaves_open_counts_as_a_failure_and_is_not_compared() {
         let ops = r#"{"op":"when","k":1,"delay":-1,"impl_defined":true},
             {"op":"num_requeues","k":1,"n":1}"#;
-        let found = replay(&line(&ops.replace('\n', "")));
-        assert_eq!(found.mismatch, None);
+        let found = replay(&line(&ops.replace('\n', ""))).unwrap();
+        assert_eq!(found.mismatches, 0);
         assert_eq!(found.differences.get(DELAY_OF_2_POW_63), Some(&1));
     }
 }

@@ -1,0 +1,71 @@
+//! What a queue reports to its metrics, written down.
+
+use std::time::Duration;
+
+use requeue_core::{Metrics, Times};
+
+/// client-go's seven figures, with every observation of the two histograms in order.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_proptest::Figures;
+///
+/// let mut queue: Queue<u8, Fixed<4>, NoLimit, Figures> =
+///     Queue::with_metrics(NoLimit, Figures::default());
+/// let _ = queue.add(1, Instant::EPOCH);
+/// assert_eq!((queue.metrics().adds, queue.metrics().depth), (1, 1));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// How many keys are ready or dirty. Signed, since client-go's can go wrong.
+    pub depth: i64,
+    /// How many keys have become ready or dirty.
+    pub adds: u64,
+    /// How many times a key was asked to come back later.
+    pub retries: u64,
+    /// How long each key that was handed out had waited.
+    pub latencies: Vec<Duration>,
+    /// How long each run lasted.
+    pub work_durations: Vec<Duration>,
+    /// How long all keys in work had been so, when that was last reported.
+    pub unfinished: Duration,
+    /// How long the longest run had lasted, when that was last reported.
+    pub longest: Duration,
+    /// How many times the last two were reported.
+    pub reports: u64,
+}
+
+impl Metrics for Figures {
+    type Stamps = Times;
+
+    fn depth(&mut self, keys: usize) {
+        self.depth = i64::try_from(keys).unwrap_or(i64::MAX);
+    }
+
+    fn add(&mut self) {
+        self.adds += 1;
+    }
+
+    fn queue_latency(&mut self, latency: Duration) {
+        self.latencies.push(latency);
+    }
+
+    fn work_duration(&mut self, duration: Duration) {
+        self.work_durations.push(duration);
+    }
+
+    fn unfinished_work(&mut self, sum: Duration) {
+        self.unfinished = sum;
+        self.reports += 1;
+    }
+
+    fn longest_running(&mut self, longest: Duration) {
+        self.longest = longest;
+    }
+
+    fn retry(&mut self) {
+        self.retries += 1;
+    }
+}

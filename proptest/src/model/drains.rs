@@ -1,0 +1,78 @@
+//! Those who wait for the drain: queue.go's ShutDown and ShutDownWithDrain.
+
+use requeue_core::Drained;
+
+use super::{Model, Rules};
+
+/// One wait for the drain.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelDrain(usize);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drains {
+    waits: Vec<Wait>,
+    /// client-go's delaying queue lets only the first shutdown through.
+    stopped: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    /// client-go: the call has returned.
+    returned: bool,
+    /// requeue: a shutdown has ended the wait.
+    interrupted: bool,
+}
+
+impl Drains {
+    /// client-go's cond.Signal: the first that waits looks whether anything is in work, and returns
+    /// if nothing is.
+    pub(super) fn signal(&mut self, nothing_in_work: bool) {
+        let first = self.waits.iter_mut().find(|wait| !wait.returned);
+        if let Some(first) = first
+            && nothing_in_work
+        {
+            first.returned = true;
+        }
+    }
+
+    /// client-go's cond.Broadcast, once those who look will return.
+    fn all_return(&mut self) {
+        self.waits.iter_mut().for_each(|wait| wait.returned = true);
+    }
+}
+
+impl Model {
+    pub(super) fn close(&mut self) {
+        self.shutting_down = true;
+        self.drains
+            .waits
+            .iter_mut()
+            .for_each(|wait| wait.interrupted = true);
+        if !self.drains.stopped {
+            self.drains.stopped = true;
+            self.drains.all_return();
+        }
+    }
+
+    pub(super) fn wait_for_drain(&mut self) -> ModelDrain {
+        self.shutting_down = true;
+        self.drains.waits.push(Wait::default());
+        if self.processing.is_empty() {
+            self.drains.all_return();
+        }
+        ModelDrain(self.drains.waits.len() - 1)
+    }
+
+    pub(super) fn drain_stands(&self, drain: &ModelDrain) -> Drained {
+        let wait = self.drains.waits.get(drain.0).copied().unwrap_or_default();
+        match self.rules {
+            Rules::ClientGo if wait.returned => Drained::Complete,
+            Rules::ClientGo => Drained::Pending,
+            Rules::Requeue if self.processing.is_empty() && self.queue.is_empty() => {
+                Drained::Complete
+            }
+            Rules::Requeue if wait.interrupted => Drained::Interrupted,
+            Rules::Requeue => Drained::Pending,
+        }
+    }
+}

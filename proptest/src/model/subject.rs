@@ -1,0 +1,228 @@
+//! The model behind the interface of those that are tested against it.
+
+use std::time::Duration;
+
+use requeue_core::{
+    Added, AddedMany, Completion, Drained, Finished, Instant, Next, NotActive, Rejected, Wake,
+};
+
+use super::{Model, ModelDrain, ModelTicket, Rules};
+use crate::Figures;
+use crate::subject::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn};
+
+impl Subject for Model {
+    type Ticket = ModelTicket;
+    type Getter = ();
+    type Drain = ModelDrain;
+
+    fn new(setup: &Setup) -> Self {
+        Self::new(Rules::Requeue, setup, None)
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        self.capacity
+    }
+
+    fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
+        self.add_key(key)
+    }
+
+    fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
+        self.add_later(key, self.now + delay)
+    }
+
+    fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
+        self.add_later(key, due)
+    }
+
+    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
+        self.retry(key)
+    }
+
+    fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
+        let (mut many, mut rejected) = (AddedMany::default(), Vec::new());
+        for &key in keys {
+            match self.add_key(key) {
+                Ok(Added::Ready) => many.ready += 1,
+                Ok(Added::Dirty) => many.dirty += 1,
+                Ok(_) => many.coalesced += 1,
+                Err(refused) => {
+                    many.rejected += 1;
+                    rejected.push(refused);
+                }
+            }
+        }
+        (many, rejected)
+    }
+
+    fn forget(&mut self, key: Key) -> u32 {
+        self.forget_key(key)
+    }
+
+    fn try_get(&mut self) -> Option<Handed<ModelTicket>> {
+        self.take()
+    }
+
+    fn get(&mut self, _: &mut ()) -> Next<Handed<ModelTicket>> {
+        match self.take() {
+            Some(handed) => Next::Work(handed),
+            None if self.shutting_down => Next::Closed,
+            None => Next::Wait {
+                until: self.totals().next_deadline,
+            },
+        }
+    }
+
+    fn get_many(&mut self, max: usize, getter: &mut ()) -> Next<Vec<Handed<ModelTicket>>> {
+        let mut taken = Vec::new();
+        loop {
+            match self.get(getter) {
+                Next::Work(handed) => taken.push(handed),
+                Next::Wait { until } if taken.is_empty() => return Next::Wait { until },
+                Next::Closed if taken.is_empty() => return Next::Closed,
+                _ => return Next::Work(taken),
+            }
+            if taken.len() >= max {
+                return Next::Work(taken);
+            }
+        }
+    }
+
+    fn next(
+        &mut self,
+        ticket: ModelTicket,
+        completion: Completion,
+        getter: &mut (),
+    ) -> Turn<ModelTicket> {
+        let finished = self.complete_run(ticket, completion);
+        (finished, self.get(getter))
+    }
+
+    fn leave(&mut self, _: &mut ()) {}
+
+    fn done_key(&mut self, key: Key) -> Result<(), NotActive> {
+        self.done_by_name(key)
+    }
+
+    fn done(&mut self, ticket: ModelTicket) -> Result<(), NotActive> {
+        self.complete_run(ticket, Completion::Done).map(|_| ())
+    }
+
+    fn complete_many(
+        &mut self,
+        tickets: Vec<ModelTicket>,
+        completion: Completion,
+    ) -> Result<(), NotActive> {
+        let mut outcome = Ok(());
+        for ticket in tickets {
+            let finished = self.complete_run(ticket, completion);
+            outcome = outcome.and(finished.map(|_| ()));
+        }
+        outcome
+    }
+
+    fn complete(
+        &mut self,
+        ticket: ModelTicket,
+        completion: Completion,
+    ) -> Result<Finished, NotActive> {
+        self.complete_run(ticket, completion)
+    }
+
+    fn shut_down(&mut self) {
+        self.close();
+    }
+
+    fn begin_drain(&mut self) -> ModelDrain {
+        self.wait_for_drain()
+    }
+
+    fn drained(&mut self, drain: &ModelDrain) -> Drained {
+        self.drain_stands(drain)
+    }
+
+    fn take_delayed(&mut self) -> Option<Left> {
+        self.pop_delayed()
+    }
+
+    fn take_ready(&mut self) -> Option<Left> {
+        self.pop_ready()
+    }
+
+    fn len(&mut self) -> usize {
+        self.queue.len()
+    }
+
+    fn state(&mut self, key: Key) -> Option<Known> {
+        self.know(key)
+    }
+
+    fn contains(&mut self, key: Key) -> bool {
+        self.has_work(key)
+    }
+
+    fn num_requeues(&mut self, key: Key) -> u32 {
+        self.failures_of(key)
+    }
+
+    fn totals(&mut self) -> Totals {
+        let first = self.first_waiting().filter(|_| !self.shutting_down);
+        Totals {
+            active: self.processing.len(),
+            delayed: self.waiting.len(),
+            held: self.held(),
+            next_deadline: first.map(|entry| entry.due).filter(|due| !due.is_never()),
+        }
+    }
+
+    fn shutting_down(&mut self) -> bool {
+        self.shutting_down
+    }
+
+    /// metrics.go, updateUnfinishedWork: not while shutting down.
+    fn report_running(&mut self) {
+        if self.shutting_down {
+            return;
+        }
+        let now = self.now;
+        let ages = self.started.iter().map(|(_, at)| now.saturating_since(*at));
+        let sum = ages.clone().fold(Duration::ZERO, Duration::saturating_add);
+        self.figures.unfinished = sum;
+        self.figures.longest = ages.max().unwrap_or_default();
+        self.figures.reports += 1;
+    }
+
+    fn figures(&mut self) -> Option<Figures> {
+        Some(self.figures.clone())
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.now = self.now + by;
+        self.release();
+    }
+
+    fn wakes(&mut self) -> Option<Wake> {
+        None
+    }
+
+    /// queue.go's comments on its three fields, and what follows from them.
+    fn assert_valid(&mut self) {
+        if self.has_duplicates {
+            return;
+        }
+        for (place, key) in self.queue.iter().enumerate() {
+            assert!(self.dirty.contains(key), "every queued key is dirty");
+            assert!(!self.processing.contains(key), "and not in work");
+            assert!(!self.queue[..place].contains(key), "and queued once");
+        }
+        let depth = i64::try_from(self.dirty.len());
+        assert_eq!(Ok(self.figures.depth), depth, "depth counts dirty keys");
+        if let Some(capacity) = self.capacity {
+            assert!(self.held() <= capacity, "no more keys than fit");
+        }
+    }
+}
