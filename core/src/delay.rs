@@ -47,7 +47,13 @@ pub struct Node {
 impl Node {
     #[inline]
     pub(crate) fn precedes(&self, other: &Self) -> bool {
-        (self.due, self.sequence) < (other.due, other.sequence)
+        self.rank() < other.rank()
+    }
+
+    /// One number to compare by: two halves of a number compare without a branch, a tuple does not.
+    #[inline]
+    const fn rank(&self) -> u128 {
+        (self.due.as_nanos() as u128) << 64 | (self.sequence as u128)
     }
 }
 
@@ -136,11 +142,18 @@ impl<N: Nodes> Delays<N> {
         Some(self.due_at(index))
     }
 
+    /// Whether a slot waits. O(1).
+    #[inline]
+    pub(crate) fn has(&self, id: SlotId) -> bool {
+        self.nodes.position(id).is_some()
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -8,7 +8,7 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::slots::fixed::{Fixed, FixedLists, FixedSlots};
-use crate::slots::{Located, Slots, Storage};
+use crate::slots::{Located, Phase, Slots, Storage};
 
 /// A [`RateLimiter`] and what it remembers of each key: client-go's `TypedRateLimiter` as it is
 /// used on its own.
@@ -104,7 +104,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
 
     fn remember(&mut self, hash: u32, key: K, memory: L::Memory) {
         self.shrink_to(self.memories_max.saturating_sub(1));
-        if let Ok(id) = self.slots.claim(hash, key, memory) {
+        if let Ok(id) = self.slots.claim(hash, key, memory, Phase::Idle) {
             self.lists.remember(id);
         }
         self.shrink_to(self.memories_max);

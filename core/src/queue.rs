@@ -8,8 +8,8 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics, Stamps};
-use crate::outcome::{Added, Effect, Ticket, Wake, Work};
-use crate::slots::{Phase, Slots, Storage};
+use crate::outcome::{Added, Effect, Rejected, Ticket, Wake, Work};
+use crate::slots::{Located, Phase, Slots, Storage};
 use crate::waiting::Sleepers;
 
 mod batch;
@@ -155,17 +155,39 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// delayed key, O(log n) each, paid once per deadline.
     #[inline]
     fn release_due(&mut self, now: Instant) {
-        if self.delays.is_empty() || self.closed {
-            return;
+        if !self.delays.is_empty() && !self.closed {
+            self.release_those_due(now);
         }
+    }
+
+    fn release_those_due(&mut self, now: Instant) {
         while let Some((id, due)) = self.delays.pop_due(now) {
             let _ = self.mark(id, due);
             self.metrics.delayed(self.delays.len());
         }
     }
 
-    /// client-go's `Add`, for a key that has its slot.
+    /// client-go's `Add`. A key that is new is ready at once, without a second look at its slot.
     #[inline]
+    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
+        let hash = match self.slots.locate(&key) {
+            Located::Found(id) => return Ok(self.mark(id, now)),
+            Located::Absent(hash) => hash,
+        };
+        if !self.make_room() {
+            return Err(Rejected::Full(key));
+        }
+        let mut note = Note::<L, M>::default();
+        note.stamps.stamp_added(now);
+        let claimed = self.slots.claim(hash, key, note, Phase::Ready);
+        let id = claimed.map_err(Rejected::Full)?;
+        self.lists.push_ready(id);
+        self.metrics.add();
+        self.report_depth();
+        Ok(Added::Ready)
+    }
+
+    /// client-go's `Add`, for a key that has its slot.
     fn mark(&mut self, id: SlotId, at: Instant) -> Added {
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
@@ -236,7 +258,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// the key's destructor may run here.
     #[inline]
     fn settle(&mut self, id: SlotId, has_failed: bool) {
-        if self.delays.due(id).is_some() {
+        if self.delays.has(id) {
             return;
         }
         if !has_failed {
@@ -276,23 +298,29 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// After a key has left the ready list or work: notes that this was the last.
     #[inline]
     fn note_drain(&mut self) {
-        self.drain_untold = self.closed && self.active == 0 && self.lists.ready_len() == 0;
+        if self.closed {
+            self.drain_untold = self.active == 0 && self.lists.ready_len() == 0;
+        }
     }
 
     /// The outcome of an operation, and whom it has to wake.
     #[inline]
     fn effect<T>(&mut self, value: T) -> Effect<T> {
-        let ready = self.lists.ready_len() > 0;
+        if self.sleepers.asleep() == 0 && !self.drain_untold {
+            return quiet(value);
+        }
+        let wake = self.wake();
+        Effect { value, wake }
+    }
+
+    fn wake(&mut self) -> Wake {
         if core::mem::take(&mut self.drain_untold) {
             self.sleepers.all_woken();
-            return Effect {
-                value,
-                wake: Wake::All,
-            };
+            return Wake::All;
         }
+        let ready = self.lists.ready_len() > 0;
         let earliest = self.next_deadline();
-        let wake = self.sleepers.duty(ready, earliest);
-        Effect { value, wake }
+        self.sleepers.duty(ready, earliest)
     }
 
     fn report_depth(&mut self) {
@@ -310,7 +338,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             .slots
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Idle);
-        idle && self.delays.due(id).is_none()
+        idle && !self.delays.has(id)
     }
 
     fn requeues(&self, id: SlotId) -> u32 {

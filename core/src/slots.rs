@@ -32,19 +32,22 @@ pub trait Storage: sealed::Sealed {
 /// The slots of a queue and the index from key to slot.
 #[doc(hidden)]
 pub trait Slots<K, N> {
+    /// What the storage itself keeps in a slot.
+    type Tag;
+
     /// Finds the slot of a key: one lookup, O(1) expected.
     fn locate(&self, key: &K) -> Located;
 
     /// Stores a key that [`locate`](Slots::locate) did not find. Gives it back where no slot is
     /// free. Runs no code of the key's, so that it cannot panic half-way.
-    fn claim(&mut self, hash: u32, key: K, note: N) -> Result<SlotId, K>;
+    fn claim(&mut self, hash: u32, key: K, note: N, phase: Phase) -> Result<SlotId, K>;
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
 
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, N>>;
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, N, Self::Tag>>;
 
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, N>>;
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, N, Self::Tag>>;
 
     /// The number of keys stored.
     fn len(&self) -> usize;
@@ -68,28 +71,33 @@ pub enum Located {
 /// A key and all that the queue knows of it, except its place in the lists and in the heap.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Slot<K, N> {
+pub struct Slot<K, N, T> {
     pub(crate) key: K,
     pub(crate) note: N,
+    /// The storage's own. It stands here, and not around the slot, so that no room is lost between.
+    pub(crate) tag: T,
     /// The number of the run that was handed out last; what makes a ticket stale.
     pub(crate) run: u32,
     pub(crate) phase: Phase,
 }
 
-impl<K, N> Slot<K, N> {
-    pub(crate) fn new(key: K, note: N) -> Self {
+impl<K, N, T> Slot<K, N, T> {
+    #[inline]
+    pub(crate) fn new(key: K, note: N, tag: T, phase: Phase) -> Self {
         Self {
             key,
             note,
+            tag,
             run: 0,
-            phase: Phase::Idle,
+            phase,
         }
     }
 }
 
 /// What becomes of a key: client-go's dirty and processing sets in one value.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Neither queued nor worked on; the slot lives for a delay or for its failure memory.
     Idle,
     /// In the ready list.

@@ -33,15 +33,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 rejected(Rejected::Closed(key));
                 continue;
             }
-            match self.slot_for(key) {
-                Ok(id) => match self.mark(id, now) {
-                    Added::Ready => many.ready += 1,
-                    Added::Dirty => many.dirty += 1,
-                    _ => many.coalesced += 1,
-                },
-                Err(key) => {
+            match self.add_quietly(key, now) {
+                Ok(Added::Ready) => many.ready += 1,
+                Ok(Added::Dirty) => many.dirty += 1,
+                Ok(_) => many.coalesced += 1,
+                Err(refused) => {
                     many.rejected += 1;
-                    rejected(Rejected::Full(key));
+                    rejected(refused);
                 }
             }
         }

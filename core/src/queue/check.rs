@@ -10,6 +10,9 @@ use crate::slots::{Located, Phase, Slot, Slots, Storage};
 
 use super::{Note, Queue};
 
+type LiveSlot<K, S, L, M> =
+    Slot<K, Note<L, M>, <<S as Storage>::Slots<K, Note<L, M>> as Slots<K, Note<L, M>>>::Tag>;
+
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Checks every invariant of the queue. O(slots²) at worst.
     ///
@@ -29,7 +32,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             active += usize::from(matches!(slot.phase, Phase::Active | Phase::Dirty));
             dirty += usize::from(slot.phase == Phase::Dirty);
             let blank = slot.note.memory == L::Memory::default();
-            let at_rest = slot.phase == Phase::Idle && self.delays.due(id).is_none();
+            let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             memories += usize::from(at_rest);
         }
@@ -78,7 +81,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         assert_eq!(next, None, "Q5: the list ends");
     }
 
-    fn live_slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K, Note<L, M>>)> {
+    fn live_slots(&self) -> impl Iterator<Item = (SlotId, &LiveSlot<K, S, L, M>)> {
         (0..self.slots.bound())
             .map(SlotId::from_index)
             .filter_map(|id| Some((id, self.slots.slot(id)?)))

@@ -10,7 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Added, Effect, Limited, Rejected};
-use crate::slots::{Located, Slots, Storage};
+use crate::slots::{Located, Phase, Slots, Storage};
 
 use super::{Note, Queue, quiet};
 
@@ -30,10 +30,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return quiet(Err(Rejected::Closed(key)));
         }
         self.release_due(now);
-        let added = match self.slot_for(key) {
-            Ok(id) => Ok(self.mark(id, now)),
-            Err(key) => Err(Rejected::Full(key)),
-        };
+        let added = self.add_quietly(key, now);
         self.effect(added)
     }
 
@@ -146,13 +143,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Finds the slot of a key, or claims one. Hands the key back if there is no room.
-    #[inline]
-    pub(super) fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
+    fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
         match self.slots.locate(&key) {
             Located::Found(id) => Ok(id),
             Located::Absent(hash) => {
                 if self.make_room() {
-                    self.slots.claim(hash, key, Note::<L, M>::default())
+                    self.slots
+                        .claim(hash, key, Note::<L, M>::default(), Phase::Idle)
                 } else {
                     Err(key)
                 }
@@ -171,7 +168,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 }
                 let mut note = Note::<L, M>::default();
                 let delay = self.limiter.when(&mut note.memory, now);
-                Ok((self.slots.claim(hash, key, note)?, delay))
+                Ok((self.slots.claim(hash, key, note, Phase::Idle)?, delay))
             }
         }
     }
@@ -185,7 +182,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Makes sure that one more key fits, at the cost of the oldest memory of failures if need be.
     #[inline]
-    fn make_room(&mut self) -> bool {
+    pub(super) fn make_room(&mut self) -> bool {
         if self.slots.has_room() {
             return true;
         }

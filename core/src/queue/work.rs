@@ -8,10 +8,10 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::{Metrics, Stamps};
 use crate::outcome::{Completion, Effect, Finished, Next, NotActive, Step, Ticket, Work};
-use crate::slots::{Located, Phase, Slot, Slots, Storage};
+use crate::slots::{Located, Phase, Slots, Storage};
 use crate::waiting::Getter;
 
-use super::{Note, Queue, quiet};
+use super::{Queue, quiet};
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Hands out the first ready key, or says how long to wait. O(1), and O(log n) for each
@@ -75,14 +75,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// [`NotActive`] if the run was completed otherwise: nothing changes.
     pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
-        match self.active_slot(&ticket) {
-            Some(_) => {
-                self.release_due(now);
-                self.finish(ticket.id, now);
-                self.effect(Ok(()))
-            }
-            None => quiet(Err(NotActive)),
+        self.release_due(now);
+        if !self.is_current(&ticket) {
+            return self.effect(Err(NotActive));
         }
+        self.finish(ticket.id, now);
+        self.effect(Ok(()))
     }
 
     /// Completes the run of a key by name, as client-go's `Done`. O(1), one lookup.
@@ -159,10 +157,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         completion: Completion,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        if self.active_slot(&ticket).is_none() {
+        self.release_due(now);
+        if !self.is_current(&ticket) {
             return Err(NotActive);
         }
-        self.release_due(now);
         let delay = self.apply(ticket.id, completion, now);
         let ready = self.finish(ticket.id, now);
         Ok(match delay {
@@ -208,11 +206,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// The slot of a ticket, if its run is still under way.
+    /// Whether the run of a ticket is still under way.
     #[inline]
-    pub(super) fn active_slot(&self, ticket: &Ticket) -> Option<&Slot<K, Note<L, M>>> {
-        let slot = self.slots.slot(ticket.id)?;
-        let active = matches!(slot.phase, Phase::Active | Phase::Dirty);
-        (active && slot.run == ticket.run).then_some(slot)
+    fn is_current(&self, ticket: &Ticket) -> bool {
+        self.slots.slot(ticket.id).is_some_and(|slot| {
+            matches!(slot.phase, Phase::Active | Phase::Dirty) && slot.run == ticket.run
+        })
     }
 }

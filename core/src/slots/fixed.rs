@@ -4,7 +4,7 @@ use core::hash::{Hash, Hasher};
 
 use crate::id::{Index, SlotId};
 
-use super::{Located, Slot, Slots, Storage};
+use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
 mod nodes;
@@ -57,7 +57,7 @@ impl<const N: usize, I: Index> Storage for Fixed<N, I> {
 #[derive(Debug)]
 pub struct FixedSlots<K, S, const N: usize, I> {
     /// As long as the largest slot number that was ever in use; the rest is not initialised.
-    entries: heapless::Vec<Option<Slot<K, S>>, N>,
+    entries: heapless::Vec<Option<Slot<K, S, ()>>, N>,
     /// The first slot of each chain.
     buckets: [I; N],
     /// The next slot of the chain that a live slot is in, or of the free list.
@@ -131,6 +131,8 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
 }
 
 impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
+    type Tag = ();
+
     fn locate(&self, key: &K) -> Located {
         let hash = hash(key);
         let mut current = self
@@ -147,7 +149,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         Located::Absent(hash)
     }
 
-    fn claim(&mut self, hash: u32, key: K, note: S) -> Result<SlotId, K> {
+    fn claim(&mut self, hash: u32, key: K, note: S, phase: Phase) -> Result<SlotId, K> {
         let Some(id) = self.vacant() else {
             return Err(key);
         };
@@ -160,7 +162,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
             self.set_next(id, next);
         }
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            *entry = Some(Slot::new(key, note));
+            *entry = Some(Slot::new(key, note, (), phase));
         }
         self.len += 1;
         Ok(id)
@@ -178,12 +180,12 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, ()>> {
         self.entries.get(id.index())?.as_ref()
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, ()>> {
         self.entries.get_mut(id.index())?.as_mut()
     }
 

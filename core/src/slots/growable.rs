@@ -10,7 +10,7 @@ pub use foldhash::fast::RandomState;
 
 use crate::id::SlotId;
 
-use super::{Located, Slot, Slots, Storage};
+use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
 mod nodes;
@@ -55,18 +55,11 @@ impl<H: BuildHasher> Storage for Growable<H> {
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
     table: HashTable<u32>,
-    entries: Vec<Option<Entry<K, S>>>,
+    /// A slot keeps its hash: the table then grows, and forgets a key, without touching keys.
+    entries: Vec<Option<Slot<K, S, u32>>>,
     /// Vacant slots; the last to be emptied is the first to be filled, since it is still in cache.
     free: Vec<u32>,
     hasher: H,
-}
-
-/// The hash is kept beside the slot: the table then grows, and forgets a key, without touching
-/// keys.
-#[derive(Debug)]
-struct Entry<K, S> {
-    slot: Slot<K, S>,
-    hash: u32,
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
@@ -89,6 +82,8 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 }
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
+    type Tag = u32;
+
     #[inline]
     fn locate(&self, key: &K) -> Located {
         let hash = self.hasher.hash_one(key) as u32;
@@ -102,11 +97,8 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, hash: u32, key: K, note: S) -> Result<SlotId, K> {
-        let entry = Some(Entry {
-            slot: Slot::new(key, note),
-            hash,
-        });
+    fn claim(&mut self, hash: u32, key: K, note: S, phase: Phase) -> Result<SlotId, K> {
+        let entry = Some(Slot::new(key, note, hash, phase));
         let id = match self.free.pop() {
             Some(id) => {
                 if let Some(vacant) = self.entries.get_mut(id as usize) {
@@ -135,7 +127,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         };
         if let Ok(found) = self
             .table
-            .find_entry(spread(emptied.hash), |&other| other == id.0)
+            .find_entry(spread(emptied.tag), |&other| other == id.0)
         {
             let _ = found.remove();
         }
@@ -143,13 +135,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S>> {
-        Some(&self.entries.get(id.index())?.as_ref()?.slot)
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u32>> {
+        self.entries.get(id.index())?.as_ref()
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S>> {
-        Some(&mut self.entries.get_mut(id.index())?.as_mut()?.slot)
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u32>> {
+        self.entries.get_mut(id.index())?.as_mut()
     }
 
     fn len(&self) -> usize {
@@ -173,9 +165,9 @@ const fn spread(hash: u32) -> u64 {
     (hash as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-fn rehash<K, S>(entries: &[Option<Entry<K, S>>], id: SlotId) -> u64 {
+fn rehash<K, S>(entries: &[Option<Slot<K, S, u32>>], id: SlotId) -> u64 {
     let hash = match entries.get(id.index()) {
-        Some(Some(entry)) => entry.hash,
+        Some(Some(slot)) => slot.tag,
         _ => 0,
     };
     spread(hash)
