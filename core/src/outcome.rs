@@ -32,6 +32,18 @@ pub struct Effect<T> {
 
 impl<T> Effect<T> {
     /// Changes the outcome and keeps the wake.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Effect, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// // Any outcome can be narrowed down without losing the wake that came with it.
+    /// let Effect { value: is_taken, wake: _ } =
+    ///     queue.add("node-7", Instant::EPOCH).map(|added| added.is_ok());
+    /// assert!(is_taken);
+    /// ```
     #[inline]
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Effect<U> {
         Effect {
@@ -42,6 +54,23 @@ impl<T> Effect<T> {
 }
 
 /// Whom to wake.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue, Wake};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// // A worker finds nothing and goes to sleep.
+/// let mut getter = Getter::new();
+/// let _ = queue.get(now, &mut getter);
+///
+/// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+/// // The sleeper is on its way already.
+/// assert_eq!(queue.add("node-8", now).wake, Wake::None);
+/// assert_eq!(queue.shut_down(now).wake, Wake::All);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use = "a sleeper that is not woken sleeps on"]
 pub enum Wake {
@@ -55,6 +84,23 @@ pub enum Wake {
 }
 
 /// What became of a key that was added.
+///
+/// # Examples
+///
+/// A watcher counts the events that cost no run of their own:
+///
+/// ```
+/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+///
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut saved = 0;
+/// for event in ["etc/hosts", "etc/fstab", "etc/hosts", "etc/hosts"] {
+///     if queue.add(event, Instant::EPOCH).value == Ok(Added::Coalesced) {
+///         saved += 1;
+///     }
+/// }
+/// assert_eq!(saved, 2);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Added {
@@ -72,6 +118,24 @@ pub enum Added {
 }
 
 /// Why a key was not taken. The key comes back; nothing has changed.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Rejected};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
+/// queue.add("sensor-1", now).value.unwrap();
+/// assert_eq!(queue.add("sensor-2", now).value, Err(Rejected::Full("sensor-2")));
+/// // A key that the queue holds needs no room.
+/// assert!(queue.add("sensor-1", now).value.is_ok());
+///
+/// let _ = queue.shut_down(now);
+/// let rejected = queue.add("sensor-1", now).value.unwrap_err();
+/// assert_eq!(rejected.to_string(), "the queue is shutting down");
+/// assert_eq!(rejected.into_key(), "sensor-1");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejected<K> {
@@ -102,16 +166,47 @@ impl<K> fmt::Display for Rejected<K> {
 impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 
 /// A rate-limited add that was taken.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+///
+/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let limited = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+/// assert_eq!(limited.delay, Duration::from_millis(1));
+/// assert_eq!(limited.added, Added::Delayed);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limited {
-    /// How long the limiter lets the key wait.
+    /// How long the limiter lets the key wait. A deadline that the key had before and that is
+    /// earlier stands all the same.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
 }
 
 /// A key handed out to be worked on.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Completion, Fixed, Instant, Queue, default_item_based};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let _ = queue.add("node-7", now);
+///
+/// let work = queue.try_get(now).value.unwrap();
+/// let completion = match work.key {
+///     "node-7" if work.requeues < 5 => Completion::Retry,
+///     _ => Completion::Succeeded,
+/// };
+/// queue.complete(work.ticket, completion, now).value.unwrap();
+/// assert_eq!(queue.num_requeues(&"node-7"), 1);
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a key that is handed out has to be completed"]
 #[non_exhaustive]
@@ -129,6 +224,24 @@ pub struct Work<K> {
 /// It cannot be cloned: a key is completed once. A ticket whose run was completed otherwise (by
 /// [`done_key`](crate::Queue::done_key)) is stale and changes nothing. Tickets are meaningless to
 /// any other queue.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add("node-7", now);
+/// let first = queue.try_get(now).value.unwrap();
+/// queue.done_key(&"node-7", now).value.unwrap();
+///
+/// // The key is in work again, but in another run: the old ticket cannot end it.
+/// let _ = queue.add("node-7", now);
+/// let second = queue.try_get(now).value.unwrap();
+/// assert_eq!(queue.done(first.ticket, now).value, Err(NotActive));
+/// assert_eq!(queue.done(second.ticket, now).value, Ok(()));
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a key whose ticket is dropped stays in work for ever"]
 pub struct Ticket {
@@ -137,6 +250,25 @@ pub struct Ticket {
 }
 
 /// What a getter finds.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let due = now + Duration::from_secs(60);
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_at("lease-3", due, now);
+///
+/// // What a runtime does with each answer: sleep, work, or end.
+/// let mut getter = Getter::new();
+/// assert_eq!(queue.get(now, &mut getter).value, Next::Wait { until: Some(due) });
+/// assert!(matches!(queue.get(due, &mut getter).value, Next::Work(work) if work.key == "lease-3"));
+/// let _ = queue.shut_down(due);
+/// assert_eq!(queue.get(due, &mut getter).value, Next::Closed);
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Next<T> {
@@ -153,6 +285,34 @@ pub enum Next<T> {
 }
 
 /// What is to become of a key once its run is completed.
+///
+/// | | the key comes back | its failures |
+/// |---|---|---|
+/// | `Done` | if it was added meanwhile | stay |
+/// | `Succeeded` | if it was added meanwhile | are forgotten |
+/// | `SucceededAgainAfter(d)` | after `d` | are forgotten |
+/// | `Retry` | when its limiter says so | are one more |
+/// | `RetryAfter(d)` | after `d` | stay |
+///
+/// # Examples
+///
+/// What client-go's controllers do with an error, a wish to look again, and a success:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::Completion;
+///
+/// fn judge(result: Result<Option<Duration>, &str>) -> Completion {
+///     match result {
+///         Err(_) => Completion::Retry,
+///         Ok(Some(again)) => Completion::SucceededAgainAfter(again),
+///         Ok(None) => Completion::Succeeded,
+///     }
+/// }
+///
+/// assert_eq!(judge(Err("no route to node-7")), Completion::Retry);
+/// assert!(!judge(Ok(None)).needs_time());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Completion {
@@ -169,7 +329,8 @@ pub enum Completion {
 }
 
 impl Completion {
-    /// Whether the completion itself needs the time: the key is to come back.
+    /// Whether the completion itself needs the time, as the key is to come back. A runtime need not
+    /// read its clock otherwise, unless [`Queue::needs_time`](crate::Queue::needs_time) says so.
     #[inline]
     pub const fn needs_time(self) -> bool {
         !matches!(self, Self::Done | Self::Succeeded)
@@ -177,15 +338,37 @@ impl Completion {
 }
 
 /// What became of a key whose run was completed.
+///
+/// A delay that the key had before is not told: it stands beside each of these, and
+/// [`Queue::state`](crate::Queue::state) shows the deadline that counts.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Completion, Finished, Fixed, Instant, Queue, default_item_based};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let mut run = |completion| {
+///     let _ = queue.add("node-7", now);
+///     let work = queue.try_get(now).value.unwrap();
+///     queue.complete(work.ticket, completion, now).value.unwrap()
+/// };
+/// assert_eq!(run(Completion::Retry), Finished::Delayed(Duration::from_millis(1)));
+/// assert_eq!(run(Completion::Retry), Finished::Delayed(Duration::from_millis(2)));
+/// assert_eq!(run(Completion::Succeeded), Finished::Idle);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finished {
-    /// The key is at rest.
+    /// The key is neither ready nor asked to come back.
     Idle,
     /// The key is ready again, at the end of the queue: it was added meanwhile, or is to come back
     /// at once.
     Ready,
-    /// The key comes back by itself, after this long.
+    /// The key comes back by itself, after this long; sooner if it waited for an earlier deadline
+    /// already, never after [`Duration::MAX`].
     Delayed(Duration),
     /// The key would come back after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Queue::take_delayed).
@@ -193,6 +376,22 @@ pub enum Finished {
 }
 
 /// One turn of a worker's loop: what became of its last key, and its next.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Completion, Finished, Fixed, Getter, Instant, Next, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
+/// let work = queue.try_get(now).value.unwrap();
+///
+/// let mut getter = Getter::new();
+/// let step = queue.next(work.ticket, Completion::Succeeded, now, &mut getter).value;
+/// assert_eq!(step.finished, Ok(Finished::Idle));
+/// assert!(matches!(step.next, Next::Work(work) if work.key == "node-8"));
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
@@ -204,19 +403,49 @@ pub struct Step<T> {
 }
 
 /// A key that was not worked on before the queue was shut down.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+/// let _ = queue.shut_down(now);
+///
+/// let later = now + Duration::from_secs(20);
+/// let leftover = queue.take_delayed(later).unwrap();
+/// assert_eq!((leftover.key, leftover.left), ("lease-3", Duration::from_secs(40)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftover<K> {
     /// The key.
     pub key: K,
-    /// How much of its delay was left; zero for a key that was ready, [`Duration::MAX`] for a key
-    /// that waited for ever.
+    /// How much of its delay is left; zero for a key that is ready or due, [`Duration::MAX`] for a
+    /// key that waits for ever.
     pub left: Duration,
     /// How many failures the limiter remembers of it.
     pub requeues: u32,
 }
 
 /// The key is not being worked on, or not under this ticket: nothing has changed.
+///
+/// # Examples
+///
+/// client-go's `Done` cannot tell; here a key that is completed twice is found out:
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add("node-7", now);
+/// assert_eq!(queue.done_key(&"node-7", now).value, Err(NotActive), "nobody took it yet");
+/// assert_eq!(queue.len(now).value, 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotActive;
 
@@ -229,6 +458,16 @@ impl fmt::Display for NotActive {
 impl core::error::Error for NotActive {}
 
 /// How many keys of a batch were taken, and how.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let mut queue: Queue<u16, Fixed<3>, NoLimit> = Queue::new(NoLimit);
+/// let many = queue.add_many([17, 18, 17, 19, 20], Instant::EPOCH, |_| {}).value;
+/// assert_eq!((many.ready, many.coalesced, many.rejected), (3, 1, 1));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddedMany {
@@ -243,6 +482,26 @@ pub struct AddedMany {
 }
 
 /// What the queue knows of a key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let due = now + Duration::from_secs(60);
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add("node-7", now);
+/// let _work = queue.try_get(now);
+/// let _ = queue.add("node-7", now);
+/// let _ = queue.add_at("node-7", due, now);
+///
+/// let state = queue.state(&"node-7", now).value.unwrap();
+/// assert!(state.active && state.dirty && !state.ready);
+/// assert_eq!(state.due, Some(due));
+/// assert_eq!(queue.state(&"node-8", now).value, None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyState {
@@ -252,13 +511,15 @@ pub struct KeyState {
     pub active: bool,
     /// The key is being worked on and will be worked on once more.
     pub dirty: bool,
-    /// The deadline the key waits for.
+    /// The deadline the key waits for, whatever else it does; [`Instant::NEVER`] for one that does
+    /// not come.
     pub due: Option<Instant>,
     /// How many failures the limiter remembers of it.
     pub requeues: u32,
 }
 
-/// One wait for the queue to drain: see [`Queue::shut_down_with_drain`].
+/// One wait for the queue to drain: see [`Queue::shut_down_with_drain`], and [`Drained`] for an
+/// example.
 ///
 /// [`Queue::shut_down_with_drain`]: crate::Queue::shut_down_with_drain
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +529,26 @@ pub struct Drain {
 }
 
 /// How a drain stands.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add("node-7", now);
+/// let drain = queue.shut_down_with_drain(now).value;
+/// assert_eq!(queue.drained(&drain), Drained::Pending);
+///
+/// // Somebody is not willing to wait for it any longer.
+/// let _ = queue.shut_down(now);
+/// assert_eq!(queue.drained(&drain), Drained::Interrupted);
+///
+/// let work = queue.try_get(now).value.unwrap();
+/// let _ = queue.done(work.ticket, now);
+/// assert_eq!(queue.drained(&drain), Drained::Complete);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Drained {
