@@ -274,3 +274,81 @@ impl<N: Nodes> Delays<N> {
         assert_eq!(waiting, self.len(), "H2: others have no position");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slots::fixed::FixedNodes;
+
+    type Heap = Delays<FixedNodes<8, u8>>;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    fn heap(dues: &[u64]) -> Heap {
+        let mut heap = Heap::new(FixedNodes::new());
+        for (id, due) in dues.iter().enumerate() {
+            assert_eq!(
+                heap.schedule(SlotId::from_index(id), at(*due)),
+                Scheduled::New
+            );
+        }
+        heap.assert_valid(|_| true, 8);
+        heap
+    }
+
+    /// Takes everything out that ever comes due.
+    fn order<N: Nodes>(heap: &mut Delays<N>) -> std::vec::Vec<u32> {
+        let last = at(u64::MAX);
+        std::iter::from_fn(|| heap.pop_due(last).map(|(id, _)| id.0)).collect()
+    }
+
+    #[test]
+    fn deadlines_leave_in_order_and_equal_ones_as_they_came() {
+        let mut heap = heap(&[30, 10, 30, 20, 10]);
+        assert_eq!(order(&mut heap), [1, 4, 3, 0, 2]);
+    }
+
+    #[test]
+    fn a_deadline_moves_forward_and_never_back() {
+        let mut heap = heap(&[30, 20]);
+        assert_eq!(heap.schedule(SlotId(0), at(40)), Scheduled::Kept);
+        assert_eq!(heap.schedule(SlotId(0), at(30)), Scheduled::Kept);
+        assert_eq!(heap.schedule(SlotId(0), at(20)), Scheduled::Sooner);
+        assert_eq!(order(&mut heap), [1, 0], "it came after the other 20");
+    }
+
+    #[test]
+    fn never_is_no_deadline() {
+        let mut heap = heap(&[u64::MAX]);
+        assert_eq!(heap.earliest(), None);
+        assert_eq!(heap.pop_due(at(u64::MAX)), None);
+        assert_eq!(heap.pop(), Some((SlotId(0), Instant::NEVER)));
+    }
+
+    #[test]
+    fn nothing_is_due_a_nanosecond_early() {
+        let mut heap = heap(&[5]);
+        assert_eq!(heap.pop_due(at(4)), None);
+        assert_eq!(heap.pop_due(at(5)), Some((SlotId(0), at(5))));
+        assert!(heap.is_empty());
+    }
+
+    #[test]
+    fn sequence_numbers_that_run_out_keep_the_order_of_equal_deadlines() {
+        renumbers(heap(&[]));
+        #[cfg(feature = "alloc")]
+        renumbers(Delays::new(crate::slots::growable::GrowableNodes::default()));
+    }
+
+    fn renumbers<N: Nodes>(mut heap: Delays<N>) {
+        heap.sequence = u32::MAX - 3;
+        for (id, due) in [7, 7, 3, 7, 3, 7, 7].into_iter().enumerate() {
+            let _ = heap.schedule(SlotId::from_index(id), at(due));
+            heap.assert_valid(|_| true, 8);
+        }
+        assert!(heap.sequence < 8, "they were numbered anew");
+        assert_eq!(order(&mut heap), [2, 4, 0, 1, 3, 5, 6]);
+    }
+}
