@@ -1,2 +1,85 @@
-//! To be written.
-fn main() {}
+//! Keeps one directory tree a faithful copy of another, through a requeue work queue.
+//!
+//! ```text
+//!   first walk ──┐                    ┌─ worker ─┐
+//!   file events ─┼─▶ add ─▶ queue ─▶ ─┼─ worker ─┼─▶ compare one path, make it right
+//!   retries ─────┘    (one per path)  └─ worker ─┘          │
+//!        ▲                                                  ▼
+//!        └──── again later ◀── failed ◀────────── done ◀────┴──▶ add: children, parent
+//! ```
+//!
+//! A key says *where* something may be wrong, never *what* has happened: a worker compares source
+//! and target at that path as they are now. So a thousand events on one path make one copy, an event
+//! that comes twice does no harm, and a run that was killed is made good by the next one.
+//!
+//! - `key` and `job` are the queue's side: what a key is, and how queue, workers, signals and
+//!   progress come together.
+//! - `plan` compares, `entry` and `tree` act, `copy` writes, `watch` listens.
+//! - `args`, `roots`, `progress`, `figures` and `report` face the user.
+
+#[cfg(unix)]
+mod args;
+#[cfg(unix)]
+mod copy;
+#[cfg(unix)]
+mod entry;
+#[cfg(unix)]
+mod error;
+#[cfg(unix)]
+mod figures;
+#[cfg(unix)]
+mod job;
+#[cfg(unix)]
+mod key;
+#[cfg(unix)]
+mod mirror;
+#[cfg(unix)]
+mod plan;
+#[cfg(unix)]
+mod progress;
+#[cfg(unix)]
+mod report;
+#[cfg(unix)]
+mod roots;
+#[cfg(unix)]
+mod tree;
+#[cfg(unix)]
+mod watch;
+
+use std::process::ExitCode;
+
+/// The arguments, or the trees they name, make no sense; or the job could not begin.
+const EXIT_USAGE: u8 = 2;
+
+#[cfg(unix)]
+fn main() -> ExitCode {
+    use std::io::Write;
+
+    use args::Command;
+
+    let done = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Mirror(options)) => job::start(&options),
+        Ok(Command::Say(text)) => {
+            // Whoever closes the pipe early has read enough.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => Err(message),
+    };
+    match done {
+        Ok(report) => {
+            report.print();
+            report.exit_code()
+        }
+        Err(message) => {
+            let _ = writeln!(std::io::stderr(), "mirror: {message}");
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn main() -> ExitCode {
+    eprintln!("mirror: this example needs the modes, symlinks and signals of a Unix");
+    ExitCode::from(EXIT_USAGE)
+}

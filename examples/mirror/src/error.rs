@@ -1,0 +1,47 @@
+//! Why a path could not be made right.
+
+use std::fmt;
+use std::io;
+
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// The system refused.
+    Io {
+        doing: &'static str,
+        error: io::Error,
+    },
+    /// The source is being written to: what a copy would hold is not what the source will hold.
+    Unsettled,
+    /// The source's root is not the directory it was. Its emptiness must not empty the target.
+    SourceLost,
+    /// The directory cannot be watched.
+    Watch(notify::Error),
+}
+
+/// Makes an [`Error`] of an I/O error, saying what was being done.
+pub(crate) fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::Io { doing, error }
+}
+
+impl Error {
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(self, Self::Io { error, .. } if full.contains(&error.kind()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
+            Self::Unsettled => f.write_str("the source keeps changing"),
+            Self::SourceLost => f.write_str("the source directory is gone or another one"),
+            Self::Watch(error) => match error.kind {
+                notify::ErrorKind::MaxFilesWatch => {
+                    f.write_str("cannot watch: no watches left (fs.inotify.max_user_watches)")
+                }
+                _ => write!(f, "cannot watch: {error}"),
+            },
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! One run of the program: queue, workers, watch, signals and progress, put together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::mem::take;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use requeue::std::{Leftover, Workers};
+use requeue::{Effect, ItemExponentialFailure, Lock};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::Options;
+use crate::copy::Temps;
+use crate::figures::Figures;
+use crate::key::Key;
+use crate::mirror::{Mirror, Queue, Tally, Troubles, locked};
+use crate::plan::{Plan, Seen, Shape};
+use crate::progress::{Load, Progress};
+use crate::report::Report;
+use crate::roots::Roots;
+use crate::watch::Watch;
+
+/// The first pause after a failure; each is twice as long as the one before.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How often the main thread looks whether all is done, and shows how far it is.
+const TICK: Duration = Duration::from_millis(20);
+
+/// What a shell reports of a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Mirrors as told. The error, one line for the user, says why it could not even begin.
+pub(crate) fn start(options: &Options) -> Result<Report, String> {
+    let begun = Instant::now();
+    let roots = Roots::open(&options.source, &options.target)?;
+    let signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let figures = Figures::new().map_err(|error| format!("cannot keep figures: {error}"))?;
+    let limiter = ItemExponentialFailure::new(PAUSE_FIRST, PAUSE_MAX);
+    let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
+    let queue = Queue::from(parts.build());
+    // The watch comes before the first walk, so that nothing is missed in between.
+    let watch = if options.watch {
+        let watch = Watch::new(roots.source(), queue.clone());
+        Some(watch.map_err(|error| error.to_string())?)
+    } else {
+        None
+    };
+    let mirror = Mirror {
+        roots,
+        queue,
+        watch,
+        temps: Temps::new(),
+        tally: Tally::default(),
+        troubles: Troubles::default(),
+        progress: Progress::new(),
+        verbose: options.verbose,
+    };
+    mirror.add_all(Key::everything().into());
+
+    let leftovers = work(&mirror, options, signals);
+    mirror.progress.finish();
+    let leftovers = leftovers.map_err(|error| format!("cannot start the workers: {error}"))?;
+    Ok(report(mirror, leftovers, begun.elapsed()))
+}
+
+/// What the main thread waits for.
+enum Message {
+    /// Ctrl-C, or a polite kill.
+    Stop,
+    /// The workers have ended.
+    Ended,
+}
+
+/// Runs the workers until everything is done, or until somebody stops it.
+fn work(
+    mirror: &Mirror,
+    options: &Options,
+    mut signals: Signals,
+) -> io::Result<Vec<Leftover<Key>>> {
+    let workers = Workers::new(options.workers.get())
+        .max_retries(options.retries)
+        .drain_deadline(options.grace)
+        .on_give_up(|key, failure| mirror.give_up(key, &failure));
+    let (sender, messages) = mpsc::channel();
+    let signal_handle = signals.handle();
+    thread::scope(|scope| {
+        let on_signal = sender.clone();
+        scope.spawn(move || {
+            for _ in &mut signals {
+                // Nobody listens any more once the workers have ended.
+                let _ = on_signal.send(Message::Stop);
+            }
+        });
+        let running = scope.spawn(move || {
+            let leftovers = mirror.queue.run(workers, |key| mirror.reconcile(key));
+            let _ = sender.send(Message::Ended);
+            leftovers
+        });
+        supervise(mirror, &messages);
+        signal_handle.close();
+        match running.join() {
+            Ok(leftovers) => leftovers,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Shows how far it is, and shuts the queue down when all is done or somebody says stop.
+fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
+    let mut is_stopping = false;
+    let mut in_step_after = None;
+    loop {
+        match messages.recv_timeout(TICK) {
+            Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Message::Stop) if is_stopping => {
+                mirror.progress.finish();
+                std::process::exit(EXIT_INTERRUPTED);
+            }
+            Ok(Message::Stop) => {
+                is_stopping = true;
+                mirror.progress.warn("stopping; once more to stop at once");
+                mirror.queue.shut_down();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let load = load(&mirror.queue);
+        let runs = mirror.tally.runs.load(Ordering::Relaxed);
+        if !load.is_idle() || is_stopping {
+            mirror.progress.show(load, &mirror.tally);
+        } else if mirror.watch.is_none() {
+            mirror.queue.shut_down();
+        } else if in_step_after != Some(runs) {
+            in_step_after = Some(runs);
+            mirror.progress.in_step(&mirror.tally);
+        }
+    }
+}
+
+/// What the queue holds, all at one moment: a key that goes from one state to another in between
+/// would be missed by three questions.
+fn load(queue: &Queue) -> Load {
+    queue.act(|queue, now| {
+        let Effect { value: ready, wake } = queue.len(now);
+        let load = Load {
+            ready,
+            active: queue.active_len(),
+            delayed: queue.delayed_len(),
+        };
+        Effect { value: load, wake }
+    })
+}
+
+fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) -> Report {
+    let figures = mirror.queue.lock().with(|queue| queue.metrics().shown());
+    let given_up = take(&mut *locked(&mirror.troubles.given_up));
+    let given_up: BTreeMap<Key, String> = given_up
+        .into_iter()
+        .filter(|(key, _)| is_amiss(&mirror, key))
+        .collect();
+    let mut left: BTreeSet<Key> = take(&mut *locked(&mirror.troubles.refused));
+    left.extend(leftovers.into_iter().map(|leftover| leftover.key));
+    Report {
+        source: mirror.roots.source().into(),
+        target: mirror.roots.target().into(),
+        tally: take(&mut mirror.tally),
+        figures,
+        given_up,
+        left,
+        special: take(&mut *locked(&mirror.troubles.special)),
+        disk_full: mirror.troubles.disk_full.load(Ordering::Relaxed),
+        elapsed,
+    }
+}
+
+/// Whether a key that was given up still matters: its source may be gone since, and the target with
+/// it.
+fn is_amiss(mirror: &Mirror, key: &Key) -> bool {
+    let (path, is_tree) = match key {
+        Key::Entry(path) => (path, false),
+        Key::Tree(path) => (path, true),
+    };
+    let seen = (
+        mirror.roots.look_at_source(path),
+        mirror.roots.look_at_target(path),
+    );
+    match seen {
+        (Ok(source), _) if is_tree => matches!(source, Seen::Here(Shape::Directory { .. })),
+        (Ok(source), Ok(target)) => Plan::new(&source, &target) != Plan::Nothing,
+        _ => true,
+    }
+}
