@@ -1,6 +1,7 @@
 //! What a runtime and a firmware rely on: a queue in a `static`, a clock that is read only when it
 //! matters, and keys whose code panics.
 #![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that unwraps in vain has failed")]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -82,17 +83,15 @@ fn a_queue_stands_in_a_static() {
     assert_eq!(SENSORS.add(4), Ok(Added::Ready), "the guard was dropped");
 }
 
-fn with_counting_clock<M: Metrics>(
-    metrics: M,
-) -> WorkQueue<Single<Queue<u8, Growable, NoLimit, M>>, Counting, Restless> {
+type Counted<M> = WorkQueue<Single<Queue<u8, Growable, NoLimit, M>>, Counting, Restless>;
+
+fn with_counting_clock<M: Metrics>(metrics: M) -> Counted<M> {
     let queue = Queue::builder().limiter(NoLimit).metrics(metrics).build();
     WorkQueue::from_parts(Single(RefCell::new(queue)), Counting::default(), Restless)
 }
 
 /// Everything a worker does that needs no time.
-fn work_without_time<M: Metrics>(
-    queue: &WorkQueue<Single<Queue<u8, Growable, NoLimit, M>>, Counting, Restless>,
-) {
+fn work_without_time<M: Metrics>(queue: &Counted<M>) {
     queue.add(1).unwrap();
     queue.add_many([2, 3], |_| unreachable!());
     assert_eq!(queue.len(), 3);
@@ -124,14 +123,14 @@ fn the_clock_is_read_for_metrics_that_measure_time() {
     impl Metrics for Timed {
         type Stamps = Times;
     }
-    struct Counted;
-    impl Metrics for Counted {
+    struct Untimed;
+    impl Metrics for Untimed {
         type Stamps = ();
     }
     let queue = with_counting_clock(Timed);
     work_without_time(&queue);
     assert!(queue.clock().0.get() > 0);
-    let queue = with_counting_clock(Counted);
+    let queue = with_counting_clock(Untimed);
     work_without_time(&queue);
     assert_eq!(queue.clock().0.get(), 0);
 }

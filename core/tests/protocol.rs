@@ -1,5 +1,10 @@
 //! The sleepers' protocol: who is woken, who watches the clock. A getter is driven by hand.
 #![cfg(feature = "alloc")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 use std::time::Duration;
 

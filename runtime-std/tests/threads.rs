@@ -1,5 +1,10 @@
 //! Threads that wait, on a clock that the test moves. No test sleeps: a test waits until the queue
 //! says how many threads are asleep.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;

@@ -17,6 +17,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Adds keys in order, as [`add`](Self::add) does one by one. O(1) per key.
     ///
     /// Every key that is not taken is given to `rejected`, and the others are still tried.
+    /// # Examples
+    ///
+    /// A first walk adds every sensor; those for which there is no room are told apart:
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut refused = Vec::new();
+    /// let many = queue
+    ///     .add_many(1..=6, Instant::EPOCH, |rejected| refused.push(rejected.into_key()))
+    ///     .value;
+    /// assert_eq!((many.ready, many.rejected), (4, 2));
+    /// assert_eq!(refused, [5, 6]);
+    /// ```
     pub fn add_many(
         &mut self,
         keys: impl IntoIterator<Item = K>,
@@ -53,6 +68,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Completion, Fixed, Getter, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_many([17, 18], now, |_| {});
+    /// let mut tickets = Vec::new();
+    /// let _ = queue.get_many(2, now, &mut Getter::new(), |work| tickets.push(work.ticket));
+    ///
+    /// queue.complete_many(tickets, Completion::Succeeded, now).value.unwrap();
+    /// assert_eq!(queue.active_len(), 0);
+    /// ```
     pub fn complete_many(
         &mut self,
         tickets: impl IntoIterator<Item = Ticket>,
@@ -74,6 +103,21 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// The work goes to `sink`; the answer says how many keys there were, one at least. A `max` of
     /// zero counts as one.
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_many(1..=5, now, |_| {});
+    ///
+    /// let mut getter = Getter::new();
+    /// let mut batch = Vec::new();
+    /// let next = queue.get_many(3, now, &mut getter, |work| batch.push(work)).value;
+    /// assert_eq!(next, Next::Work(3));
+    /// assert!(batch.iter().map(|work| work.key).eq([1, 2, 3]));
+    /// ```
     pub fn get_many(
         &mut self,
         max: usize,

@@ -41,6 +41,27 @@ where
     I: Index,
 {
     /// An empty queue with room for `N` keys that reports its figures.
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue};
+    ///
+    /// #[derive(Default)]
+    /// struct Adds(u32);
+    ///
+    /// impl Metrics for Adds {
+    ///     type Stamps = ();
+    ///
+    ///     fn add(&mut self) {
+    ///         self.0 += 1;
+    ///     }
+    /// }
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Adds> =
+    ///     Queue::with_metrics(NoLimit, Adds::default());
+    /// let _ = queue.add("node-7", Instant::EPOCH);
+    /// assert_eq!(queue.metrics().0, 1);
+    /// ```
     pub const fn with_metrics(limiter: L, metrics: M) -> Self {
         Self {
             slots: FixedSlots::new(),
@@ -79,11 +100,39 @@ mod growable {
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
         /// An empty queue that grows as needed.
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Growable, Instant, Queue, default_controller};
+        ///
+        /// let mut queue: Queue<String, Growable, _> = Queue::growable(default_controller());
+        /// for node in 0..1000 {
+        ///     queue.add(format!("node-{node}"), Instant::EPOCH).value.unwrap();
+        /// }
+        /// assert_eq!(queue.held_len(), 1000);
+        /// ```
         pub fn growable(limiter: L) -> Self {
             Self::with_capacity(limiter, 0)
         }
 
-        /// An empty queue that takes `keys` keys before it grows.
+        /// An empty queue that takes `keys` keys before it grows. O(`keys`).
+        ///
+        /// Delays, and keys that live for their failures alone, have memory of their own, which
+        /// grows when they come up.
+        ///
+        /// # Panics
+        ///
+        /// If memory for so many keys cannot be addressed, as with any collection.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Growable, Queue, default_item_based};
+        ///
+        /// // A cluster of 5,000 nodes does not grow the queue while it starts.
+        /// let queue: Queue<u32, Growable, _> = Queue::with_capacity(default_item_based(), 5_000);
+        /// assert_eq!(queue.held_len(), 0);
+        /// ```
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
             let hasher = RandomState::default();
             Self::from_parts(limiter, NoMetrics, hasher, keys)
@@ -97,7 +146,22 @@ mod growable {
         M: Metrics,
         H: BuildHasher,
     {
-        /// An empty queue of these parts, which takes `keys` keys before it grows.
+        /// An empty queue of these parts, which takes `keys` keys before it grows: costs and
+        /// panics as [`with_capacity`](Self::with_capacity).
+        ///
+        /// # Examples
+        ///
+        /// A hasher without a random seed, where nobody hostile chooses the keys:
+        ///
+        /// ```
+        /// use std::hash::{BuildHasherDefault, DefaultHasher};
+        /// use requeue_core::{Growable, Instant, NoLimit, NoMetrics, Queue};
+        ///
+        /// type Repeatable = BuildHasherDefault<DefaultHasher>;
+        /// let mut queue: Queue<u32, Growable<Repeatable>, NoLimit> =
+        ///     Queue::from_parts(NoLimit, NoMetrics, Repeatable::default(), 100);
+        /// queue.add(7, Instant::EPOCH).value.unwrap();
+        /// ```
         pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {
             Self {
                 slots: GrowableSlots::with_capacity(hasher, keys),
@@ -118,11 +182,23 @@ mod growable {
         }
 
         /// Makes room for `additional` more keys, so that adding them does not grow the queue.
-        /// O(n).
+        /// O(n). As with [`with_capacity`](Self::with_capacity) this is not for delays.
         ///
         /// # Panics
         ///
         /// If memory for so many keys cannot be addressed, as with any collection.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Growable, Instant, NoLimit, Queue};
+        ///
+        /// let listed = ["node-7", "node-8", "node-9"];
+        /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
+        /// queue.reserve(listed.len());
+        /// let _ = queue.add_many(listed, Instant::EPOCH, |_| {});
+        /// assert_eq!(queue.held_len(), 3);
+        /// ```
         pub fn reserve(&mut self, additional: usize) {
             self.slots.reserve(additional);
             self.lists.reserve(additional);

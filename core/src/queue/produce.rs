@@ -25,6 +25,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// room. Either hands the key back and changes nothing. A key that the queue holds is never
     /// refused for room, and a key that lives for its failures alone makes room for one that has
     /// work.
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Ready));
+    /// let work = queue.try_get(now).value.unwrap();
+    ///
+    /// // The node changes while it is worked on: it is worked on once more, and not twice at once.
+    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Dirty));
+    /// assert!(queue.try_get(now).value.is_none());
+    /// let _ = queue.done(work.ticket, now);
+    /// assert!(queue.try_get(now).value.is_some());
+    /// ```
     pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
@@ -38,14 +54,31 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
     /// ready or in work until it is over, and an [`add`](Self::add) meanwhile does not end it. Of
-    /// two delays the one that ends first counts. A delay of zero is an add. [`Duration::MAX`] is
-    /// never, and arms no timer.
+    /// two delays the one that ends first counts. A delay of zero is an add, and leaves a pending
+    /// delay as it is. [`Duration::MAX`] is never, and arms no timer: the key stays known, and is
+    /// handed back at shutdown.
     ///
     /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
     ///
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let minute = Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.add_after("lease-3", minute, now).value, Ok(Added::Delayed));
+    /// assert_eq!(queue.add_after("lease-3", minute * 2, now).value, Ok(Added::Coalesced));
+    /// assert_eq!(queue.add_after("lease-3", minute / 2, now).value, Ok(Added::Sooner));
+    ///
+    /// assert!(queue.try_get(now).value.is_none());
+    /// assert!(queue.try_get(now + minute / 2).value.is_some());
+    /// ```
     pub fn add_after(
         &mut self,
         key: K,
@@ -62,6 +95,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// // Sensor 17 is read on the full hour, however late it is asked for.
+    /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
+    /// assert_eq!(queue.add_at(17, full_hour, Instant::EPOCH).value, Ok(Added::Delayed));
+    ///
+    /// // Sensor 18 is asked for afterwards and stands behind it.
+    /// let later = full_hour + Duration::from_secs(1);
+    /// assert_eq!(queue.add_at(18, full_hour, later).value, Ok(Added::Ready));
+    /// assert_eq!(queue.try_get(later).value.unwrap().key, 17);
+    /// ```
     pub fn add_at(
         &mut self,
         key: K,
@@ -87,6 +136,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// As [`add`](Self::add); the limiter is then not charged.
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut fail = |key| queue.add_rate_limited(key, now).value.unwrap().delay;
+    /// assert_eq!(fail("node-7"), Duration::from_millis(1));
+    /// assert_eq!(fail("node-7"), Duration::from_millis(2));
+    /// assert_eq!(fail("node-8"), Duration::from_millis(1), "each key has its own count");
+    /// assert_eq!(queue.num_requeues(&"node-7"), 2);
+    /// ```
     pub fn add_rate_limited(
         &mut self,
         key: K,
@@ -108,7 +171,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Forgets the failures of a key, whatever state it is in; a pending delay stays. O(1).
     ///
-    /// Answers how many failures were forgotten: zero for a key that the queue does not know.
+    /// Answers how many failures were forgotten: zero for a key that the queue does not know. What
+    /// the limiter knows of all keys together, such as the tokens of a [`Bucket`](crate::Bucket),
+    /// is not given back.
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let _ = queue.add_rate_limited("node-7", now);
+    /// assert_eq!(queue.forget(&"node-7"), 1);
+    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert!(queue.contains(&"node-7"), "it is worked on all the same");
+    /// ```
     pub fn forget(&mut self, key: &K) -> u32 {
         let Located::Found(id) = self.slots.locate(key) else {
             return 0;
