@@ -213,14 +213,26 @@ fn replay(workspace: &Workspace) -> Verdict {
 }
 
 fn doctest(workspace: &Workspace) -> Verdict {
-    Invocation::new("cargo test --workspace --all-features --doc --no-fail-fast")
-        .run(&workspace.root)
+    cargo_test("--doc", workspace)
 }
 
-/// Benchmarks are not among the targets; examples and programs are built, as their tests need.
+/// Benchmarks are not among the targets.
 fn test(workspace: &Workspace) -> Verdict {
-    Invocation::new("cargo test --workspace --all-features --tests --no-fail-fast")
-        .run(&workspace.root)
+    cargo_test("--tests", workspace)
+}
+
+/// Core alone first: the other members turn its features on.
+fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
+    for packages in [
+        "-p requeue-core --no-default-features",
+        "--workspace --all-features",
+    ] {
+        Invocation::new("cargo test --no-fail-fast")
+            .args([what])
+            .args(packages.split(' '))
+            .run(&workspace.root)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
