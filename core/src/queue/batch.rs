@@ -17,6 +17,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Adds keys in order, as [`add`](Self::add) does one by one. O(1) per key.
     ///
     /// Every key that is not taken is given to `rejected`, and the others are still tried.
+    ///
     /// # Examples
     ///
     /// A first walk adds every sensor; those for which there is no room are told apart:
@@ -68,6 +69,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    ///
     /// # Examples
     ///
     /// ```
@@ -103,6 +105,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// The work goes to `sink`; the answer says how many keys there were, one at least. A `max` of
     /// zero counts as one.
+    ///
     /// # Examples
     ///
     /// ```

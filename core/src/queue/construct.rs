@@ -41,6 +41,7 @@ where
     I: Index,
 {
     /// An empty queue with room for `N` keys that reports its figures.
+    ///
     /// # Examples
     ///
     /// ```
@@ -100,6 +101,7 @@ mod growable {
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
         /// An empty queue that grows as needed.
+        ///
         /// # Examples
         ///
         /// ```

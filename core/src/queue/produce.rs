@@ -25,6 +25,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// room. Either hands the key back and changes nothing. A key that the queue holds is never
     /// refused for room, and a key that lives for its failures alone makes room for one that has
     /// work.
+    ///
     /// # Examples
     ///
     /// ```
@@ -63,6 +64,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    ///
     /// # Examples
     ///
     /// ```
@@ -95,6 +97,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    ///
     /// # Examples
     ///
     /// ```
@@ -136,6 +139,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// As [`add`](Self::add); the limiter is then not charged.
+    ///
     /// # Examples
     ///
     /// ```
@@ -174,6 +178,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Answers how many failures were forgotten: zero for a key that the queue does not know. What
     /// the limiter knows of all keys together, such as the tokens of a [`Bucket`](crate::Bucket),
     /// is not given back.
+    ///
     /// # Examples
     ///
     /// ```
