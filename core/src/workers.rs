@@ -7,7 +7,6 @@ use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-use crate::Instant;
 use crate::action::{Action, Retries};
 use crate::outcome::Completion;
 
@@ -97,12 +96,9 @@ impl<'w, K, E> Workers<'w, K, E> {
         self.count
     }
 
-    /// When workers stop taking keys, if the queue was shut down at `closed_at`; for runtimes.
-    pub fn stop_at(&self, closed_at: Instant) -> Instant {
-        match self.drain_deadline {
-            Some(deadline) => closed_at + deadline,
-            None => Instant::NEVER,
-        }
+    /// For how long after shutdown keys are still taken, if there is a limit; for runtimes.
+    pub fn drain_limit(&self) -> Option<Duration> {
+        self.drain_deadline
     }
 
     /// How a run is completed that ended like this, of a key that had failed `requeues` times

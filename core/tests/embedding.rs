@@ -1,7 +1,11 @@
 //! What a runtime and a firmware rely on: a queue in a `static`, a clock that is read only when it
 //! matters, and keys whose code panics.
 #![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that unwraps in vain has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

@@ -113,7 +113,10 @@ where
     }
 
     fn is_too_late<E>(&self, workers: &Workers<'_, K, E>) -> bool {
-        let stop_at = workers.stop_at(self.lock().lock().closed_at());
-        !stop_at.is_never() && self.clock().now() >= stop_at
+        let Some(limit) = workers.drain_limit() else {
+            return false;
+        };
+        let closed_at = self.lock().lock().closed_at();
+        !closed_at.is_never() && self.clock().now() >= closed_at + limit
     }
 }

@@ -18,6 +18,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// Reads `now` whatever [`needs_time`](Self::needs_time) says, as does
     /// [`shut_down_with_drain`](Self::shut_down_with_drain).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue, Rejected};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let _ = queue.shut_down(now);
+    /// assert!(queue.shutting_down());
+    /// assert_eq!(queue.add("node-8", now).value, Err(Rejected::Closed("node-8")));
+    ///
+    /// // What was ready is still handed out.
+    /// let work = queue.try_get(now).value.unwrap();
+    /// let _ = queue.done(work.ticket, now);
+    /// assert_eq!(queue.get(now, &mut Getter::new()).value, Next::Closed);
+    /// ```
     pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
         self.epoch = self.epoch.wrapping_add(1);
         self.close(now)
@@ -25,6 +43,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// As [`shut_down`](Self::shut_down), but to be followed by waiting until the queue has
     /// drained: until [`drained`](Self::drained) says so. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue, Wake};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let drain = queue.shut_down_with_drain(now).value;
+    ///
+    /// let work = queue.try_get(now).value.unwrap();
+    /// assert_eq!(queue.drained(&drain), Drained::Pending);
+    /// // The last key that is completed wakes whoever waits for the drain.
+    /// assert_eq!(queue.done(work.ticket, now).wake, Wake::All);
+    /// assert_eq!(queue.drained(&drain), Drained::Complete);
+    /// ```
     pub fn shut_down_with_drain(&mut self, now: Instant) -> Effect<Drain> {
         let Effect { wake, .. } = self.close(now);
         let epoch = self.epoch;
@@ -34,7 +69,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// How a drain stands. O(1).
+    /// How a drain stands; [`Drained`] has an example. O(1).
     ///
     /// Delayed keys are not waited for: [`take_delayed`](Self::take_delayed) hands them back.
     pub fn drained(&self, drain: &Drain) -> Drained {
@@ -62,9 +97,31 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// After shutdown: takes out one key that waits for a deadline, the earliest first. O(log n).
+    /// After shutdown: takes out one key that waits for a deadline, the earliest first. Nothing
+    /// before shutdown. O(log n).
     ///
     /// A key that is ready or in work besides stays so.
+    ///
+    /// # Examples
+    ///
+    /// A service that restarts writes down what it still has to do:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_after("lease-4", Duration::from_secs(90), now);
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+    /// let _ = queue.shut_down(now);
+    ///
+    /// let mut to_do = Vec::new();
+    /// while let Some(leftover) = queue.take_delayed(now) {
+    ///     to_do.push((leftover.key, leftover.left.as_secs()));
+    /// }
+    /// assert_eq!(to_do, [("lease-3", 60), ("lease-4", 90)]);
+    /// ```
     pub fn take_delayed(&mut self, now: Instant) -> Option<Leftover<K>> {
         if !self.closed {
             return None;
@@ -83,7 +140,22 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     /// After shutdown: takes out one key that is ready, the first in line, before a worker gets it.
-    /// A delay that it has besides goes with it. O(log n).
+    /// A delay that it has besides goes with it. Nothing before shutdown. O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let drain = queue.shut_down_with_drain(now).value;
+    ///
+    /// // The time for draining is over: nobody shall begin with it.
+    /// assert_eq!(queue.take_ready().value.unwrap().key, "node-7");
+    /// assert_eq!(queue.drained(&drain), Drained::Complete);
+    /// ```
     pub fn take_ready(&mut self) -> Effect<Option<Leftover<K>>> {
         let leftover = self.take_ready_quietly();
         self.effect(leftover)

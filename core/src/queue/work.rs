@@ -19,6 +19,24 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// A getter that is told to wait sleeps until it is woken, no longer than `until`, and calls
     /// `get` again with the same [`Getter`]; or it calls [`leave`](Self::leave).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue, Wake};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut getter = Getter::new();
+    /// assert_eq!(queue.get(now, &mut getter).value, Next::Wait { until: None });
+    ///
+    /// // The runtime puts the worker to sleep, and wakes it when the queue says so.
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+    /// let Next::Work(work) = queue.get(now, &mut getter).value else {
+    ///     panic!("it was woken for work");
+    /// };
+    /// assert_eq!(work.key, "node-7");
+    /// ```
     pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
@@ -31,6 +49,22 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     /// Hands out the first ready key, if there is one. Costs as [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_many([17, 18], now, |_| {});
+    /// let mut read = Vec::new();
+    /// while let Some(work) = queue.try_get(now).value {
+    ///     read.push(work.key);
+    ///     let _ = queue.done(work.ticket, now);
+    /// }
+    /// assert_eq!(read, [17, 18]);
+    /// ```
     pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
@@ -38,7 +72,30 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     /// Completes a run and hands out the next ready key, in one step: what a worker's loop does.
-    /// Costs as [`complete`](Self::complete) and [`get`](Self::get) together.
+    /// Costs as [`complete`](Self::complete) and [`get`](Self::get) together, and reads `now` as
+    /// [`complete`](Self::complete) does.
+    ///
+    /// A stale ticket does not keep a worker from its next key: [`Step::finished`] tells it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Completion, Fixed, Getter, Instant, Next, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_many([17, 18], now, |_| {});
+    /// let _ = queue.shut_down(now);
+    ///
+    /// let mut getter = Getter::new();
+    /// let mut read = Vec::new();
+    /// let mut next = queue.get(now, &mut getter).value;
+    /// while let Next::Work(work) = next {
+    ///     read.push(work.key);
+    ///     next = queue.next(work.ticket, Completion::Succeeded, now, &mut getter).value.next;
+    /// }
+    /// assert_eq!(read, [17, 18]);
+    /// ```
     pub fn next(
         &mut self,
         ticket: Ticket,
@@ -74,6 +131,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let _ = queue.add_rate_limited("node-7", now);
+    /// let later = Instant::from_nanos(1_000_000);
+    /// let work = queue.try_get(later).value.unwrap();
+    /// assert_eq!(queue.done(work.ticket, later).value, Ok(()));
+    /// assert_eq!(queue.num_requeues(&"node-7"), 1, "only `forget` forgets");
+    /// ```
     pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
         self.release_due(now);
         if !self.is_current(&ticket) {
@@ -88,6 +159,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// [`NotActive`] if the key is not in work: nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let _work = queue.try_get(now);
+    /// assert_eq!(queue.done_key(&"node-7", now).value, Ok(()));
+    /// assert_eq!(queue.done_key(&"node-7", now).value, Err(NotActive));
+    /// ```
     pub fn done_key(&mut self, key: &K, now: Instant) -> Effect<Result<(), NotActive>> {
         match self.slots.locate(key) {
             Located::Found(id) if self.is_active(id) => {
@@ -101,8 +185,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Completes a run and says what is to become of the key, in one step. O(log n), no lookup.
     ///
-    /// A key that is to come back does so even while the queue shuts down, but then waits for
-    /// [`take_delayed`](Self::take_delayed) to hand it back.
+    /// While the queue shuts down a key that is to come back is not worked on again: it is kept for
+    /// [`take_delayed`](Self::take_delayed), which hands it back. One that was added meanwhile is
+    /// ready in any case, and comes back by that.
     ///
     /// Reads `now` whatever [`needs_time`](Self::needs_time) says if
     /// [the completion](Completion::needs_time) does.
@@ -110,6 +195,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Errors
     ///
     /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Completion, Finished, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("lease-3", now);
+    /// let work = queue.try_get(now).value.unwrap();
+    ///
+    /// // The lease is renewed, and is to be looked at again before it ends.
+    /// let minute = Duration::from_secs(60);
+    /// let finished = queue.complete(work.ticket, Completion::SucceededAgainAfter(minute), now);
+    /// assert_eq!(finished.value, Ok(Finished::Delayed(minute)));
+    /// ```
     pub fn complete(
         &mut self,
         ticket: Ticket,
@@ -123,7 +225,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// A getter that was told to wait goes away without work: its call was cancelled or timed out.
     /// O(1).
     ///
-    /// If it watched a deadline or had been woken, somebody else is woken in its place.
+    /// If it watched a deadline or had been woken, somebody else who sleeps is woken in its place.
+    /// Nothing happens if it was not told to wait, or has come back since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue, Wake};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let (mut impatient, mut patient) = (Getter::new(), Getter::new());
+    /// let _ = queue.get(now, &mut impatient);
+    /// let _ = queue.get(now, &mut patient);
+    ///
+    /// // The wake goes to the one that has just given up: the other is woken in its place.
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::One);
+    /// ```
     pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
         self.sleepers.arrive(getter);
         self.effect(())
@@ -133,6 +252,32 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// 500 ms. O(slots).
     ///
     /// Nothing is reported once the queue shuts down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+    ///
+    /// #[derive(Default)]
+    /// struct Longest(Duration);
+    ///
+    /// impl Metrics for Longest {
+    ///     type Stamps = Times;
+    ///
+    ///     fn longest_running(&mut self, longest: Duration) {
+    ///         self.0 = longest;
+    ///     }
+    /// }
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Longest> =
+    ///     Queue::with_metrics(NoLimit, Longest::default());
+    /// let _ = queue.add("node-7", now);
+    /// let _stuck = queue.try_get(now);
+    /// let _ = queue.report_running(now + Duration::from_secs(90));
+    /// assert_eq!(queue.metrics().0, Duration::from_secs(90));
+    /// ```
     pub fn report_running(&mut self, now: Instant) -> Effect<()> {
         if !self.closed {
             self.release_due(now);
