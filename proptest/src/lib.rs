@@ -2,6 +2,7 @@
 //!
 //! - [`Model`]: the reference model, slow and obviously right.
 //! - [`Subject`](subject::Subject): what an implementation shows to be tested.
+//! - [`suite`]: any sequence of operations, on a subject and on the model side by side.
 //! - [`trace`]: replays what the real client-go was recorded doing.
 
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 mod figures;
 mod model;
 pub mod subject;
+pub mod suite;
 pub mod trace;
 
 pub use figures::Figures;

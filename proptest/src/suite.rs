@@ -1,0 +1,298 @@
+//! Any sequence of operations, done to a queue and to the reference model, side by side.
+//!
+//! Sequences are drawn over a few keys and short times, so that keys meet in every state and
+//! deadlines tie, and shrink to the shortest one that still fails. Every outcome is compared; where
+//! the test [looks](Looks), so is everything that can be seen.
+
+mod run;
+
+use std::fmt;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
+use requeue_core::{Completion, Instant};
+
+use crate::subject::{Key, Setup, Subject};
+use crate::trace::limiter::{FloatBits, LimiterSpec};
+
+/// Keys are `1..=KEYS`.
+pub const KEYS: Key = 6;
+
+/// One operation. A `u8` picks one of the tickets, or of the sleeping calls, that there are; where
+/// there is none nothing happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Adds a key.
+    Add(Key),
+    /// Adds a key after a delay.
+    AddAfter(Key, Duration),
+    /// Adds a key at a point in time.
+    AddAt(Key, Instant),
+    /// Adds a key after a failure.
+    AddRateLimited(Key),
+    /// Adds keys together.
+    AddMany(Vec<Key>),
+    /// Forgets the failures of a key.
+    Forget(Key),
+    /// Asks for a key.
+    TryGet,
+    /// Begins a call that waits for a key.
+    Get,
+    /// Begins a call that waits for keys.
+    GetMany(usize),
+    /// A sleeping call looks again, woken or not.
+    LookAgain(u8),
+    /// A sleeping call is cancelled.
+    Leave(u8),
+    /// Completes a run by the name of its key.
+    DoneKey(Key),
+    /// Completes a run, which may have been completed before.
+    Done(u8),
+    /// Completes a run, and says what becomes of the key.
+    Complete(u8, Completion),
+    /// Completes runs together.
+    CompleteMany(Vec<u8>, Completion),
+    /// Completes a run and begins a call that waits for the next key.
+    Next(u8, Completion),
+    /// Reports the gauges of work under way.
+    ReportRunning,
+    /// Time passes.
+    Advance(Duration),
+    /// Time passes until the earliest deadline.
+    AdvanceToDeadline,
+    /// Shuts down.
+    ShutDown,
+    /// Shuts down and begins to wait for the drain.
+    BeginDrain,
+    /// Takes out a delayed key.
+    TakeDelayed,
+    /// Takes out a ready key.
+    TakeReady,
+}
+
+/// When a test looks at all that can be seen.
+///
+/// Looking releases what is due, so a test that always looks never finds a queue that is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// After every operation but the passing of time.
+    Always,
+    /// In the end.
+    Last,
+}
+
+/// Where a queue and the model part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which operation, counted from zero.
+    pub step: usize,
+    /// What is wrong, and how things stand.
+    pub reason: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "operation {}: {}", self.step, self.reason)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Does `ops` to a new `S` and to a model of it.
+///
+/// # Errors
+///
+/// [`Failure`] where they part.
+///
+/// # Panics
+///
+/// If an invariant of the queue does not hold.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Fixed;
+/// use requeue_proptest::subject::{Direct, Setup};
+/// use requeue_proptest::suite::{Looks, Op, check};
+///
+/// let ops = [Op::Add(1), Op::TryGet, Op::Add(1), Op::DoneKey(1), Op::TryGet];
+/// check::<Direct<Fixed<1>>>(&Setup::exponential(), &ops, Looks::Always)?;
+/// # Ok::<(), requeue_proptest::suite::Failure>(())
+/// ```
+pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), Failure> {
+    let mut run = run::Run::<S>::new(setup);
+    for (step, op) in ops.iter().enumerate() {
+        let at = |reason| Failure { step, reason };
+        run.step(op, looks).map_err(at)?;
+    }
+    let step = ops.len();
+    run.finish().map_err(|reason| Failure { step, reason })
+}
+
+/// Checks `S` on as many drawn sequences as proptest is configured to draw.
+///
+/// What was once found to fail is kept in `regressions`, and tried first from then on.
+///
+/// # Panics
+///
+/// If a sequence fails, with the shortest one that does.
+pub fn run<S: Subject>(regressions: &'static str) {
+    let config = ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
+        max_shrink_iters: 100_000,
+        ..ProptestConfig::default()
+    };
+    let outcome = TestRunner::new(config).run(&(setups(), sequences()), |(setup, ops)| {
+        for looks in [Looks::Always, Looks::Last] {
+            let outcome = check::<S>(&setup, &ops, looks);
+            outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        }
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        #[expect(clippy::panic, reason = "this is how a test fails")]
+        {
+            panic!("{error}");
+        }
+    }
+}
+
+/// Queues of all kinds.
+pub fn setups() -> impl Strategy<Value = Setup> {
+    let memories = select(vec![usize::MAX, 0, 1, 2]);
+    (select(limiters()), memories).prop_map(|(limiter, memories_max)| Setup {
+        limiter,
+        memories_max,
+    })
+}
+
+/// Limiters that remember failures and that do not, that delay and that do not, and one that
+/// delays for ever.
+fn limiters() -> Vec<LimiterSpec> {
+    let exponential = |base_ns| LimiterSpec::Exponential {
+        base_ns,
+        max_ns: 20,
+    };
+    let bucket = |rate: f64, burst| LimiterSpec::Bucket {
+        rate_bits: FloatBits(rate),
+        burst,
+    };
+    vec![
+        exponential(1),
+        exponential(0),
+        LimiterSpec::FastSlow {
+            fast_ns: 2,
+            slow_ns: 9,
+            max_fast_attempts: 1,
+        },
+        LimiterSpec::MaxOf {
+            limiters: vec![exponential(2), bucket(5e8, 1)],
+        },
+        LimiterSpec::MaxOf { limiters: vec![] },
+        bucket(0.0, 1),
+    ]
+}
+
+/// A busy queue, which may be shut down towards the end.
+pub fn sequences() -> impl Strategy<Value = Vec<Op>> {
+    let late = prop_oneof![8 => busy(), 3 => closing()];
+    (vec(busy(), 0..60), vec(late, 0..25)).prop_map(|(mut ops, late)| {
+        ops.extend(late);
+        ops
+    })
+}
+
+fn busy() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        10 => adding(),
+        10 => getting(),
+        8 => completing(),
+        4 => passing(),
+    ]
+}
+
+fn adding() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => key().prop_map(Op::Add),
+        5 => (key(), delay()).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
+        2 => (key(), instant()).prop_map(|(key, due)| Op::AddAt(key, due)),
+        4 => key().prop_map(Op::AddRateLimited),
+        1 => vec(key(), 0..5).prop_map(Op::AddMany),
+        1 => key().prop_map(Op::Forget),
+    ]
+}
+
+fn getting() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => Just(Op::TryGet),
+        4 => Just(Op::Get),
+        1 => (0..4usize).prop_map(Op::GetMany),
+        3 => any::<u8>().prop_map(Op::LookAgain),
+        1 => any::<u8>().prop_map(Op::Leave),
+    ]
+}
+
+fn completing() -> impl Strategy<Value = Op> {
+    let picks = vec(any::<u8>(), 0..4);
+    prop_oneof![
+        2 => key().prop_map(Op::DoneKey),
+        2 => any::<u8>().prop_map(Op::Done),
+        4 => (any::<u8>(), completion()).prop_map(|(pick, how)| Op::Complete(pick, how)),
+        1 => (picks, completion()).prop_map(|(picks, how)| Op::CompleteMany(picks, how)),
+        2 => (any::<u8>(), completion()).prop_map(|(pick, how)| Op::Next(pick, how)),
+    ]
+}
+
+fn passing() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => delay().prop_map(Op::Advance),
+        2 => Just(Op::AdvanceToDeadline),
+        1 => Just(Op::ReportRunning),
+    ]
+}
+
+fn closing() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        Just(Op::ShutDown),
+        Just(Op::BeginDrain),
+        Just(Op::TakeDelayed),
+        Just(Op::TakeReady),
+    ]
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    1..=KEYS
+}
+
+fn completion() -> impl Strategy<Value = Completion> {
+    prop_oneof![
+        Just(Completion::Done),
+        Just(Completion::Succeeded),
+        delay().prop_map(Completion::SucceededAgainAfter),
+        Just(Completion::Retry),
+        delay().prop_map(Completion::RetryAfter),
+    ]
+}
+
+fn delay() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        2 => Just(Duration::ZERO),
+        8 => (1..=5u64).prop_map(Duration::from_nanos),
+        2 => (6..=30u64).prop_map(Duration::from_nanos),
+        1 => select(vec![
+            Duration::from_nanos(u64::MAX - 1),
+            Duration::from_nanos(u64::MAX),
+            Duration::MAX,
+        ]),
+    ]
+}
+
+fn instant() -> impl Strategy<Value = Instant> {
+    prop_oneof![
+        8 => (0..40u64).prop_map(Instant::from_nanos),
+        1 => select(vec![Instant::from_nanos(u64::MAX - 1), Instant::NEVER]),
+    ]
+}
