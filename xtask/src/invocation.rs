@@ -5,8 +5,6 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::report::{Stop, Verdict};
-
 /// A program, its arguments and the variables that are set for it.
 #[derive(Debug)]
 pub(crate) struct Invocation {
@@ -45,7 +43,7 @@ impl Invocation {
     /// # Errors
     ///
     /// It cannot be started, or it fails.
-    pub(crate) fn run(&self, folder: &Path) -> Verdict {
+    pub(crate) fn run(&self, folder: &Path) -> Result<(), String> {
         println!("$ {self}");
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
@@ -61,8 +59,8 @@ impl Invocation {
         }
         match command.status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(Stop::Failed(format!("{status}: {self}"))),
-            Err(error) => Err(Stop::Failed(format!("{error}: {self}"))),
+            Ok(status) => Err(format!("{status}: {self}")),
+            Err(error) => Err(format!("{error}: {self}")),
         }
     }
 }
@@ -114,11 +112,9 @@ mod tests {
     fn a_failure_says_which_line_failed() {
         let here = Path::new(".");
         assert!(Invocation::new("cargo --version").run(here).is_ok());
-        let unknown = Invocation::new("cargo --no-such-option").run(here);
-        assert!(
-            matches!(unknown, Err(Stop::Failed(why)) if why.ends_with("cargo --no-such-option"))
-        );
+        let refused = Invocation::new("cargo --no-such-option").run(here);
+        assert!(refused.unwrap_err().ends_with(": cargo --no-such-option"));
         let missing = Invocation::new("no-such-program-anywhere").run(here);
-        assert!(matches!(missing, Err(Stop::Failed(why)) if why.contains("no-such-program")));
+        assert!(missing.unwrap_err().ends_with(": no-such-program-anywhere"));
     }
 }

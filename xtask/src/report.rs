@@ -18,6 +18,12 @@ pub(crate) enum Stop {
     Skipped(String),
 }
 
+impl From<String> for Stop {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
 /// What to do with the steps after one that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnFailure {

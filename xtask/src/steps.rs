@@ -108,7 +108,7 @@ pub(crate) fn choose(words: &[String]) -> Result<Vec<&'static Step>, String> {
 }
 
 fn fmt(workspace: &Workspace) -> Verdict {
-    Invocation::new("cargo fmt --all --check").run(&workspace.root)
+    run_each([Invocation::new("cargo fmt --all --check")], workspace)
 }
 
 fn tidy(workspace: &Workspace) -> Verdict {
@@ -124,39 +124,33 @@ fn tidy(workspace: &Workspace) -> Verdict {
 }
 
 fn clippy(workspace: &Workspace) -> Verdict {
-    Invocation::new("cargo clippy --workspace --all-targets --all-features -- -D warnings")
-        .run(&workspace.root)
+    let line =
+        Invocation::new("cargo clippy --workspace --all-targets --all-features --keep-going --")
+            .args(["-D", "warnings"]);
+    run_each([line], workspace)
 }
 
 fn doc(workspace: &Workspace) -> Verdict {
-    Invocation::new("cargo doc --workspace --all-features --no-deps")
-        .variable("RUSTDOCFLAGS", "-D warnings")
-        .run(&workspace.root)
+    let line = Invocation::new("cargo doc --workspace --all-features --no-deps --keep-going")
+        .variable("RUSTDOCFLAGS", "-D warnings");
+    run_each([line], workspace)
 }
 
 /// One combination at a time and one package at a time, so that no other member of the workspace
-/// turns on what this one forgot to ask for. All are tried: the second failure is news too.
+/// turns on what this one forgot to ask for.
 fn features(workspace: &Workspace) -> Verdict {
-    let mut failed = Vec::new();
+    let mut checks = Vec::new();
     for package in workspace.published() {
         let sets = powerset(&package.features)
             .map_err(|why| Stop::Failed(format!("{}: {why}", package.name)))?;
-        for set in sets {
-            let checked = Invocation::new("cargo check --lib --no-default-features")
+        checks.extend(sets.iter().map(|set| {
+            Invocation::new("cargo check --lib --no-default-features")
                 .packages([package.name.as_str()])
                 .args(["--features".to_owned(), set.join(",")])
                 .variable("RUSTFLAGS", "-D warnings")
-                .run(&workspace.root);
-            if checked.is_err() {
-                failed.push(format!("{}[{}]", package.name, set.join(",")));
-            }
-        }
+        }));
     }
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(failed.join(", ")))
-    }
+    run_each(checks, workspace)
 }
 
 /// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
@@ -169,14 +163,15 @@ const NO_STD: [(&str, &str, &str); 4] = [
 ];
 
 fn no_std(workspace: &Workspace) -> Verdict {
+    let mut builds = Vec::new();
     for (package, features, target) in NO_STD {
         let build = Invocation::new("cargo build --lib --no-default-features")
             .packages([package])
             .args(["--features", features])
             .variable("RUSTFLAGS", "-D warnings");
-        toolchain::for_target(build, target, &workspace.root)?.run(&workspace.root)?;
+        builds.push(toolchain::for_target(build, target, &workspace.root)?);
     }
-    Ok(())
+    run_each(builds, workspace)
 }
 
 /// Warnings are silent here: an old compiler may warn about what a new one asks for.
@@ -204,12 +199,14 @@ fn msrv(workspace: &Workspace) -> Verdict {
 const REPLAY_RUNTIMES: [&str; 3] = ["core-fixed", "core-growable", "std"];
 
 fn replay(workspace: &Workspace) -> Verdict {
-    for runtime in REPLAY_RUNTIMES {
-        Invocation::new("cargo run --release -p requeue-proptest --bin replay --")
-            .args(["--runtime", runtime, "proptest/traces"])
-            .run(&workspace.root)?;
-    }
-    Ok(())
+    let replays = REPLAY_RUNTIMES.map(|runtime| {
+        Invocation::new("cargo run --release -p requeue-proptest --bin replay --").args([
+            "--runtime",
+            runtime,
+            "proptest/traces",
+        ])
+    });
+    run_each(replays, workspace)
 }
 
 fn doctest(workspace: &Workspace) -> Verdict {
@@ -223,16 +220,27 @@ fn test(workspace: &Workspace) -> Verdict {
 
 /// Core alone first: the other members turn its features on.
 fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
-    for packages in [
+    let packages = [
         "-p requeue-core --no-default-features",
         "--workspace --all-features",
-    ] {
+    ];
+    let tests = packages.map(|packages| {
         Invocation::new("cargo test --no-fail-fast")
             .args([what])
             .args(packages.split(' '))
-            .run(&workspace.root)?;
+    });
+    run_each(tests, workspace)
+}
+
+/// Runs all of them, also after one that failed: the second failure is news too.
+fn run_each(lines: impl IntoIterator<Item = Invocation>, workspace: &Workspace) -> Verdict {
+    let run = |line: Invocation| line.run(&workspace.root).err();
+    let failures: Vec<String> = lines.into_iter().filter_map(run).collect();
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Failed(failures.join("; ")))
     }
-    Ok(())
 }
 
 #[cfg(test)]
