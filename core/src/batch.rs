@@ -14,6 +14,24 @@ use crate::outcome::{Completion, NotActive, Work};
 /// nobody knows how far the worker came.
 ///
 /// `H` is how the batch holds its queue, as with a [`Guard`].
+///
+/// # Examples
+///
+/// How a runtime makes one; `requeue-std` does it in `get_many`:
+///
+/// ```
+#[doc = include_str!("work_queue/example.txt")]
+/// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
+///
+/// let mut getter = Getter::new();
+/// let mut work = Vec::new();
+/// let _ = queue.act(|queue, now| queue.get_many(2, now, &mut getter, |one| work.push(one)));
+/// let batch = Batch::new(work, &queue);
+/// assert_eq!(batch.len(), 2);
+/// assert!(batch.keys().eq(&["node-7", "node-8"]));
+/// batch.done().unwrap();
+/// assert_eq!(queue.len(), 1);
+/// ```
 #[must_use = "dropping a batch completes its keys"]
 pub struct Batch<K, H>
 where
@@ -24,22 +42,23 @@ where
 }
 
 impl<K, H: Deref<Target: Complete>> Batch<K, H> {
-    /// The batch of runs that have been handed out by `queue`.
+    /// The batch of runs that have been handed out by `queue`; for runtimes. O(1).
     pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
         Self { work, queue }
     }
 
-    /// The keys, in the order in which they were ready.
+    /// The keys, in the order in which they were ready. The example of the [type](Self) looks at
+    /// them.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {
         self.work.iter().map(|work| &work.key)
     }
 
-    /// How many keys there are.
+    /// How many keys there are. O(1).
     pub fn len(&self) -> usize {
         self.work.len()
     }
 
-    /// Whether there are none: never so for a batch that a queue has handed out.
+    /// Whether there are none: never so for a batch that a queue has handed out. O(1).
     pub fn is_empty(&self) -> bool {
         self.work.is_empty()
     }
@@ -48,13 +67,32 @@ impl<K, H: Deref<Target: Complete>> Batch<K, H> {
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if any key was completed by name meanwhile; the others are completed.
+    /// [`NotActive`] if any key was completed by name meanwhile; the others are completed all the
+    /// same.
     pub fn done(mut self) -> Result<(), NotActive> {
         let tickets = self.work.drain(..).map(|work| work.ticket);
         self.queue.complete_many(tickets, Completion::Done)
     }
 
-    /// Makes a guard of each key, so that each can be completed in its own way.
+    /// Makes a guard of each key, so that each can be completed in its own way. O(1) per key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add_many(["node-7", "disk-1"], |_| {});
+    /// let mut getter = Getter::new();
+    /// let mut work = Vec::new();
+    /// let _ = queue.act(|queue, now| queue.get_many(2, now, &mut getter, |one| work.push(one)));
+    ///
+    /// for guard in Batch::new(work, &queue).into_guards() {
+    ///     let is_node = guard.starts_with("node-");
+    ///     let finished = if is_node { guard.forget() } else { guard.retry() };
+    ///     finished.unwrap();
+    /// }
+    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert_eq!(queue.num_requeues(&"disk-1"), 1);
+    /// ```
     pub fn into_guards(mut self) -> Vec<Guard<K, H>>
     where
         H: Clone,

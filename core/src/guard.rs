@@ -19,6 +19,26 @@ use crate::work_queue::WorkQueue;
 ///
 /// The types of a queue are many, and a guard shows only the key. Every [`WorkQueue`] implements
 /// this.
+///
+/// # Examples
+///
+/// Code that takes any guard, of whatever queue and runtime:
+///
+/// ```
+/// use core::ops::Deref;
+/// use requeue_core::{Complete, Guard};
+///
+/// fn work_on<H: Deref<Target: Complete>>(guard: Guard<&str, H>) {
+///     let is_known = guard.starts_with("node-");
+///     // If somebody completed the key by name there is nothing left to do.
+///     let _ = if is_known { guard.forget() } else { guard.retry() };
+/// }
+#[doc = include_str!("work_queue/example.txt")]
+///
+/// queue.add("node-7").unwrap();
+/// work_on(queue.try_get().unwrap());
+/// assert!(!queue.contains(&"node-7"));
+/// ```
 pub trait Complete {
     /// Completes a run.
     ///
@@ -82,6 +102,24 @@ where
 ///
 /// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that lives
 /// on its own.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("work_queue/example.txt")]
+/// fn reconcile(node: &str, attempt: u32) -> Result<(), &'static str> {
+///     if node == "node-7" && attempt == 1 { Err("no route") } else { Ok(()) }
+/// }
+///
+/// queue.add("node-7").unwrap();
+/// let guard = queue.try_get().unwrap();
+/// let finished = match reconcile(&guard, guard.attempt()) {
+///     Ok(()) => guard.forget(),
+///     Err(_) => guard.retry(),
+/// };
+/// assert!(matches!(finished, Ok(Finished::Delayed(_))));
+/// assert_eq!(queue.num_requeues(&"node-7"), 1);
+/// ```
 #[must_use = "dropping a guard completes its key"]
 pub struct Guard<K, H>
 where
@@ -95,7 +133,8 @@ where
 }
 
 impl<K, H: Deref<Target: Complete>> Guard<K, H> {
-    /// The guard of a run that has been handed out by `queue`.
+    /// The guard of a run that has been handed out by `queue`; for runtimes.
+    /// [`WorkQueue::poll_get`] has an example.
     pub fn new(work: Work<K>, queue: H) -> Self {
         Self {
             key: work.key,
@@ -105,7 +144,7 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
         }
     }
 
-    /// The key.
+    /// The key, to which the guard also dereferences.
     pub fn key(&self) -> &K {
         &self.key
     }
@@ -115,48 +154,124 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
         &self.queue
     }
 
-    /// How many times the key has failed before this run.
+    /// How many failures the limiter remembered of the key when this run began. Always zero with
+    /// limiters that remember none: [`NoLimit`](crate::NoLimit), [`Bucket`](crate::Bucket).
     pub fn requeues(&self) -> u32 {
         self.requeues
     }
 
-    /// Which attempt this run is: one more than the failures before it.
+    /// Which attempt this run is: one more than the [failures before it](Self::requeues).
     pub fn attempt(&self) -> u32 {
         self.requeues.saturating_add(1)
     }
 
-    /// Completes the run: the key may be worked on again, and its failures stay remembered.
+    /// Completes the run: the key may be worked on again, and its failures stay remembered. O(1).
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// queue.add("node-7").unwrap();
+    /// assert_eq!(guard.done(), Ok(Finished::Ready), "it was added meanwhile");
+    /// ```
     pub fn done(self) -> Result<Finished, NotActive> {
         self.complete(Completion::Done)
     }
 
-    /// Completes the run and forgets the key's failures: it succeeded.
+    /// Completes the run and forgets the key's failures: it succeeded. O(1).
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// queue.add_rate_limited("node-7").unwrap();
+    /// assert_eq!(queue.num_requeues(&"node-7"), 1);
+    /// queue.try_get().unwrap().forget().unwrap();
+    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// ```
     pub fn forget(self) -> Result<Finished, NotActive> {
         self.complete(Completion::Succeeded)
     }
 
     /// Completes the run, counts a failure, and lets the key come back when its limiter says so.
+    /// O(log n).
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add("node-7").unwrap();
+    /// let finished = queue.try_get().unwrap().retry();
+    /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
+    /// ```
     pub fn retry(self) -> Result<Finished, NotActive> {
         self.complete(Completion::Retry)
     }
 
     /// Completes the run and lets the key come back after `delay`, without counting a failure.
+    /// O(log n).
+    ///
+    /// # Errors
+    ///
+    /// As [`complete`](Self::complete).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add("volume-4").unwrap();
+    /// // It is still being attached: not a failure, only too early.
+    /// queue.try_get().unwrap().retry_after(Duration::from_secs(5)).unwrap();
+    /// assert_eq!(queue.num_requeues(&"volume-4"), 0);
+    /// assert!(queue.contains(&"volume-4"));
+    /// ```
     pub fn retry_after(self, delay: Duration) -> Result<Finished, NotActive> {
         self.complete(Completion::RetryAfter(delay))
     }
 
-    /// Completes the run as told.
+    /// Completes the run as told. Costs as [`WorkQueue::complete`].
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed by name meanwhile.
+    /// [`NotActive`] if the run was completed by name meanwhile: nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add("lease-3").unwrap();
+    /// let again = Completion::SucceededAgainAfter(Duration::from_secs(60));
+    /// let finished = queue.try_get().unwrap().complete(again);
+    /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_secs(60))));
+    /// ```
     pub fn complete(mut self, completion: Completion) -> Result<Finished, NotActive> {
         let ticket = self.ticket.take().ok_or(NotActive)?;
         self.queue.complete(ticket, completion)
     }
 
     /// Takes the ticket out: the guard does nothing any more, and whoever holds the ticket has to
-    /// complete the run.
+    /// complete the run. [`WorkQueue::complete`] has an example.
     pub fn into_ticket(mut self) -> Option<Ticket> {
         self.ticket.take()
     }
