@@ -30,6 +30,16 @@ pub struct Builder<L = DefaultController, M = NoMetrics> {
 
 impl Queue<(), Growable, DefaultController> {
     /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Instant, Queue};
+    ///
+    /// // All parts as client-go has them.
+    /// let mut queue = Queue::builder().build();
+    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// ```
     pub fn builder() -> Builder {
         Builder {
             limiter: default_controller(),
@@ -43,6 +53,18 @@ impl Queue<(), Growable, DefaultController> {
 impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     /// How long failed keys wait. At first client-go's default: 5 ms doubled per failure up to
     /// 1000 s, and all keys together ten a second after a burst of a hundred.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Instant, ItemFastSlow, Queue};
+    ///
+    /// let limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
+    /// let mut queue = Queue::builder().limiter(limiter).build();
+    /// let limited = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+    /// assert_eq!(limited.delay, Duration::from_millis(5));
+    /// ```
     pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M> {
         Builder {
             limiter,
@@ -53,6 +75,27 @@ impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     }
 
     /// Who receives the figures. At first nobody: nothing is kept and no clock is read for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Instant, Metrics, Queue};
+    ///
+    /// #[derive(Default)]
+    /// struct Depth(usize);
+    ///
+    /// impl Metrics for Depth {
+    ///     type Stamps = ();
+    ///
+    ///     fn depth(&mut self, keys: usize) {
+    ///         self.0 = keys;
+    ///     }
+    /// }
+    ///
+    /// let mut queue = Queue::builder().metrics(Depth::default()).build();
+    /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
+    /// assert_eq!(queue.metrics().0, 2);
+    /// ```
     pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2> {
         Builder {
             limiter: self.limiter,
@@ -62,20 +105,36 @@ impl<L: RateLimiter, M: Metrics> Builder<L, M> {
         }
     }
 
-    /// How many keys the queue takes before it grows.
+    /// How many keys the queue takes before it grows: at first none. See
+    /// [`Queue::with_capacity`].
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
     }
 
     /// How many keys may stay in memory for their failures alone; the oldest beyond that are
-    /// forgotten. At first there is no limit, as in client-go.
+    /// forgotten. At first there is no limit, as in client-go. [`Queue::limit_memories`] has an
+    /// example.
     pub fn memories(mut self, keys: usize) -> Self {
         self.memories_max = keys;
         self
     }
 
-    /// Makes the queue.
+    /// Makes the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{DefaultController, Growable, Queue};
+    ///
+    /// let queue: Queue<String, Growable, DefaultController> =
+    ///     Queue::builder().capacity(10_000).memories(50_000).build();
+    /// assert_eq!(queue.held_len(), 0);
+    /// ```
     pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable, L, M> {
         let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);

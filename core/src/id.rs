@@ -18,8 +18,18 @@ impl SlotId {
 /// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or
 /// `u32`.
 ///
-/// A queue holds five of them per key, so a small one saves room: `u8` serves up to 255 keys,
-/// `u16` up to 65,535. The largest value stands for "none".
+/// A queue holds seven of them per key, so a small one saves room: `u8` serves up to 255 keys,
+/// `u16` up to 65,535. The largest value stands for "none". The trait is sealed.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, NoLimit, Queue};
+///
+/// let small: Queue<u16, Fixed<200>, NoLimit> = Queue::new(NoLimit);
+/// let large: Queue<u16, Fixed<200, u16>, NoLimit> = Queue::new(NoLimit);
+/// assert!(size_of_val(&large) - size_of_val(&small) >= 7 * 200);
+/// ```
 pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static {
     /// No slot.
     #[doc(hidden)]

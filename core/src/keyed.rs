@@ -52,7 +52,8 @@ where
     L: RateLimiter,
     I: Index,
 {
-    /// A limiter that remembers `N` keys, in a `static` if need be.
+    /// A limiter that remembers `N` keys, in a `static` if need be. The example of the
+    /// [type](Self) makes one.
     pub const fn new(limiter: L) -> Self {
         Self {
             slots: FixedSlots::new(),
@@ -66,6 +67,18 @@ where
 #[cfg(feature = "alloc")]
 impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
     /// A limiter that remembers as many keys as fail.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Instant, KeyedLimiter, default_item_based};
+    ///
+    /// let mut limiter = KeyedLimiter::growable(default_item_based());
+    /// for peer in 0..1000_u32 {
+    ///     let _ = limiter.when(&peer, Instant::EPOCH);
+    /// }
+    /// assert_eq!(limiter.len(), 1000);
+    /// ```
     pub fn growable(limiter: L) -> Self {
         use crate::slots::growable::{GrowableLists, GrowableSlots, RandomState};
         Self {
@@ -80,6 +93,20 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// Counts one more failure of a key and answers how long it has to wait. O(1) and the limiter's
     /// cost. The key is cloned if it is new.
+    ///
+    /// # Examples
+    ///
+    /// A client that calls peers waits before it calls one again:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, ItemExponentialFailure, KeyedLimiter};
+    ///
+    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
+    /// let mut limiter: KeyedLimiter<u16, Fixed<8>, _> = KeyedLimiter::new(limiter);
+    /// let mut pause = |peer: u16| limiter.when(&peer, Instant::EPOCH).as_secs();
+    /// assert_eq!([pause(7), pause(7), pause(7), pause(8)], [1, 2, 4, 1]);
+    /// ```
     pub fn when(&mut self, key: &K, now: Instant) -> Duration {
         match self.slots.locate(key) {
             Located::Found(id) => {
@@ -112,7 +139,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
-    /// Forgets the failures of a key and answers how many there were. O(1).
+    /// Forgets the failures of a key and answers how many there were. O(1). The example of the
+    /// [type](Self) does so.
     pub fn forget(&mut self, key: &K) -> u32 {
         match self.slots.locate(key) {
             Located::Found(id) => {
@@ -143,13 +171,27 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     }
 
     /// Sets how many keys are remembered at most, and forgets the oldest that are too many. A fixed
-    /// storage remembers no more than it has room for.
+    /// storage remembers no more than it has room for. O(1) per key that is forgotten.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
+    ///
+    /// let mut limiter: KeyedLimiter<&str, Fixed<8>, _> = KeyedLimiter::new(default_item_based());
+    /// for peer in ["peer-1", "peer-2", "peer-1"] {
+    ///     let _ = limiter.when(&peer, Instant::EPOCH);
+    /// }
+    /// limiter.limit_memories(1);
+    /// assert_eq!(limiter.num_requeues(&"peer-1"), 2, "it failed last");
+    /// assert_eq!(limiter.num_requeues(&"peer-2"), 0);
+    /// ```
     pub fn limit_memories(&mut self, keys: usize) {
         self.memories_max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
         self.shrink_to(self.memories_max);
     }
 
-    /// The limiter itself.
+    /// The limiter itself. O(1).
     pub fn limiter(&self) -> &L {
         &self.limiter
     }

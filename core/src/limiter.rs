@@ -87,7 +87,8 @@ pub trait RateLimiter {
 
     /// Counts one more failure of the key and answers how long it has to wait.
     ///
-    /// [`Duration::MAX`] means never: the key then waits until somebody adds it again.
+    /// [`Duration::MAX`] means never: the key then waits until somebody adds it again. The examples
+    /// of the [trait](Self) call it.
     fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration;
 
     /// How many failures the memory holds: client-go's `NumRequeues`.

@@ -66,7 +66,8 @@ pub trait Metrics {
         let _ = longest;
     }
 
-    /// A key was asked to come back later, delay zero included: a counter.
+    /// A key was asked to come back later, delay zero included: a counter. Not counted while the
+    /// queue shuts down.
     fn retry(&mut self) {}
 
     /// An add changed nothing, since the key was going to be worked on anyway: a counter.
@@ -79,6 +80,16 @@ pub trait Metrics {
 }
 
 /// No metrics: no room, no clock, no code.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, NoLimit, NoMetrics, Queue};
+///
+/// // What a queue has unless it is told otherwise.
+/// let queue: Queue<u16, Fixed<8>, NoLimit, NoMetrics> = Queue::new(NoLimit);
+/// assert!(!queue.needs_time());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoMetrics;
 
@@ -86,7 +97,24 @@ impl Metrics for NoMetrics {
     type Stamps = ();
 }
 
-/// The times a queue with metrics keeps of a key.
+/// The times a queue with metrics keeps of a key: [`Times`], or `()` for none. The trait is sealed.
+///
+/// # Examples
+///
+/// A sink that only counts keeps no times, so the clock is not read for it:
+///
+/// ```
+/// use requeue_core::{Fixed, Metrics, NoLimit, Queue};
+///
+/// struct Counts;
+///
+/// impl Metrics for Counts {
+///     type Stamps = ();
+/// }
+///
+/// let queue: Queue<u16, Fixed<8>, NoLimit, Counts> = Queue::with_metrics(NoLimit, Counts);
+/// assert!(!queue.needs_time());
+/// ```
 pub trait Stamps: Default + sealed::Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
@@ -118,6 +146,33 @@ impl Stamps for () {
 }
 
 /// When a key was added and when its run began: 16 bytes per key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+///
+/// #[derive(Default)]
+/// struct Busy(Duration);
+///
+/// impl Metrics for Busy {
+///     type Stamps = Times;
+///
+///     fn work_duration(&mut self, duration: Duration) {
+///         self.0 += duration;
+///     }
+/// }
+///
+/// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
+/// let mut queue: Queue<&str, Fixed<8>, NoLimit, Busy> =
+///     Queue::with_metrics(NoLimit, Busy::default());
+/// assert!(queue.needs_time());
+/// let _ = queue.add("node-7", at(10));
+/// let work = queue.try_get(at(25)).value.unwrap();
+/// let _ = queue.done(work.ticket, at(28));
+/// assert_eq!(queue.metrics().0, Duration::from_secs(3));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     added: Instant,

@@ -69,13 +69,19 @@ mod work;
 ///
 /// # Cost
 ///
-/// Every operation is O(1) expected, beside O(log n) for each deadline set, moved, or found due.
-/// No operation allocates with [`Fixed`](crate::Fixed) storage.
+/// Every operation is O(1) expected, beside O(log n) for each deadline set, moved, taken out or
+/// found due, and beside those whose documentation says otherwise. Once in 2^32 deadlines one
+/// operation sorts them, O(n^1.5). No operation allocates with [`Fixed`](crate::Fixed) storage;
+/// with `Growable` one that grows the queue is O(n).
 ///
 /// # Keys
 ///
 /// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: they must not touch it.
-/// If one of them panics the operation has not happened.
+///
+/// If one of the first three panics, nothing has happened to that key; what the operation did before
+/// stands: deadlines that had come, earlier keys of a batch, the completion before
+/// [`next`](Self::next) looks for work. If `Drop` panics, the operation has happened. The answer is
+/// lost in either case, and the wake in it is answered by the next operation instead.
 ///
 /// # Examples
 ///

@@ -17,6 +17,22 @@ pub(crate) mod growable;
 /// [`Growable`](crate::Growable) with one (feature `alloc`).
 ///
 /// The trait is sealed: the queue's invariants rest on its implementations.
+///
+/// # Examples
+///
+/// Code that takes a queue of either kind:
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Storage};
+///
+/// fn add_all<S: Storage>(queue: &mut Queue<u16, S, NoLimit>, sensors: &[u16]) -> usize {
+///     let keys = sensors.iter().copied();
+///     queue.add_many(keys, Instant::EPOCH, |_| {}).value.rejected
+/// }
+///
+/// let mut queue: Queue<u16, Fixed<2>, NoLimit> = Queue::new(NoLimit);
+/// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
+/// ```
 pub trait Storage: sealed::Sealed {
     /// How many keys fit, where that is known beforehand.
     const CAPACITY: Option<usize>;

@@ -57,6 +57,10 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// assert_eq!(start + Duration::from_nanos(2), Instant::from_nanos(7));
 /// assert_eq!(start + Duration::MAX, Instant::NEVER);
 /// assert_eq!(start.saturating_since(Instant::from_nanos(9)), Duration::ZERO);
+///
+/// assert!(Instant::NEVER.is_never());
+/// assert_eq!(Instant::NEVER.to_string(), "never");
+/// assert_eq!(Instant::from_nanos(1_500_000_000).to_string(), "1.5s");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);

@@ -40,7 +40,32 @@ pub trait Waker {
         false
     }
 
-    /// Obeys an answer of the state machine.
+    /// Obeys an answer of the state machine: call it once the lock is released.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue, Waker};
+    ///
+    /// #[derive(Default)]
+    /// struct Counting(Cell<u32>);
+    ///
+    /// impl Waker for Counting {
+    ///     fn wake_one(&self) {
+    ///         self.0.set(self.0.get() + 1);
+    ///     }
+    ///     fn wake_all(&self) {}
+    /// }
+    ///
+    /// let waker = Counting::default();
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.get(Instant::EPOCH, &mut Getter::new());
+    /// for node in ["node-7", "node-8"] {
+    ///     waker.obey(queue.add(node, Instant::EPOCH).wake);
+    /// }
+    /// assert_eq!(waker.0.get(), 1, "one wake for one sleeper");
+    /// ```
     #[inline]
     fn obey(&self, wake: Wake) {
         match wake {

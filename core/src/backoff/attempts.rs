@@ -6,7 +6,21 @@ use rand_core::Rng;
 
 use super::Backoff;
 
-/// What a retry loop does next.
+/// What a retry loop does next; [`Attempts`] has a whole loop.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Attempt, Backoff, NoJitter};
+///
+/// let second = Duration::from_secs(1);
+/// let backoff = Backoff { duration: second, factor: 2.0, steps: 2, ..Backoff::default() };
+/// let mut attempts = backoff.attempts();
+/// let mut next = || attempts.next(&mut NoJitter);
+/// assert_eq!([next(), next()], [Attempt::Call, Attempt::Pause(second)]);
+/// assert_eq!([next(), next()], [Attempt::Call, Attempt::GiveUp]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the loop has moved on: what is not done now is not asked for again"]
 pub enum Attempt {
@@ -70,7 +84,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The attempts that `backoff` allows.
+    /// The attempts that `backoff` allows: [`Backoff::attempts`].
     pub const fn new(backoff: Backoff) -> Self {
         Self {
             backoff,
@@ -78,7 +92,7 @@ impl Attempts {
         }
     }
 
-    /// What to do next.
+    /// What to do next. Costs as [`Backoff::step`].
     ///
     /// `rng` is not asked unless the backoff has jitter; [`NoJitter`](crate::NoJitter) stands in
     /// where there is none.

@@ -47,12 +47,12 @@ pub struct BackoffUntil<M, R> {
 }
 
 impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
-    /// Pauses that begin when a run ends.
+    /// Pauses that begin when a run ends, as in the example of the [type](Self).
     pub const fn sliding(manager: M, rng: R) -> Self {
         Self::new(manager, rng, true)
     }
 
-    /// Pauses that begin when a run begins.
+    /// Pauses that begin when a run begins, as in the example of the [type](Self).
     pub const fn non_sliding(manager: M, rng: R) -> Self {
         Self::new(manager, rng, false)
     }
