@@ -1,8 +1,11 @@
 //! Drawn sequences of operations, on each of our queues.
 
+use std::time::Duration;
+
 use requeue_core::{Fixed, Growable, NoMetrics};
-use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Threads};
-use requeue_proptest::{Model, suite};
+use requeue_proptest::Model;
+use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Setup, Threads};
+use requeue_proptest::suite::{self, Looks, Op};
 
 /// What fails for one queue is tried on all.
 const REGRESSIONS: &str = concat!(
@@ -35,4 +38,25 @@ suite! {
     work_queue_growable: OnWorkQueue<Bare<Growable>>,
     std: OnWorkQueue<Threads>,
     the_model_itself: Model,
+}
+
+/// Found by the suite: the ready list was damaged where ready keys and memories share their links.
+#[test]
+fn a_delay_leaves_a_ready_key_in_its_place() {
+    let ops = [
+        Op::Add(1),
+        Op::Add(2),
+        Op::AddAfter(2, Duration::from_nanos(1)),
+        Op::TryGet,
+        Op::TryGet,
+    ];
+    let setup = Setup::exponential();
+    assert_eq!(
+        suite::check::<Direct<Fixed<2>>>(&setup, &ops, Looks::Always),
+        Ok(())
+    );
+    assert_eq!(
+        suite::check::<Direct<Growable>>(&setup, &ops, Looks::Always),
+        Ok(())
+    );
 }

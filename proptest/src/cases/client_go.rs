@@ -1,0 +1,314 @@
+//! client-go's own test cases, under their names and on virtual time.
+//!
+//! Source: kubernetes/client-go, `util/workqueue/queue_test.go` (the first eleven),
+//! `delaying_queue_test.go` (four) and `rate_limiting_queue_test.go` (one). Where those start
+//! goroutines, one thread takes the parts of all; where they wait for a goroutine, here nothing is
+//! under way between two steps.
+
+use requeue_core::{Added, Drained, Rejected};
+
+use super::{Script, unexpected};
+use crate::subject::{Handed, Key, Subject};
+
+const FOO: Key = 1;
+const BAR: Key = 2;
+const BAZ: Key = 3;
+
+/// How a test shuts its queue down.
+type ShutDown<S> = fn(&mut S);
+
+fn ways_to_shut_down<S: Subject>() -> [ShutDown<S>; 2] {
+    [Subject::shut_down, |subject| {
+        let _ = subject.begin_drain();
+    }]
+}
+
+/// Fifty producers add their key fifty times, a millisecond apart; ten workers take three
+/// milliseconds for each. No key is worked on twice at once, and what is added after shutdown never
+/// comes out. client-go drops that; here it comes back.
+pub fn basic<S: Subject>() {
+    const PRODUCERS: Key = 50;
+    const TOO_LATE: Key = 51;
+    for shut_down in ways_to_shut_down() {
+        let mut script = Script::<S>::new();
+        let mut workers = Workers::<S>::new(10);
+        for _ in 0..50 {
+            for key in 1..=PRODUCERS {
+                let added = script.subject.add(key);
+                assert!(added.is_ok(), "{added:?}");
+            }
+            workers.work(&mut script, 3);
+        }
+        shut_down(&mut script.subject);
+        script.refused(TOO_LATE, Rejected::Closed(TOO_LATE));
+        while workers.work(&mut script, 3) {}
+        assert!(workers.seen.iter().all(|(key, _)| *key <= PRODUCERS));
+        script.closed();
+        script.len(0);
+    }
+}
+
+/// Workers, each of which is on a key until some time.
+struct Workers<S: Subject> {
+    on: Vec<Option<(Key, S::Ticket, u64)>>,
+    seen: Vec<(Key, u64)>,
+    millis: u64,
+}
+
+impl<S: Subject> Workers<S> {
+    fn new(count: usize) -> Self {
+        Self {
+            on: std::iter::repeat_with(|| None).take(count).collect(),
+            seen: Vec::new(),
+            millis: 0,
+        }
+    }
+
+    /// One millisecond of work. Answers whether anybody was busy.
+    fn work(&mut self, script: &mut Script<S>, millis_per_key: u64) -> bool {
+        let millis = self.millis;
+        for worker in &mut self.on {
+            if let Some((_, ticket, _)) = worker.take_if(|(_, _, until)| *until <= millis) {
+                assert_eq!(script.subject.done(ticket), Ok(()));
+            }
+        }
+        for index in 0..self.on.len() {
+            if self.on[index].is_some() {
+                continue;
+            }
+            if let Some(Handed { key, ticket, .. }) = script.subject.try_get() {
+                let busy = self.on.iter().flatten().any(|(other, _, _)| *other == key);
+                assert!(!busy, "key {key} is worked on twice at once");
+                self.seen.push((key, millis));
+                self.on[index] = Some((key, ticket, millis + millis_per_key));
+            }
+        }
+        script.subject.assert_valid();
+        script.advance(1);
+        self.millis += 1;
+        self.on.iter().any(Option::is_some)
+    }
+}
+
+/// Ten workers add each key once more while they have it. Nothing is left after shutdown.
+pub fn add_while_processing<S: Subject>() {
+    for shut_down in ways_to_shut_down() {
+        let mut script = Script::<S>::new();
+        for key in 1..=50 {
+            script.add(key, Added::Ready);
+        }
+        let mut runs = [0; 51];
+        for _ in 0..10 {
+            while let Some(Handed { key, ticket, .. }) = script.subject.try_get() {
+                runs[usize::from(key)] += 1;
+                if runs[usize::from(key)] < 2 {
+                    script.add(key, Added::Dirty);
+                }
+                assert_eq!(script.subject.done(ticket), Ok(()));
+            }
+        }
+        shut_down(&mut script.subject);
+        script.closed();
+        script.len(0);
+        assert!(runs[1..].iter().all(|runs| *runs == 2), "{runs:?}");
+    }
+}
+
+/// A second add of a key does not count.
+pub fn len<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.len(1);
+    script.add(BAR, Added::Ready);
+    script.len(2);
+    script.add(FOO, Added::Coalesced);
+    script.len(2);
+}
+
+/// A key that is added while in work comes back.
+pub fn reinsert<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.get(FOO);
+    script.add(FOO, Added::Dirty);
+    script.done(FOO);
+    script.get(FOO);
+    script.done(FOO);
+    script.len(0);
+}
+
+/// Two adds make one run.
+pub fn collapse<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(BAR, Added::Ready);
+    script.add(BAR, Added::Coalesced);
+    script.get(BAR);
+    script.done(BAR);
+    script.len(0);
+}
+
+/// Two adds while in work make one more run, and not before the present one is over.
+pub fn collapse_while_processing<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.get(FOO);
+    script.add(FOO, Added::Dirty);
+    script.add(FOO, Added::Coalesced);
+
+    let mut another = S::Getter::default();
+    let next = script.subject.get(&mut another);
+    assert!(matches!(next, requeue_core::Next::Wait { .. }), "{next:?}");
+    script.done(FOO);
+    match script.subject.get(&mut another) {
+        requeue_core::Next::Work(handed) if handed.key == FOO => {}
+        other => unexpected(format!("key {FOO}"), &other),
+    }
+    script.done(FOO);
+    script.len(0);
+}
+
+/// A drain lasts until the keys in work are done.
+pub fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
+    let mut script = two_in_work::<S>();
+    let drain = script.subject.begin_drain();
+    script.closed();
+    script.done(FOO);
+    script.drained(&drain, Drained::Pending);
+    script.done(BAR);
+    script.drained(&drain, Drained::Complete);
+}
+
+/// A shutdown does not wait for keys in work.
+pub fn no_queue_drainage_using_shut_down<S: Subject>() {
+    let mut script = two_in_work::<S>();
+    script.subject.shut_down();
+    script.closed();
+    assert_eq!(script.subject.totals().active, 2);
+}
+
+/// A shutdown ends a drain.
+pub fn force_queue_shutdown_using_shut_down<S: Subject>() {
+    let mut script = two_in_work::<S>();
+    let drain = script.subject.begin_drain();
+    script.closed();
+    script.drained(&drain, Drained::Pending);
+    script.subject.shut_down();
+    script.drained(&drain, Drained::Interrupted);
+}
+
+/// A key that is in work and dirty when the drain begins is worked on once more.
+pub fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.get(FOO);
+    script.add(FOO, Added::Dirty);
+    let drain = script.subject.begin_drain();
+    script.closed();
+    script.done(FOO);
+    script.get(FOO);
+    script.done(FOO);
+    script.closed();
+    script.drained(&drain, Drained::Complete);
+}
+
+/// Nothing is kept of a key that is done. client-go waits for its garbage collector; that the key
+/// itself is dropped is a test of the state machine's own.
+pub fn garbage_collection<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.get(FOO);
+    script.done(FOO);
+    assert_eq!(script.subject.state(FOO), None);
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+/// A delayed key comes once.
+pub fn simple_queue<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(FOO, 50, Added::Delayed);
+    script.len(0);
+    script.advance(60);
+    script.len(1);
+    script.get(FOO);
+    script.done(FOO);
+    script.advance(10_000);
+    script.len(0);
+}
+
+/// Of two delays the one that ends first counts, whichever was asked for first.
+pub fn deduping<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(FOO, 50, Added::Delayed);
+    script.add_after(FOO, 70, Added::Coalesced);
+    script.len(0);
+    script.advance(60);
+    script.get(FOO);
+    script.done(FOO);
+    script.advance(20);
+    script.len(0);
+
+    script.add_after(FOO, 50, Added::Delayed);
+    script.add_after(FOO, 30, Added::Sooner);
+    script.len(0);
+    script.advance(40);
+    script.get(FOO);
+    script.done(FOO);
+    script.advance(20);
+    script.len(0);
+}
+
+/// Keys come in the order of their deadlines, whichever was asked for first.
+pub fn add_two_fire_early<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(FOO, 1000, Added::Delayed);
+    script.add_after(BAR, 50, Added::Delayed);
+    script.len(0);
+    script.advance(60);
+    script.len(1);
+    script.get(BAR);
+    script.add_after(BAZ, 2000, Added::Delayed);
+    script.advance(1000);
+    script.len(1);
+    script.get(FOO);
+    script.advance(2000);
+    script.len(1);
+    script.get(BAZ);
+}
+
+/// Three keys that were asked for in the opposite order come together.
+pub fn copy_shifting<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(FOO, 1000, Added::Delayed);
+    script.add_after(BAR, 500, Added::Delayed);
+    script.add_after(BAZ, 250, Added::Delayed);
+    script.len(0);
+    script.advance(2000);
+    script.len(3);
+    script.get(BAZ);
+    script.get(BAR);
+    script.get(FOO);
+}
+
+/// Each failure doubles the delay of its key, until it is forgotten.
+pub fn rate_limiting_queue<S: Subject>() {
+    const ONE: Key = 1;
+    const TWO: Key = 2;
+    let mut script = Script::<S>::new();
+    script.fail(ONE, 1);
+    script.fail(ONE, 2);
+    script.requeues(ONE, 2);
+    script.fail(TWO, 1);
+    script.fail(TWO, 2);
+    assert_eq!(script.subject.forget(ONE), 2);
+    script.requeues(ONE, 0);
+    script.fail(ONE, 1);
+}
+
+fn two_in_work<S: Subject>() -> Script<S> {
+    let mut script = Script::<S>::new();
+    script.add(FOO, Added::Ready);
+    script.add(BAR, Added::Ready);
+    script.get(FOO);
+    script.get(BAR);
+    script
+}

@@ -1,0 +1,343 @@
+//! Where requeue differs from client-go on purpose: one case for each, under its name.
+
+use std::time::Duration;
+
+use requeue_core::{Added, Completion, Drained, Finished, Instant, Next, NotActive, Rejected};
+
+use super::{Script, ms};
+use crate::subject::{Key, Left, Setup, Subject};
+
+/// client-go's drain ends once no key is in work, with keys still queued.
+pub fn drain_waits_for_ready_keys<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.add(2, Added::Ready);
+    let drain = script.subject.begin_drain();
+    script.drained(&drain, Drained::Pending);
+    script.get(1);
+    script.done(1);
+    script.drained(&drain, Drained::Pending);
+    script.get(2);
+    script.done(2);
+    script.drained(&drain, Drained::Complete);
+}
+
+/// client-go's drain ends when the last key in work is done, although it is queued again.
+pub fn drain_waits_for_dirty_keys<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    let drain = script.subject.begin_drain();
+    script.done(1);
+    script.drained(&drain, Drained::Pending);
+    script.get(1);
+    script.done(1);
+    script.drained(&drain, Drained::Complete);
+}
+
+/// client-go wakes one of those who wait.
+pub fn every_drainer_is_woken<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    let drains = [script.subject.begin_drain(), script.subject.begin_drain()];
+    let _ = script.subject.wakes();
+    script.done(1);
+    for drain in &drains {
+        script.drained(drain, Drained::Complete);
+    }
+    if let Some(wake) = script.subject.wakes() {
+        assert_eq!(wake, requeue_core::Wake::All);
+    }
+}
+
+/// client-go's delaying queue lets only the first shutdown through.
+pub fn shut_down_interrupts_drain<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.subject.shut_down();
+    let drain = script.subject.begin_drain();
+    script.drained(&drain, Drained::Pending);
+    script.subject.shut_down();
+    script.drained(&drain, Drained::Interrupted);
+}
+
+/// client-go takes any key for done, and says nothing.
+pub fn done_of_inactive_key_is_an_error<S: Subject>() {
+    let mut script = Script::<S>::new();
+    assert_eq!(script.subject.done_key(1), Err(NotActive), "unknown");
+    script.add_after(2, 10, Added::Delayed);
+    assert_eq!(script.subject.done_key(2), Err(NotActive), "delayed");
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.done(1);
+    assert_eq!(script.subject.done_key(1), Err(NotActive), "done before");
+    script.advance(10);
+    script.get(2);
+}
+
+/// client-go queues it twice, and then hands it out twice at once.
+pub fn done_of_a_queued_key_does_not_queue_it_twice<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    assert_eq!(script.subject.done_key(1), Err(NotActive));
+    script.len(1);
+    script.get(1);
+    script.nothing_to_get();
+}
+
+/// client-go has no tickets: a worker that is late completes somebody else's run.
+pub fn done_with_a_stale_ticket_is_an_error<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    let stale = script.get(1);
+    script.done(1);
+    script.add(1, Added::Ready);
+    let current = script.get(1);
+    let retry = script.subject.complete(stale, Completion::Retry);
+    assert_eq!(retry, Err(NotActive));
+    script.requeues(1, 0);
+    assert_eq!(script.subject.done(current), Ok(()));
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+/// client-go drops the key, and its caller cannot tell.
+pub fn add_after_shutdown_is_an_error<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.subject.shut_down();
+    script.refused(1, Rejected::Closed(1));
+    let subject = &mut script.subject;
+    assert_eq!(subject.add_after(2, ms(1)), Err(Rejected::Closed(2)));
+    assert_eq!(subject.add_after(2, ms(0)), Err(Rejected::Closed(2)));
+    let due = Instant::from_nanos(1);
+    assert_eq!(subject.add_at(3, due), Err(Rejected::Closed(3)));
+    assert_eq!(subject.add_rate_limited(4), Err(Rejected::Closed(4)));
+    let (many, rejected) = subject.add_many(&[5, 6]);
+    assert_eq!(many.rejected, 2);
+    assert_eq!(rejected, [Rejected::Closed(5), Rejected::Closed(6)]);
+    assert_eq!(subject.totals().held, 0);
+}
+
+/// client-go charges its limiter for an add of which nothing comes.
+pub fn limiter_not_charged_after_shutdown<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.fail(1, 1);
+    script.subject.shut_down();
+    let retried = script.subject.add_rate_limited(1);
+    assert_eq!(retried, Err(Rejected::Closed(1)));
+    script.requeues(1, 1);
+}
+
+/// client-go drops what is delayed.
+pub fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 30, Added::Delayed);
+    script.fail(2, 1);
+    script.fail(2, 2);
+    assert_eq!(
+        script.subject.add_after(3, Duration::MAX),
+        Ok(Added::Delayed)
+    );
+    script.add(3, Added::Ready);
+    assert_eq!(script.subject.take_delayed(), None, "not before shutdown");
+    script.subject.shut_down();
+    script.advance(10);
+
+    let left = |key: Key, left, requeues| {
+        Some(Left {
+            key,
+            left,
+            requeues,
+        })
+    };
+    assert_eq!(script.subject.take_delayed(), left(2, ms(0), 2));
+    assert_eq!(script.subject.take_delayed(), left(1, ms(20), 0));
+    assert_eq!(script.subject.take_delayed(), left(3, Duration::MAX, 0));
+    assert_eq!(script.subject.take_delayed(), None);
+    script.get(3);
+    script.done(3);
+    script.closed();
+}
+
+/// client-go has no way to get at them but to work on them.
+pub fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.add_after(1, 5, Added::Delayed);
+    assert_eq!(script.subject.take_ready(), None, "not before shutdown");
+    let drain = script.subject.begin_drain();
+    let left = Left {
+        key: 1,
+        left: ms(0),
+        requeues: 0,
+    };
+    assert_eq!(script.subject.take_ready(), Some(left));
+    assert_eq!(
+        script.subject.take_delayed(),
+        None,
+        "its delay went with it"
+    );
+    script.drained(&drain, Drained::Complete);
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+/// client-go drops it.
+pub fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    let drain = script.subject.begin_drain();
+    let finished = script.subject.complete(ticket, Completion::Retry);
+    assert_eq!(finished, Ok(Finished::Leftover(ms(1))));
+    script.drained(&drain, Drained::Complete);
+    script.advance(5);
+    script.closed();
+    let left = Left {
+        key: 1,
+        left: ms(0),
+        requeues: 1,
+    };
+    assert_eq!(script.subject.take_delayed(), Some(left));
+    script.subject.assert_valid();
+}
+
+/// client-go's deadlines overflow.
+pub fn delays_saturate<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.advance(1);
+    let longest = Duration::from_nanos(u64::MAX - 1);
+    assert_eq!(script.subject.add_after(1, longest), Ok(Added::Delayed));
+    assert_eq!(script.subject.totals().next_deadline, None);
+    let last = Instant::from_nanos(u64::MAX - 1);
+    assert_eq!(script.subject.add_at(1, last), Ok(Added::Sooner));
+    assert_eq!(script.subject.totals().next_deadline, Some(last));
+    script.subject.advance(longest - ms(1));
+    script.get(1);
+}
+
+/// client-go has no such delay. A key with it waits until somebody adds it, and no timer is armed.
+pub fn duration_max_is_never<S: Subject>() {
+    let mut script = Script::<S>::new();
+    let added = script.subject.add_after(1, Duration::MAX);
+    assert_eq!(added, Ok(Added::Delayed));
+    let mut getter = S::Getter::default();
+    let next = script.subject.get(&mut getter);
+    assert!(matches!(next, Next::Wait { until: None }), "{next:?}");
+    script.subject.leave(&mut getter);
+    script.subject.advance(Duration::MAX);
+    script.len(0);
+    script.add(1, Added::Ready);
+    script.get(1);
+}
+
+/// client-go leaves the order to its heap.
+pub fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
+    let mut script = Script::<S>::new();
+    for key in 1..=9 {
+        script.add_after(key, 10, Added::Delayed);
+    }
+    script.add_after(20, 20, Added::Delayed);
+    script.add_after(20, 10, Added::Sooner);
+    script.advance(10);
+    for key in (1..=9).chain([20]) {
+        script.get(key);
+    }
+}
+
+/// client-go has no limit. Beyond one, a new key comes back and nothing changes.
+pub fn a_full_queue_hands_the_key_back<S: Subject>() {
+    let Some((mut script, new)) = full::<S>() else {
+        return;
+    };
+    script.refused(new, Rejected::Full(new));
+    let subject = &mut script.subject;
+    assert_eq!(subject.add_after(new, ms(1)), Err(Rejected::Full(new)));
+    assert_eq!(subject.add_rate_limited(new), Err(Rejected::Full(new)));
+    let (many, rejected) = subject.add_many(&[new, 1]);
+    assert_eq!((many.rejected, many.coalesced), (1, 1));
+    assert_eq!(rejected, [Rejected::Full(new)]);
+    script.requeues(new, 0);
+    script.get(1);
+    script.done(1);
+    script.add(new, Added::Ready);
+}
+
+/// Room is for keys, so whatever happens to one that has it needs no more.
+pub fn a_key_that_is_held_is_never_refused<S: Subject>() {
+    let Some((mut script, _)) = full::<S>() else {
+        return;
+    };
+    script.add(1, Added::Coalesced);
+    script.add_after(1, 5, Added::Delayed);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    script.fail(1, 1);
+    let finished = script.subject.complete(ticket, Completion::Retry);
+    assert_eq!(finished, Ok(Finished::Ready));
+    script.subject.assert_valid();
+}
+
+/// client-go remembers failures until they are forgotten. Work outranks history: the oldest memory
+/// goes.
+pub fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
+    let Some((mut script, new)) = full::<S>() else {
+        return;
+    };
+    for key in 1..new {
+        let ticket = script.get(key);
+        script.fail(key, 1);
+        assert_eq!(script.subject.done(ticket), Ok(()));
+    }
+    script.advance(1);
+    // The last key of all comes to rest first.
+    let mut order: Vec<Key> = (1..new).collect();
+    for key in 1..new {
+        script.get(key);
+    }
+    order.reverse();
+    for key in &order {
+        script.done(*key);
+    }
+    for (made_room, oldest) in order.into_iter().enumerate() {
+        script.requeues(oldest, 1);
+        let another = new + made_room as Key;
+        script.add(another, Added::Ready);
+        script.requeues(oldest, 0);
+    }
+    let refused = new + new;
+    script.refused(refused, Rejected::Full(refused));
+}
+
+/// client-go's memories grow with every key that nobody forgets.
+pub fn memories_of_failures_can_be_limited<S: Subject>() {
+    let mut setup = Setup::exponential();
+    setup.memories_max = 2;
+    let mut script = Script::<S>::with(&setup);
+    if script.subject.capacity().is_some() {
+        return;
+    }
+    for key in 1..=3 {
+        let retried = script.subject.add_rate_limited(key);
+        assert!(retried.is_ok(), "{retried:?}");
+        script.advance(1);
+        script.get(key);
+        script.done(key);
+    }
+    script.requeues(1, 0);
+    script.requeues(2, 1);
+    script.requeues(3, 1);
+    assert_eq!(script.subject.totals().held, 2);
+}
+
+/// A queue that is full of ready keys 1, 2 and so on, and a key that is new; nothing if the queue
+/// grows.
+fn full<S: Subject>() -> Option<(Script<S>, Key)> {
+    let mut script = Script::<S>::new();
+    let capacity = Key::try_from(script.subject.capacity()?).ok()?;
+    for key in 1..=capacity {
+        script.add(key, Added::Ready);
+    }
+    Some((script, capacity + 1))
+}
