@@ -17,7 +17,7 @@ pub trait Lists {
 
     /// Puts a slot at the young end of the memories.
     fn remember(&mut self, id: SlotId);
-    /// Takes a slot out of the memories; nothing happens if it is not among them.
+    /// Takes a slot out of the memories; nothing happens if it is in no list. It must not be ready.
     fn unremember(&mut self, id: SlotId);
     fn oldest_memory(&self) -> Option<SlotId>;
     fn memories_len(&self) -> usize;

@@ -339,12 +339,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             .is_some_and(|slot| matches!(slot.phase, Phase::Active | Phase::Dirty))
     }
 
-    fn is_mere_memory(&self, id: SlotId) -> bool {
-        let idle = self
-            .slots
+    fn is_idle(&self, id: SlotId) -> bool {
+        self.slots
             .slot(id)
-            .is_some_and(|slot| slot.phase == Phase::Idle);
-        idle && !self.delays.has(id)
+            .is_some_and(|slot| slot.phase == Phase::Idle)
+    }
+
+    fn is_mere_memory(&self, id: SlotId) -> bool {
+        self.is_idle(id) && !self.delays.has(id)
     }
 
     fn requeues(&self, id: SlotId) -> u32 {

@@ -35,6 +35,22 @@ pub struct Workers<'w, K, E> {
 type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
 
 /// Why a run failed.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Failure;
+///
+/// fn tell(failure: &Failure<&str>) -> String {
+///     match failure {
+///         Failure::Error(error) => format!("error: {error}"),
+///         panic => panic.to_string(),
+///     }
+/// }
+///
+/// assert_eq!(tell(&Failure::Error("no route to node-7")), "error: no route to node-7");
+/// assert_eq!(tell(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
+/// ```
 #[derive(Debug)]
 pub enum Failure<E> {
     /// The reconciler answered with an error.
@@ -57,7 +73,16 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// This many workers, one at least.
+    /// This many workers, one at least. A number by itself does as well where workers are asked for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, String, std::io::Error> = 4.into();
+    /// assert_eq!(workers.count().get(), 4);
+    /// ```
     pub fn new(count: usize) -> Self {
         Self {
             count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
@@ -69,6 +94,21 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// How many times a key that failed is tried again before it is given up. At first there is no
     /// limit.
+    ///
+    /// The count is the rate limiter's: with one that remembers no key
+    /// ([`NoLimit`](crate::NoLimit), a [`Bucket`](crate::Bucket) alone) it stays zero, and a key is
+    /// never given up unless `retries` is zero too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Completion, Failure, Workers};
+    ///
+    /// let workers = Workers::new(1).max_retries(2);
+    /// let fail = |requeues| workers.judge(&"node-7", requeues, Err(Failure::Error("down")));
+    /// assert_eq!([fail(0), fail(1)], [Completion::Retry; 2]);
+    /// assert_eq!(fail(2), Completion::Succeeded, "given up after three runs");
+    /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
         self
@@ -79,6 +119,20 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// Runs on the worker while the key counts as in work. A hook that panics is taken as one that
     /// returned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use requeue_core::{Failure, Workers};
+    ///
+    /// let given_up = Mutex::new(Vec::new());
+    /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
+    ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
+    /// });
+    /// let _ = workers.judge(&"node-7", 0, Err(Failure::Error("no route")));
+    /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
+    /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Box::new(hook);
         self
@@ -86,6 +140,17 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// For how long after shutdown ready keys are still worked on; what is left then is handed back.
     /// At first there is no limit. A run that has begun is always waited for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, &str, String> =
+    ///     Workers::new(2).drain_deadline(Duration::from_secs(10));
+    /// assert_eq!(workers.drain_limit(), Some(Duration::from_secs(10)));
+    /// ```
     pub fn drain_deadline(mut self, deadline: Duration) -> Self {
         self.drain_deadline = Some(deadline);
         self
@@ -102,7 +167,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// How a run is completed that ended like this, of a key that had failed `requeues` times
-    /// before. Calls the hook if the key is given up; for runtimes.
+    /// before. Calls the hook if the key is given up; for runtimes. The examples of
+    /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) call it.
     pub fn judge(&self, key: &K, requeues: u32, result: Result<Action, Failure<E>>) -> Completion {
         match (result, self.retries.completion(requeues)) {
             (Ok(action), _) => action.completion(),

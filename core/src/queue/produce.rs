@@ -212,7 +212,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         match self.delays.schedule(id, due) {
             Scheduled::New => {
-                self.lists.unremember(id);
+                // A slot that is ready stands in the other list, which may share its links.
+                if self.is_idle(id) {
+                    self.lists.unremember(id);
+                }
                 self.metrics.delayed(self.delays.len());
                 Added::Delayed
             }
