@@ -12,12 +12,22 @@ use crate::sync::{Condvar, Mutex};
 ///
 /// # Examples
 ///
+/// A loop with a pause of an hour ends at once:
+///
 /// ```
-/// use requeue_std::Stop;
+/// use std::time::Duration;
+/// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_std::{Stop, SystemClock, backoff_until};
 ///
 /// let stop = Stop::new();
-/// assert!(!stop.is_stopped());
-/// stop.clone().stop();
+/// let hourly = Backoff { duration: Duration::from_secs(3600), ..Backoff::default() };
+/// let backoff = BackoffUntil::sliding(hourly, NoJitter);
+/// let poller = std::thread::spawn({
+///     let stop = stop.clone();
+///     move || backoff_until(backoff, &SystemClock::new(), &stop, || { /* poll sensor 17 */ })
+/// });
+/// stop.stop();
+/// poller.join().unwrap();
 /// assert!(stop.is_stopped());
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -32,7 +42,7 @@ struct Signal {
 }
 
 impl Stop {
-    /// A signal that has not been given.
+    /// A signal that has not been given, as in the example of the [type](Self).
     pub fn new() -> Self {
         Self::default()
     }
@@ -50,6 +60,29 @@ impl Stop {
 
     /// Makes every waiting loop look at its clock again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
+    /// use requeue_std::{ManualClock, Stop, backoff_until};
+    ///
+    /// let (clock, stop) = (ManualClock::new(), Stop::new());
+    /// let hour = Duration::from_secs(3600);
+    /// let hourly = Backoff { duration: hour, ..Backoff::default() };
+    /// let backoff = BackoffUntil::non_sliding(hourly, NoJitter);
+    /// let (polled, polls) = mpsc::channel();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| backoff_until(backoff, &clock, &stop, || polled.send(17).unwrap()));
+    ///     polls.recv().unwrap();
+    ///     clock.advance(hour);
+    ///     stop.clock_moved();
+    ///     polls.recv().unwrap();
+    ///     stop.stop();
+    /// });
+    /// ```
     pub fn clock_moved(&self) {
         drop(self.shared.stopped.lock());
         self.shared.changed.notify_all();

@@ -11,6 +11,28 @@ use crate::sync::{Condvar, MutexGuard};
 /// A clock, and how a thread waits for one of its instants.
 ///
 /// The trait is sealed: [`SystemClock`] is for programs, [`ManualClock`] for their tests.
+///
+/// # Examples
+///
+/// Code that takes a queue on either clock:
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_std::core::{DefaultController, NoMetrics};
+/// use requeue_std::{ManualClock, Queue, Timer, WorkQueue};
+///
+/// type Leases<C> = WorkQueue<u32, DefaultController, NoMetrics, C>;
+///
+/// fn renew_later<C: Timer>(queue: &Leases<C>, lease: u32) {
+///     queue.add_after(lease, Duration::from_secs(60)).unwrap();
+/// }
+///
+/// let clock = ManualClock::new();
+/// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+/// renew_later(&queue, 3);
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(queue.len(), 1);
+/// ```
 pub trait Timer: Clock + sealed::Sealed {
     /// Waits to be notified, or until `until` has come; may return for no reason.
     #[doc(hidden)]
@@ -38,7 +60,7 @@ pub struct SystemClock {
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl SystemClock {
-    /// A clock whose epoch is now.
+    /// A clock whose epoch is now. Instants of two such clocks cannot be compared.
     pub fn new() -> Self {
         Self {
             epoch: std::time::Instant::now(),
@@ -102,12 +124,25 @@ impl ManualClock {
         Self::default()
     }
 
-    /// Moves the clock forward, to [`Instant::NEVER`] at most.
+    /// Moves the clock forward, to [`Instant::NEVER`] at most. Threads that wait learn of it by
+    /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
     pub fn advance(&self, by: Duration) {
         self.set(self.now() + by);
     }
 
-    /// Sets the clock.
+    /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now` must
+    /// not lie in the past, since a [`Clock`] does not go backwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::ManualClock;
+    /// use requeue_std::core::{Clock, Instant};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set(Instant::from_nanos(1_000_000));
+    /// assert_eq!(clock.now(), Instant::from_nanos(1_000_000));
+    /// ```
     pub fn set(&self, now: Instant) {
         self.nanos.store(now.as_nanos(), Ordering::SeqCst);
     }

@@ -15,15 +15,60 @@ use crate::clock::{SystemClock, Timer};
 use crate::sync::{Condvars, Locked};
 
 /// A queue, its lock, its clock and its condition variables: core's
-/// [`WorkQueue`](requeue_core::WorkQueue) for threads.
+/// [`WorkQueue`](requeue_core::WorkQueue) for threads. What a [`WorkQueue`] dereferences to.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::WorkQueue;
+/// use requeue_std::core::Lock;
+///
+/// let queue = WorkQueue::new();
+/// queue.add("node-7").unwrap();
+/// // It leads to the state machine, which tells more than the methods of the queue.
+/// let held = queue.lock().with(|state| state.held_len());
+/// assert_eq!(held, 1);
+/// ```
 pub type Shared<K, L, M, C> =
     requeue_core::WorkQueue<Locked<Queue<K, Growable, L, M>>, C, Condvars>;
 
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::{Finished, Guard, WorkQueue};
+///
+/// fn ping(node: Guard<'_, &str>) -> Finished {
+///     let is_up = *node != "node-7";
+///     if is_up { node.forget() } else { node.retry() }.expect("nobody completes it by name")
+/// }
+///
+/// let queue = WorkQueue::new();
+/// queue.add_many(["node-7", "node-8"], |_| {});
+/// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
+/// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
+/// ```
 pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
     requeue_core::Guard<K, &'q Shared<K, L, M, C>>;
 
 /// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::{Batch, WorkQueue};
+///
+/// fn write_down(batch: Batch<'_, u32>) -> u32 {
+///     let sum = batch.keys().sum();
+///     batch.done().expect("nobody completes a key by name");
+///     sum
+/// }
+///
+/// let queue = WorkQueue::new();
+/// queue.add_many([17, 18], |_| {});
+/// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
+/// ```
 pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
     requeue_core::Batch<K, &'q Shared<K, L, M, C>>;
 
@@ -74,6 +119,20 @@ where
 }
 
 /// Why [`WorkQueue::get_timeout`] has no key.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_std::{GetError, WorkQueue};
+///
+/// let queue: WorkQueue<&str> = WorkQueue::new();
+/// assert_eq!(queue.get_timeout(Duration::ZERO).unwrap_err(), GetError::TimedOut);
+/// queue.shut_down();
+/// let error = queue.get_timeout(Duration::from_secs(60)).unwrap_err();
+/// assert_eq!(error, GetError::Closed);
+/// assert_eq!(error.to_string(), "the queue is shutting down and nothing is ready");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GetError {
@@ -95,7 +154,24 @@ impl fmt::Display for GetError {
 impl std::error::Error for GetError {}
 
 impl<K: Eq + Hash> WorkQueue<K> {
-    /// An empty queue with client-go's default rate limiter.
+    /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of other
+    /// parts is made by `WorkQueue::from`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::core::ItemExponentialFailure;
+    /// use requeue_std::{Queue, WorkQueue};
+    ///
+    /// let plain = WorkQueue::new();
+    /// plain.add("node-7").unwrap();
+    ///
+    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
+    /// let patient = WorkQueue::from(Queue::builder().limiter(limiter).build());
+    /// let limited = patient.add_rate_limited("node-7").unwrap();
+    /// assert_eq!(limited.delay, Duration::from_secs(1));
+    /// ```
     pub fn new() -> Self {
         Self::from(Queue::builder().build())
     }
@@ -123,7 +199,7 @@ where
     M: Metrics,
     C: Timer,
 {
-    /// A queue of chosen parts, and its clock.
+    /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
     ///
     /// # Examples
     ///
@@ -147,26 +223,92 @@ where
     /// meanwhile interrupts it.
     ///
     /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
-    /// while it holds a guard waits for itself.
+    /// while it holds a guard waits for itself. Delayed keys are not waited for:
+    /// [`leftovers`](Self::leftovers) hands them back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Drained, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         while let Some(guard) = queue.get() {
+    ///             guard.forget().unwrap();
+    ///         }
+    ///     });
+    ///     assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+    /// });
+    /// assert!(!queue.contains(&"node-8"));
+    /// ```
     pub fn shut_down_with_drain(&self) -> Drained {
         self.drain(None)
     }
 
     /// As [`shut_down_with_drain`](Self::shut_down_with_drain), but waits no longer than `timeout`:
     /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::{Drained, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.get().unwrap();
+    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
+    /// drop(guard);
+    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
+    /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Drained {
         self.drain(Some(self.clock().now() + timeout))
     }
 
     /// Makes every sleeping thread look at the queue again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// queue.add_after("lease-3", Duration::from_secs(3600)).unwrap();
+    /// std::thread::scope(|scope| {
+    ///     let worker = scope.spawn(|| queue.get().map(|guard| *guard));
+    ///     clock.advance(Duration::from_secs(3600));
+    ///     queue.clock_moved();
+    ///     assert_eq!(worker.join().unwrap(), Some("lease-3"));
+    /// });
+    /// ```
     pub fn clock_moved(&self) {
         // Whoever has read the old time and not yet gone to sleep holds the lock.
         drop(self.lock().lock());
         self.waker().wake_all();
     }
 
-    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n), and
+    /// under the lock. See [`Queue::reserve`].
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let listed = ["node-7", "node-8", "node-9"];
+    /// let queue = WorkQueue::new();
+    /// queue.reserve(listed.len());
+    /// assert_eq!(queue.add_many(listed, |_| {}).ready, 3);
+    /// ```
     pub fn reserve(&self, additional: usize) {
         self.lock().lock().reserve(additional);
     }
@@ -198,32 +340,86 @@ where
 {
     /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
     /// shut down and no key is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.get().unwrap();
+    /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
+    /// guard.forget().unwrap();
+    ///
+    /// queue.shut_down();
+    /// assert!(queue.get().is_none());
+    /// ```
     pub fn get(&self) -> Option<Guard<'_, K, L, M, C>> {
         let work = self.wait(None, Queue::get).ok()?;
         Some(Guard::new(work, &*self.shared))
     }
 
-    /// As [`get`](Self::get), but waits no longer than `timeout`.
+    /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
+    /// [`get`](Self::get) does.
     ///
     /// # Errors
     ///
     /// [`GetError`]: no key was ready in time, or the queue is shut down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::{GetError, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// match queue.get_timeout(Duration::from_secs(1)) {
+    ///     Ok(guard) => guard.forget().map(drop).unwrap(),
+    ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
+    ///     Err(error) => println!("stopping: {error}"),
+    /// }
+    /// assert!(!queue.contains(&"node-7"));
+    /// ```
     pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, M, C>, GetError> {
         self.get_deadline(self.clock().now() + timeout)
     }
 
-    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock.
+    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock. A key
+    /// that is ready is handed out even if the deadline has passed.
     ///
     /// # Errors
     ///
     /// As [`get_timeout`](Self::get_timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::core::Clock;
+    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    ///
+    /// // One second for a whole round, however long each key takes.
+    /// let deadline = clock.now() + Duration::from_secs(1);
+    /// let mut seen = Vec::new();
+    /// while let Ok(guard) = queue.get_deadline(deadline) {
+    ///     seen.push(*guard);
+    ///     clock.advance(Duration::from_millis(500));
+    /// }
+    /// assert_eq!(seen, ["node-7", "node-8"]);
+    /// ```
     pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, M, C>, GetError> {
         let work = self.wait(Some(deadline), Queue::get)?;
         Ok(Guard::new(work, &*self.shared))
     }
 
-    /// Hands out up to `max` ready keys under one lock; waits for the first if there is none.
-    /// Nothing once the queue is shut down and no key is ready.
+    /// Hands out up to `max` ready keys, one at least, under one lock; waits for the first if there
+    /// is none. Nothing once the queue is shut down and no key is ready. O(1) per key.
     ///
     /// # Examples
     ///
@@ -300,7 +496,21 @@ where
 
     /// After shutdown: takes out every key that has not been worked on, ready keys first, then
     /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
-    /// out before shutdown.
+    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// queue.add("node-7").unwrap();
+    /// queue.shut_down();
+    /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
+    /// assert_eq!(keys, ["node-7", "lease-3"]);
+    /// ```
     pub fn leftovers(&self) -> Vec<Leftover<K>> {
         let ready = std::iter::from_fn(|| self.take_ready());
         let delayed = std::iter::from_fn(|| self.take_delayed());

@@ -8,7 +8,7 @@ use requeue_core::{Lock, Waker};
 
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// A [`Mutex`] as core's [`Lock`].
+/// A [`Mutex`] as core's [`Lock`]. [`Shared`](crate::Shared) has an example.
 #[derive(Debug)]
 pub struct Locked<T>(Mutex<T>);
 
@@ -31,7 +31,8 @@ impl<T> Lock for Locked<T> {
     }
 }
 
-/// Wakes threads: those that wait for a key, and those that wait for the drain.
+/// Wakes threads: those that wait for a key, and those that wait for the drain. Part of
+/// [`Shared`](crate::Shared).
 #[derive(Debug, Default)]
 pub struct Condvars {
     pub(crate) getters: Condvar,
