@@ -3,7 +3,8 @@
 //! - [`client_go`]: client-go's own test cases, under their names.
 //! - [`differences`]: where requeue differs from client-go on purpose.
 //!
-//! A case panics if its rule does not hold. [`for_each_case!`](crate::for_each_case) names them all.
+//! A case panics if its rule does not hold. [`for_each_case!`](crate::for_each_case) names them
+//! all.
 
 pub mod client_go;
 pub mod differences;

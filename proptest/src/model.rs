@@ -5,15 +5,15 @@
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
+mod beyond;
 mod drains;
+mod memory;
 mod subject;
 
-use std::time::Duration;
-
-use requeue_core::{Added, Completion, Finished, Instant, NotActive, RateLimiter, Rejected};
+use requeue_core::{Added, Instant, NotActive, Rejected};
 
 use crate::Figures;
-use crate::subject::{Handed, Key, Known, Left, Retried, Setup};
+use crate::subject::{Handed, Key, Known, Retried, Setup};
 use crate::trace::limiter::{AnyLimiter, AnyMemory};
 
 use drains::Drains;
@@ -157,20 +157,6 @@ impl Model {
         }
     }
 
-    /// A new key takes the place of the oldest memory if there is no other.
-    fn make_room(&mut self, key: Key) -> Result<(), Rejected<Key>> {
-        if self.holds(key) || Some(self.held()) != self.capacity {
-            return Ok(());
-        }
-        match self.memories.first() {
-            Some(&oldest) => {
-                self.forget_key(oldest);
-                Ok(())
-            }
-            None => Err(Rejected::Full(key)),
-        }
-    }
-
     /// The part of Add that a due entry shares.
     fn mark(&mut self, key: Key, at: Instant) -> Added {
         if self.dirty.contains(&key) {
@@ -294,151 +280,6 @@ impl Model {
         } else {
             Err(NotActive)
         }
-    }
-
-    fn is_current(&self, ticket: ModelTicket) -> bool {
-        self.processing.contains(&ticket.key) && self.last_run.contains(&(ticket.key, ticket.run))
-    }
-
-    /// Done, and what a caller of client-go would write around it. A key that wants to come back
-    /// after shutdown is kept among the waiting, unless it will be worked on in any case.
-    fn complete_run(
-        &mut self,
-        ticket: ModelTicket,
-        completion: Completion,
-    ) -> Result<Finished, NotActive> {
-        if !self.is_current(ticket) {
-            return Err(NotActive);
-        }
-        let key = ticket.key;
-        let delay = match completion {
-            Completion::Succeeded => {
-                self.forget_key(key);
-                None
-            }
-            Completion::SucceededAgainAfter(delay) => {
-                self.forget_key(key);
-                Some(delay)
-            }
-            Completion::Retry => Some(self.charge(key)),
-            Completion::RetryAfter(delay) => Some(delay),
-            _ => None,
-        };
-        if let Some(delay) = delay {
-            let due = self.now + delay;
-            if !self.shutting_down {
-                self.come_back(key, due);
-            } else if !self.dirty.contains(&key) {
-                self.schedule(key, due);
-            }
-        }
-        let ready = self.finish(key);
-        Ok(match delay {
-            _ if ready => Finished::Ready,
-            None => Finished::Idle,
-            Some(delay) if self.shutting_down => Finished::Leftover(delay),
-            Some(delay) => Finished::Delayed(delay),
-        })
-    }
-
-    /// What is left over after shutdown: client-go drops it.
-    fn pop_delayed(&mut self) -> Option<Left> {
-        if !self.shutting_down {
-            return None;
-        }
-        let Waiting { due, key, .. } = self.first_waiting()?;
-        let requeues = self.failures_of(key);
-        self.stop_waiting(key);
-        self.settle();
-        let left = if due.is_never() {
-            Duration::MAX
-        } else {
-            due.saturating_since(self.now)
-        };
-        Some(Left {
-            key,
-            left,
-            requeues,
-        })
-    }
-
-    fn pop_ready(&mut self) -> Option<Left> {
-        if !self.shutting_down || self.queue.is_empty() {
-            return None;
-        }
-        let key = self.queue.remove(0);
-        let requeues = self.failures_of(key);
-        self.figures.depth -= 1;
-        remove(&mut self.added, key);
-        self.dirty.retain(|other| *other != key);
-        self.stop_waiting(key);
-        self.settle();
-        Some(Left {
-            key,
-            left: Duration::ZERO,
-            requeues,
-        })
-    }
-
-    /// default_rate_limiters.go, When.
-    fn charge(&mut self, key: Key) -> Duration {
-        let mut memory = remove(&mut self.failures, key).unwrap_or_default();
-        let delay = self.limiter.when(&mut memory, self.now);
-        if memory != AnyMemory::default() {
-            self.failures.push((key, memory));
-        }
-        delay
-    }
-
-    /// default_rate_limiters.go, Forget.
-    fn forget_key(&mut self, key: Key) -> u32 {
-        let count = self.failures_of(key);
-        remove(&mut self.failures, key);
-        self.settle();
-        count
-    }
-
-    /// default_rate_limiters.go, NumRequeues.
-    fn failures_of(&self, key: Key) -> u32 {
-        let memory = self.failures.iter().find(|(failed, _)| *failed == key);
-        memory.map_or(0, |(_, memory)| self.limiter.requeues(memory))
-    }
-
-    /// Keeps the list of mere memories up to date: at most one key comes to rest at a time.
-    fn settle(&mut self) {
-        let failed: Vec<Key> = self.failures.iter().map(|(key, _)| *key).collect();
-        let at_rest = |key: &Key| failed.contains(key) && !self.has_work(*key);
-        let mut memories = self.memories.clone();
-        memories.retain(at_rest);
-        for key in failed.iter().copied().filter(at_rest) {
-            if !memories.contains(&key) {
-                memories.push(key);
-            }
-        }
-        self.memories = memories;
-        if self.memories.len() > self.memories_max {
-            let oldest = self.memories.remove(0);
-            remove(&mut self.failures, oldest);
-        }
-    }
-
-    fn has_work(&self, key: Key) -> bool {
-        self.dirty.contains(&key)
-            || self.processing.contains(&key)
-            || self.waiting.iter().any(|entry| entry.key == key)
-    }
-
-    fn holds(&self, key: Key) -> bool {
-        self.has_work(key) || self.failures.iter().any(|(failed, _)| *failed == key)
-    }
-
-    fn held(&self) -> usize {
-        let mut keys = [&self.dirty[..], &self.processing[..]].concat();
-        keys.extend(self.waiting.iter().map(|entry| entry.key));
-        keys.extend(self.failures.iter().map(|(key, _)| *key));
-        keys.sort_unstable();
-        keys.dedup();
-        keys.len()
     }
 
     fn know(&self, key: Key) -> Option<Known> {

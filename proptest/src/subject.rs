@@ -130,7 +130,8 @@ pub trait Subject {
     /// After shutdown: takes out the first ready key.
     fn take_ready(&mut self) -> Option<Left>;
 
-    /// How many keys are ready. Like every operation that could tell, it first releases what is due.
+    /// How many keys are ready. Like every operation that could tell, it first releases what is
+    /// due.
     fn len(&mut self) -> usize;
     /// What the queue knows of a key.
     fn state(&mut self, key: Key) -> Option<Known>;

@@ -1,10 +1,10 @@
 //! Replays what the real client-go was recorded doing.
 //!
 //! A recording is one JSON object: a list of operations on one queue, and everything that could be
-//! seen after each of them. A file holds one recording per line, all of one [`Kind`]. The replay does
-//! the same to a queue of ours and compares everything, to the nanosecond. Where requeue differs
-//! from client-go on purpose, the [reference model](crate::Model) predicts exactly how, and the
-//! [difference](differences) is counted under its name.
+//! seen after each of them. A file holds one recording per line, all of one [`Kind`]. The replay
+//! does the same to a queue of ours and compares everything, to the nanosecond. Where requeue
+//! differs from client-go on purpose, the [reference model](crate::Model) predicts exactly how, and
+//! the [difference](differences) is counted under its name.
 
 pub mod backoff;
 pub mod differences;

@@ -1,8 +1,10 @@
 //! A queue and its model, side by side.
 
+mod watch;
+
 use std::fmt::Debug;
 
-use requeue_core::{Drained, Instant, Next, Wake};
+use requeue_core::{Instant, Next, Wake};
 
 use super::{KEYS, Looks, Op};
 use crate::subject::{Handed, Setup, Subject};
@@ -108,8 +110,7 @@ impl<S: Subject> Run<S> {
                 model.advance(by);
                 Ok(())
             }
-            _ => {
-                // AdvanceToDeadline: the one that is left.
+            Op::AdvanceToDeadline => {
                 if let Some(due) = model.totals().next_deadline {
                     let by = due.saturating_since(model.now());
                     subject.advance(by);
@@ -117,6 +118,7 @@ impl<S: Subject> Run<S> {
                 }
                 Ok(())
             }
+            _ => Ok(()),
         }
     }
 
@@ -246,7 +248,8 @@ impl<S: Subject> Run<S> {
                 Ok(())
             }
             Op::TakeDelayed => same("take_delayed", subject.take_delayed(), model.take_delayed()),
-            _ => same("take_ready", subject.take_ready(), model.take_ready()),
+            Op::TakeReady => same("take_ready", subject.take_ready(), model.take_ready()),
+            _ => Ok(()),
         }
     }
 
@@ -278,64 +281,6 @@ impl<S: Subject> Run<S> {
         let index = usize::from(pick).checked_rem(self.sleepers.len())?;
         self.woken = false;
         Some(self.sleepers.remove(index))
-    }
-
-    fn pending_drains(&mut self) -> usize {
-        let model = &mut self.model;
-        let pending = |drain: &ModelDrain| model.drained(drain) == Drained::Pending;
-        self.drains
-            .iter()
-            .map(|(_, drain)| drain)
-            .map(pending)
-            .filter(|it| *it)
-            .count()
-    }
-
-    /// Whoever has to be woken has been.
-    fn check_wakes(&mut self, op: &Op, pending_drains: usize) -> Outcome {
-        let Some(wake) = self.subject.wakes() else {
-            return Ok(());
-        };
-        self.woken |= wake != Wake::None;
-        let waits = !self.sleepers.is_empty() || pending_drains > 0;
-        let closes = matches!(op, Op::ShutDown | Op::BeginDrain);
-        if wake == Wake::One && self.sleepers.is_empty() {
-            return Err(String::from("somebody is woken, but nobody sleeps"));
-        }
-        if closes && waits && wake != Wake::All {
-            return Err(format!(
-                "the queue closes, and wakes {wake:?} of those who wait"
-            ));
-        }
-        if !closes && self.pending_drains() < pending_drains && wake != Wake::All {
-            return Err(format!("the queue has drained, and wakes {wake:?}"));
-        }
-        self.check_watch()
-    }
-
-    /// While somebody sleeps, somebody looks at whatever there is to do: one who was woken, or one
-    /// whose time has come, or will come at the deadline.
-    fn check_watch(&self) -> Outcome {
-        let mut model = self.model.clone();
-        if self.sleepers.is_empty() || self.woken || model.shutting_down() {
-            return Ok(());
-        }
-        let somebody_comes = |by| {
-            let comes = |sleeper: &Sleeper<S>| sleeper.until.is_some_and(|until| until <= by);
-            self.sleepers.iter().any(comes)
-        };
-        let asleep = self.sleepers.len();
-        if model.len() > 0 && !somebody_comes(model.now()) {
-            return Err(format!(
-                "a key is ready, {asleep} sleep, and nobody is woken"
-            ));
-        }
-        match model.totals().next_deadline {
-            Some(due) if !somebody_comes(due) => Err(format!(
-                "a key is due at {due}, {asleep} sleep, and nobody watches"
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// Compares everything that can be seen.

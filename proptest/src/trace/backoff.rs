@@ -287,9 +287,12 @@ mod tests {
     fn line(kind: &str, steps: i64, cap: u64, op: &str) -> String {
         let two = "4000000000000000";
         let half = "3fe0000000000000";
-        format!(
-            r#"{{"id":"a","kind":"{kind}","params":{{"duration_ns":7,"factor_bits":"{two}","jitter_bits":"{half}","steps":{steps},"cap_ns":{cap}}},"ops":[{op}]}}"#
-        )
+        let params = format!(
+            r#"{{"duration_ns":7,"factor_bits":"{two}","jitter_bits":"{half}","steps":{steps},
+                "cap_ns":{cap}}}"#
+        );
+        let trace = format!(r#"{{"id":"a","kind":"{kind}","params":{params},"ops":[{op}]}}"#);
+        trace.replace('\n', "")
     }
 
     fn mismatches(line: &str) -> u64 {
@@ -298,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_pause_before_giving_up_counts() {
-        let op = r#"{"op":"run","succeed_on_call":-1,"call_times_ns":[0],"elapsed_ns":7,"timed_out":true}"#;
+        let op = r#"{"op":"run","succeed_on_call":-1,"call_times_ns":[0],"elapsed_ns":7,
+            "timed_out":true}"#;
         assert_eq!(mismatches(&line("retry_loop", 5, 10, op)), 0);
         let op = op.replace("\"elapsed_ns\":7", "\"elapsed_ns\":0");
         assert_eq!(mismatches(&line("retry_loop", 5, 10, &op)), 1);
