@@ -14,7 +14,7 @@ pub(crate) mod fixed;
 pub(crate) mod growable;
 
 /// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or
-/// [`Growable`](crate::Growable) with one (feature `alloc`).
+/// `Growable` with one (feature `alloc`).
 ///
 /// The trait is sealed: the queue's invariants rest on its implementations.
 ///
