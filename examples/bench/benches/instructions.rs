@@ -2,89 +2,115 @@
 //!
 //! The program runs itself under valgrind twice for each case, with N and with 2N operations; the
 //! difference is what N operations cost, and all that was set up cancels. Hashers have fixed seeds.
-//! Reallocation would not cancel, so the state is steady before the first operation that counts.
+//! A subject that does nothing shows what the loop itself costs, which is taken off.
 
 use std::process::{Command, ExitCode};
 
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
-use requeue_bench::subject::{Subject, ours};
+use requeue_bench::subject::{Nothing, Subject, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
 
 const SEED: u64 = 20_261_120;
-const OPERATIONS: u64 = 20_000;
+const OPERATIONS: u32 = 20_000;
+/// How many instructions our steady cycle with u64 keys may have.
+const AIM: f64 = 250.0;
 
 /// `SipHash` without a random seed.
 type Sip = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 type Fold = foldhash::fast::FixedState;
 
-/// What is counted: a name, the instructions aimed at, and what to run.
-type Case = (&'static str, Option<u64>, fn(u64));
+/// What is counted: a name, and how to do it so many times.
+type Case = (&'static str, fn(u32));
 
-const CASES: [Case; 6] = [
-    ("steady 1e4 u64 / requeue", Some(250), |count| steady::<u64, _>(ours::<_, Fold>(), count)),
-    ("steady 1e4 u64 / port, foldhash", None, |count| steady::<u64, _>(Port::<_, Fold>::default(), count)),
-    ("steady 1e4 u64 / port, SipHash", None, |count| steady::<u64, _>(Port::<_, Sip>::default(), count)),
-    ("steady 1e4 String / requeue", None, |count| steady::<String, _>(ours::<_, Fold>(), count)),
-    ("steady 1e4 String / port, foldhash", None, |count| steady::<String, _>(Port::<_, Fold>::default(), count)),
-    ("steady 1e4 String / port, SipHash", None, |count| steady::<String, _>(Port::<_, Sip>::default(), count)),
-];
+const fn cases<K: Key>() -> [Case; 4] {
+    [
+        ("loop", |count| steady::<K, _>(Nothing::default(), count)),
+        ("requeue", |count| steady::<K, _>(ours::<K, Fold>(), count)),
+        ("port, SipHash", |count| {
+            steady::<K, _>(Port::<K, Sip>::default(), count);
+        }),
+        ("port, foldhash", |count| {
+            steady::<K, _>(Port::<K, Fold>::default(), count);
+        }),
+    ]
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, case, count] = arguments.as_slice()
+    if let [flag, key, case, count] = arguments.as_slice()
         && flag == "--run"
     {
         let count = count.parse().unwrap_or(0);
-        for (name, _, run) in CASES {
-            if name == case {
-                run(count);
-            }
+        let cases = if key == u64::NAME {
+            cases::<u64>()
+        } else {
+            cases::<String>()
+        };
+        for (_, run) in cases.iter().filter(|(name, _)| name == case) {
+            run(count);
         }
         return ExitCode::SUCCESS;
     }
-    let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
-    for (name, _aim, _) in CASES {
-        if filter.is_some_and(|filter| !name.contains(filter.as_str())) {
-            continue;
-        }
-        match count(name) {
-            Some(instructions) => println!("{name}: {instructions:.1}"),
-            None => println!("{name}: valgrind is not here"),
-        }
+    println!("\n### Instructions per steady cycle, 1e4 waiting\n");
+    println!("| key | requeue | port, SipHash | port, foldhash | loop, taken off |");
+    println!("|---|--:|--:|--:|--:|");
+    let lines = [line::<u64>(), line::<String>()];
+    if lines.iter().any(Option::is_none) {
+        eprintln!("valgrind is needed to count instructions, and did not run");
+        return ExitCode::FAILURE;
     }
+    for line in lines.into_iter().flatten() {
+        println!("{line}");
+    }
+    println!("\nAim: at most {AIM} for u64.");
     ExitCode::SUCCESS
 }
 
-/// Runs `count` cycles with keys that are made before.
-fn steady<K: Key, Q: Subject<K>>(subject: Q, count: u64) {
-    let scale = Scale { keys: 10_000, operations: 10_000 };
-    let mut steady = Steady::set_up(subject, scale, SEED);
-    let warm_up = steady.keys(10_000);
-    steady.cycles(warm_up);
-    // The same number of keys is made however many cycles run, and the rest is dropped.
-    let mut random = Random::new(!SEED);
-    let mut keys: Vec<K> = random.keys(2 * OPERATIONS as usize);
-    let rest = keys.split_off(count as usize);
-    steady.cycles(keys);
-    core::mem::forget(rest);
+/// A row of the table.
+fn line<K: Key>() -> Option<String> {
+    let [idle, ours, sip, fold] = cases::<K>().map(|(case, _)| count::<K>(case));
+    let (idle, ours, sip, fold) = (idle?, ours? - idle?, sip? - idle?, fold? - idle?);
+    Some(format!(
+        "| {} | {ours:.0} | {sip:.0} **{:.2}×** | {fold:.0} **{:.2}×** | {idle:.0} |",
+        K::NAME,
+        sip / ours,
+        fold / ours,
+    ))
 }
 
-fn count(case: &str) -> Option<f64> {
-    let once = callgrind(case, OPERATIONS)?;
-    let twice = callgrind(case, 2 * OPERATIONS)?;
-    Some(twice.saturating_sub(once) as f64 / OPERATIONS as f64)
+/// Instructions per operation of a case.
+fn count<K: Key>(case: &str) -> Option<f64> {
+    let once = callgrind(K::NAME, case, OPERATIONS)?;
+    let twice = callgrind(K::NAME, case, 2 * OPERATIONS)?;
+    Some(twice.saturating_sub(once) as f64 / f64::from(OPERATIONS))
 }
 
 /// The instructions of one run of this program.
-fn callgrind(case: &str, operations: u64) -> Option<u64> {
+fn callgrind(key: &str, case: &str, operations: u32) -> Option<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)
-        .args(["--run", case, &operations.to_string()])
+        .args(["--run", key, case, &operations.to_string()])
         .output()
         .ok()?;
     let report = String::from_utf8(output.stderr).ok()?;
     let collected = report.lines().find(|line| line.contains("Collected"))?;
     collected.split_whitespace().last()?.parse().ok()
+}
+
+/// Runs `count` cycles, after as many that bring the queue into its steady state.
+fn steady<K: Key, Q: Subject<K>>(subject: Q, count: u32) {
+    let scale = Scale {
+        keys: 10_000,
+        operations: 10_000,
+    };
+    let mut steady = Steady::set_up(subject, scale, SEED);
+    let warm_up = steady.keys(scale.operations);
+    steady.cycles(warm_up);
+    // As many keys are made and dropped however many cycles there are.
+    let mut keys: Vec<K> = Random::new(!SEED).keys(2 * OPERATIONS as usize);
+    let rest = keys.split_off(count as usize);
+    steady.cycles(keys);
+    core::mem::forget(rest);
 }

@@ -1,98 +1,181 @@
-//! Time.
-use requeue_bench::harness::*;
-use requeue_bench::keys::*;
-use requeue_bench::port::*;
-use requeue_bench::subject::*;
-use requeue_bench::workloads::*;
+//! Time, beside the port with two hashers.
+
+use requeue_bench::harness::{Contender, Suite, machine};
+use requeue_bench::keys::{Key, Random};
+use requeue_bench::port::{Port, SharedPort};
+use requeue_bench::subject::ours;
+use requeue_bench::threads::{self, Batches, Crew, GetThenDone, OneByOne, Shared};
+use requeue_bench::workloads::{
+    Dedup, Delayed, FillDrain, LimitedCycle, Scale, Sooner, Steady, When, Workload,
+};
+
 type Fold = foldhash::fast::RandomState;
 type Sip = std::hash::RandomState;
 
-fn run<K: Key, A, B, C>(name: &str, scale: Scale, rounds: usize)
-where
-    A: Workload<K, Ours<K>>,
-    B: Workload<K, Port<K, Sip>>,
-    C: Workload<K, Port<K, Fold>>,
-{
-    let filter = std::env::args()
-        .skip(1)
-        .find(|a| !a.starts_with('-'))
-        .unwrap_or_default();
-    let work = format!("{name} {} {}", scale.keys, K::NAME);
-    if !work.contains(&filter) {
-        return;
-    }
-    let seed = Random::any_seed();
-    let mut a = A::set_up(ours(), scale, seed);
-    let mut b = B::set_up(Port::default(), scale, seed);
-    let mut c = C::set_up(Port::default(), scale, seed);
-    let row = compare(
-        work,
-        vec![
-            Contender::new("ours", || a.round()),
-            Contender::new("sip", || b.round()),
-            Contender::new("fold", || c.round()),
-        ],
-        rounds,
-    );
-    print!("{:30}", row.work);
-    for f in row.results {
-        print!(
-            " | {} {:.1} {:.2}x ({:.2}-{:.2})",
-            f.name, f.nanos, f.ratio, f.ratios.0, f.ratios.1
-        );
-    }
-    println!();
-}
-macro_rules! both {
-    ($w:ident, K, $name:literal, $keys:expr, $ops:expr, $rounds:expr) => {
-        run::<u64, $w<u64, _>, $w<u64, _>, $w<u64, _>>(
-            $name,
-            Scale {
-                keys: $keys,
-                operations: $ops,
-            },
-            $rounds,
-        );
-        run::<String, $w<String, _>, $w<String, _>, $w<String, _>>(
-            $name,
-            Scale {
-                keys: $keys,
-                operations: $ops,
-            },
-            $rounds,
-        );
-    };
-    ($w:ident, $name:literal, $keys:expr, $ops:expr, $rounds:expr) => {
-        run::<u64, $w<_>, $w<_>, $w<_>>(
-            $name,
-            Scale {
-                keys: $keys,
-                operations: $ops,
-            },
-            $rounds,
-        );
-        run::<String, $w<_>, $w<_>, $w<_>>(
-            $name,
-            Scale {
-                keys: $keys,
-                operations: $ops,
-            },
-            $rounds,
-        );
-    };
-}
+/// The ratios aimed at: port with SipHash, port with foldhash.
+type Aims = [Option<f64>; 2];
+const NO_AIM: Aims = [None, None];
+
 fn main() {
-    both!(Steady, K, "steady", 100, 200_000, 11);
-    both!(Steady, K, "steady", 10_000, 200_000, 11);
-    both!(Steady, K, "steady", 1_000_000, 200_000, 11);
-    both!(Dedup, K, "dedup", 1_000, 200_000, 11);
-    both!(FillDrain, "filldrain", 1_000_000, 1, 5);
-    both!(Delayed, "delayed", 1_000, 100_000, 11);
-    both!(Delayed, "delayed", 100_000, 1, 11);
-    both!(Delayed, "delayed", 1_000_000, 1, 3);
-    both!(Sooner, "sooner", 100_000, 1, 11);
-    both!(LimitedCycle, "limited", 1, 100_000, 11);
-    both!(LimitedCycle, "limited", 10_000, 100_000, 11);
-    both!(When, K, "when", 1_000, 100_000, 11);
-    both!(When, K, "when", 1_000_000, 100_000, 11);
+    println!("{}", machine());
+    let mut suite = Suite::from_args();
+    single::<u64>(
+        &mut suite,
+        "One thread, u64 keys: CPU time per key",
+        [[Some(4.0), Some(2.0)], [Some(2.5), Some(1.0)]],
+    );
+    single::<String>(
+        &mut suite,
+        "One thread, String keys: CPU time per key",
+        [[Some(3.0), Some(2.5)], [Some(2.5), Some(2.0)]],
+    );
+    threaded(&mut suite);
+}
+
+/// One row: the same workload on ours, on the port with SipHash and on the port with foldhash.
+macro_rules! row {
+    ($suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr, $aims:expr) => {
+        $suite.row($work, $rounds, $scale, |scale| {
+            let seed = Random::any_seed();
+            let mut ours = $Workload::<$K, _>::set_up(ours::<$K, Fold>(), scale, seed);
+            let mut sip = $Workload::<$K, _>::set_up(Port::<$K, Sip>::default(), scale, seed);
+            let mut fold = $Workload::<$K, _>::set_up(Port::<$K, Fold>::default(), scale, seed);
+            vec![
+                Contender::new("requeue", move || ours.round()),
+                Contender::new("port, SipHash", move || sip.round()).aim($aims[0]),
+                Contender::new("port, foldhash", move || fold.round()).aim($aims[1]),
+            ]
+        });
+    };
+}
+
+fn single<K: Key>(suite: &mut Suite, title: &'static str, steady_aims: [Aims; 2]) {
+    suite.group(title);
+    steady::<K>(suite, steady_aims);
+    delays::<K>(suite);
+    failures::<K>(suite);
+}
+
+fn steady<K: Key>(suite: &mut Suite, [at_1e4, at_1e6]: [Aims; 2]) {
+    for (keys, aims) in [(100, NO_AIM), (10_000, at_1e4), (1_000_000, at_1e6)] {
+        let work = format!("steady, {keys} waiting");
+        row!(suite, Steady<K>, &work, 25, scale(keys, 50_000), aims);
+    }
+    let (keys, operations) = (1_000, 50_000);
+    row!(
+        suite,
+        Dedup<K>,
+        "dedup hit, 1000 keys",
+        25,
+        scale(keys, operations),
+        NO_AIM
+    );
+    let keys = 1_000_000;
+    row!(
+        suite,
+        FillDrain<K>,
+        "fill and drain 1000000",
+        5,
+        scale(keys, keys),
+        NO_AIM
+    );
+}
+
+fn delays<K: Key>(suite: &mut Suite) {
+    for (keys, rounds) in [(1_000, 25), (100_000, 15), (1_000_000, 5)] {
+        let work = format!("delay, expire, take {keys}");
+        row!(
+            suite,
+            Delayed<K>,
+            &work,
+            rounds,
+            scale(keys, 20_000),
+            NO_AIM
+        );
+    }
+    let work = "an earlier deadline, 100000 waiting";
+    row!(suite, Sooner<K>, work, 15, scale(100_000, 1), NO_AIM);
+}
+
+fn failures<K: Key>(suite: &mut Suite) {
+    for keys in [1, 10_000] {
+        let work = format!("fail, wait, get, forget, done; {keys} waiting");
+        row!(
+            suite,
+            LimitedCycle<K>,
+            &work,
+            25,
+            scale(keys, 20_000),
+            NO_AIM
+        );
+    }
+    for keys in [1_000, 1_000_000] {
+        let work = format!("fail again, {keys} waiting");
+        row!(suite, When<K>, &work, 15, scale(keys, 50_000), NO_AIM);
+    }
+}
+
+const fn scale(keys: usize, operations: usize) -> Scale {
+    Scale { keys, operations }
+}
+
+fn threaded(suite: &mut Suite) {
+    suite.group("Threads, u64 keys: wall time per key");
+    for crew in [1, 2, 8].map(|count| Crew {
+        producers: count,
+        workers: count,
+    }) {
+        let scale = Scale {
+            keys: 1_000_000,
+            operations: 1,
+        };
+        let count = crew.workers;
+        let aimed = count != 2;
+        suite.row(
+            &format!("{count}/{count}, one by one, done with the next get"),
+            5,
+            scale,
+            |scale| against_port(crew, scale, OneByOne::default, aimed.then_some(3.0)),
+        );
+        suite.row(
+            &format!("{count}/{count}, one by one, get then done"),
+            5,
+            scale,
+            |scale| against_port(crew, scale, GetThenDone::default, None),
+        );
+        suite.row(
+            &format!("{count}/{count}, batches of 32"),
+            5,
+            scale,
+            |scale| against_port(crew, scale, Batches::default, aimed.then_some(6.0)),
+        );
+    }
+}
+
+fn against_port<Q: Shared<u64> + 'static>(
+    crew: Crew,
+    scale: Scale,
+    ours: fn() -> Q,
+    aim: Option<f64>,
+) -> Vec<Contender<'static>> {
+    vec![
+        Contender::new("requeue", move || round(&ours(), crew, scale)),
+        Contender::new("port, SipHash", move || {
+            round(&SharedPort::<u64, Sip>::default(), crew, scale)
+        })
+        .aim(aim),
+        Contender::new("port, foldhash", move || {
+            round(&SharedPort::<u64, Fold>::default(), crew, scale)
+        })
+        .aim(aim),
+    ]
+}
+
+fn round(queue: &impl Shared<u64>, crew: Crew, scale: Scale) -> requeue_bench::workloads::Round {
+    let keys = Random::new(Random::any_seed()).keys(scale.keys);
+    threads::run(queue, keys, crew, || {
+        |key: &u64| {
+            core::hint::black_box(key);
+        }
+    })
 }

@@ -1,6 +1,73 @@
 //! Contenders in one process, round about, so that the machine's moods hit all of them alike.
 
-use crate::workloads::Round;
+use core::fmt::Write;
+
+use crate::workloads::{Round, Scale};
+
+/// A run of the benchmarks: what is asked for on the command line.
+#[derive(Debug)]
+pub struct Suite {
+    filter: String,
+    quick: bool,
+    group: &'static str,
+    /// The heading of the group is not printed before its first row.
+    untitled: bool,
+}
+
+impl Suite {
+    /// Reads the command line: `[--quick] [FILTER]`. Without cargo's `--bench`, as under
+    /// `cargo test`, it is quick.
+    pub fn from_args() -> Self {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+        let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
+        Self {
+            filter: filter.cloned().unwrap_or_default(),
+            quick: has("--quick") || !has("--bench"),
+            group: "",
+            untitled: true,
+        }
+    }
+
+    /// Whether figures do not matter, only that everything runs.
+    pub const fn is_quick(&self) -> bool {
+        self.quick
+    }
+
+    /// Begins a table.
+    pub const fn group(&mut self, title: &'static str) {
+        self.group = title;
+        self.untitled = true;
+    }
+
+    /// Measures and prints one row: `rounds` rounds of each contender in turn, after one that does
+    /// not count. Contenders are set up only if the row is asked for.
+    pub fn row<'a>(
+        &mut self,
+        work: &str,
+        rounds: usize,
+        scale: Scale,
+        contenders: impl FnOnce(Scale) -> Vec<Contender<'a>>,
+    ) {
+        if !format!("{}: {work}", self.group).contains(&self.filter) {
+            return;
+        }
+        let (rounds, scale) = if self.quick {
+            (1, scale.at_most(100))
+        } else {
+            (rounds, scale)
+        };
+        let figures = compare(contenders(scale), rounds);
+        if self.untitled {
+            if self.quick {
+                println!("\nQuick: every scale is cut to 100, and the figures mean nothing.");
+            }
+            println!("{}", heading(self.group, &figures));
+            self.untitled = false;
+        }
+        println!("{}", line(work, &figures));
+    }
+}
 
 /// One of those that do the same work.
 pub struct Contender<'a> {
@@ -20,40 +87,28 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Sets how many times slower than the first contender this one is to be at least.
+    /// Sets how many times as long as the first contender this one is to take, at least.
     #[must_use]
-    pub const fn aim(mut self, ratio: f64) -> Self {
-        self.aim = Some(ratio);
+    pub fn aim(mut self, ratio: impl Into<Option<f64>>) -> Self {
+        self.aim = ratio.into();
         self
     }
 }
 
-/// What came of a comparison: a row of a table.
-#[derive(Debug)]
-pub struct Row {
-    /// What was done.
-    pub work: String,
-    /// The contenders, the first of which is ours.
-    pub results: Vec<Figures>,
-}
-
 /// What came of a contender.
 #[derive(Debug)]
-pub struct Figures {
-    /// Whose.
-    pub name: &'static str,
+struct Figures {
+    name: &'static str,
     /// Median nanoseconds per operation.
-    pub nanos: f64,
+    nanos: f64,
     /// The median divided by the first contender's.
-    pub ratio: f64,
-    /// The least and the largest ratio of two rounds that were run one after the other.
-    pub ratios: (f64, f64),
-    /// The ratio aimed at.
-    pub aim: Option<f64>,
+    ratio: f64,
+    /// The least and the largest ratio of two rounds that ran one after the other.
+    ratios: (f64, f64),
+    aim: Option<f64>,
 }
 
-/// Runs `rounds` rounds of each contender in turn, after one that does not count.
-pub fn compare(work: String, mut contenders: Vec<Contender<'_>>, rounds: usize) -> Row {
+fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Figures> {
     let mut nanos: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     for round in 0..=rounds {
         for (contender, nanos) in contenders.iter_mut().zip(&mut nanos) {
@@ -63,25 +118,76 @@ pub fn compare(work: String, mut contenders: Vec<Contender<'_>>, rounds: usize) 
             }
         }
     }
-    let ours = median(&nanos[0]);
     let figures = |(contender, theirs): (&Contender<'_>, &Vec<f64>)| {
-        let pairwise = theirs.iter().zip(&nanos[0]).map(|(their, our)| their / our);
+        let pairs = theirs.iter().zip(&nanos[0]);
         Figures {
             name: contender.name,
             nanos: median(theirs),
-            ratio: median(theirs) / ours,
-            ratios: pairwise.fold((f64::MAX, 0.0), |(least, most), ratio| {
-                (ratio.min(least), ratio.max(most))
+            ratio: median(theirs) / median(&nanos[0]),
+            ratios: pairs.fold((f64::MAX, 0.0), |(least, most), (theirs, ours)| {
+                (least.min(theirs / ours), most.max(theirs / ours))
             }),
             aim: contender.aim,
         }
     };
-    let results = contenders.iter().zip(&nanos).map(figures).collect();
-    Row { work, results }
+    contenders.iter().zip(&nanos).map(figures).collect()
 }
 
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
+}
+
+fn heading(group: &str, figures: &[Figures]) -> String {
+    let names: Vec<&str> = figures.iter().map(|figures| figures.name).collect();
+    let rules = "|--:".repeat(names.len());
+    format!(
+        "\n### {group}\n\n| work | {} |\n|---{rules}|",
+        names.join(" | ")
+    )
+}
+
+/// `34.9 ns | 131 ns **3.76×** (3.26–4.72) aim 4×`.
+fn line(work: &str, figures: &[Figures]) -> String {
+    let mut line = format!("| {work} |");
+    for (place, figures) in figures.iter().enumerate() {
+        let _ = write!(line, " {} ns", three_digits(figures.nanos));
+        if place > 0 {
+            let (least, most) = figures.ratios;
+            let ratio = figures.ratio;
+            let _ = write!(line, " **{ratio:.2}×** ({least:.2}–{most:.2})");
+        }
+        if let Some(aim) = figures.aim {
+            let _ = write!(line, " aim {aim}×");
+        }
+        line.push_str(" |");
+    }
+    line
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        ..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// One line that says where the figures come from.
+pub fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("unknown processor", |rest| {
+            rest.trim_matches([':', '\t', ' '])
+        });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "{model}, {processors} processors, {}-{}",
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+    )
 }

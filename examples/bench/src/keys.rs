@@ -1,6 +1,6 @@
 //! Keys that no predictor has seen, and the generator they come from.
 
-use core::fmt::Debug;
+use core::fmt::{Debug, Write};
 use core::hash::{BuildHasher, Hash};
 
 /// What the benchmarks use as keys: `u64`, and `String` in the form of Kubernetes' object keys.
@@ -23,9 +23,12 @@ impl Key for u64 {
 impl Key for String {
     const NAME: &'static str = "String";
 
-    /// 26 bytes.
+    /// 26 bytes, and no more allocated.
     fn from_number(number: u64) -> Self {
-        format!("ns-{:02}/pod-{number:016x}", number % 100)
+        let mut key = Self::with_capacity(26);
+        // Writing to a string does not fail.
+        let _ = write!(key, "ns-{:02}/pod-{number:016x}", number % 100);
+        key
     }
 }
 

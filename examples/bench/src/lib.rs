@@ -1,11 +1,16 @@
-//! How fast the queue is, beside a straight port of client-go's layout and beside peers.
+//! How fast the queue is, and how much memory it takes, beside a straight port of client-go's
+//! layout and beside peers.
 //!
-//! `cargo bench -p requeue-bench` runs everything and prints the tables of `docs/benchmarks.md`.
+//! `cargo bench -p requeue-bench` runs everything and prints the tables of `docs/benchmarks.md`;
+//! the arguments after `--` are `[--quick] [FILTER]`.
 
 #![forbid(unsafe_code)]
 
 pub mod harness;
 pub mod keys;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod port;
 pub mod subject;
+pub mod threads;
 pub mod workloads;

@@ -115,12 +115,47 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Port<K, H> {
     }
 }
 
+/// A subject that does nothing but hand out the key that was added last: what a workload itself
+/// costs.
+#[derive(Debug)]
+pub struct Nothing<K>(Option<K>);
+
+impl<K> Default for Nothing<K> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<K> Subject<K> for Nothing<K> {
+    type Run = ();
+
+    #[inline(never)]
+    fn add(&mut self, key: K, _: u64) {
+        self.0 = Some(key);
+    }
+
+    fn add_at(&mut self, _: K, _: u64, _: u64) {}
+
+    fn add_rate_limited(&mut self, _: K, _: u64) -> u64 {
+        0
+    }
+
+    #[inline(never)]
+    fn get(&mut self, _: u64) -> Option<(K, ())> {
+        Some((self.0.take()?, ()))
+    }
+
+    #[inline(never)]
+    fn done(&mut self, _: &K, (): (), _: u64) {}
+
+    fn forget(&mut self, _: &K) {}
+}
+
 /// A subject that writes down what it hands out, to compare two that are to agree.
 #[derive(Debug)]
 pub struct Traced<Q, K> {
     subject: Q,
-    /// The keys that were handed out, in order.
-    pub handed_out: Vec<K>,
+    handed_out: Vec<K>,
 }
 
 impl<Q, K> Traced<Q, K> {
@@ -130,6 +165,11 @@ impl<Q, K> Traced<Q, K> {
             subject,
             handed_out: Vec::new(),
         }
+    }
+
+    /// The keys that were handed out, in order.
+    pub fn handed_out(&self) -> &[K] {
+        &self.handed_out
     }
 }
 

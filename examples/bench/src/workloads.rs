@@ -13,7 +13,7 @@ mod steady;
 use core::time::Duration;
 
 pub use dedup::Dedup;
-pub use delayed::{Delayed, Sooner};
+pub use delayed::{Delayed, SPAN_NANOS, Sooner, entries};
 pub use fill_drain::FillDrain;
 pub use limited::{LimitedCycle, When};
 pub use steady::Steady;
@@ -39,6 +39,16 @@ pub struct Scale {
     pub operations: usize,
 }
 
+impl Scale {
+    /// This scale, cut down to `limit`.
+    pub(crate) fn at_most(self, limit: usize) -> Self {
+        Self {
+            keys: self.keys.min(limit),
+            operations: self.operations.min(limit),
+        }
+    }
+}
+
 /// Something that is done to a subject, again and again.
 pub trait Workload<K: Key, Q: Subject<K>> {
     /// Brings the subject into the state to be measured.
@@ -52,7 +62,7 @@ pub trait Workload<K: Key, Q: Subject<K>> {
 }
 
 /// The thread's CPU time that `work` takes.
-pub(crate) fn cpu_time(work: impl FnOnce()) -> Duration {
+pub fn cpu_time(work: impl FnOnce()) -> Duration {
     let start = cpu_time::ThreadTime::now();
     work();
     start.elapsed()

@@ -1,5 +1,6 @@
 //! Keys that wait for a deadline.
 
+use core::marker::PhantomData;
 use core::time::Duration;
 
 use super::{Round, Scale, Workload, cpu_time, shuffle_slots};
@@ -7,23 +8,25 @@ use crate::keys::{Key, Random};
 use crate::subject::Subject;
 
 /// The deadlines of a wave lie within so many nanoseconds: a thousand seconds.
-const SPAN_NANOS: u64 = 1_000_000_000_000;
+pub const SPAN_NANOS: u64 = 1_000_000_000_000;
 
 /// Add as many new keys as the scale says, each at a random time; let all expire; take them all.
 #[derive(Debug)]
-pub struct Delayed<Q> {
+pub struct Delayed<K, Q> {
     subject: Q,
+    of: PhantomData<K>,
     random: Random,
     scale: Scale,
     now: u64,
 }
 
-impl<K: Key, Q: Subject<K>> Workload<K, Q> for Delayed<Q> {
+impl<K: Key, Q: Subject<K>> Workload<K, Q> for Delayed<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        shuffle_slots::<K, Q>(&mut subject, scale.keys, &mut random);
+        shuffle_slots(&mut subject, scale.keys, &mut random);
         Self {
             subject,
+            of: PhantomData,
             random,
             scale,
             now: 0,
@@ -57,19 +60,21 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Delayed<Q> {
 
 /// Add a key that waits to a random earlier time; as many wait as the scale says.
 #[derive(Debug)]
-pub struct Sooner<Q> {
+pub struct Sooner<K, Q> {
     subject: Q,
+    of: PhantomData<K>,
     random: Random,
     scale: Scale,
     now: u64,
 }
 
-impl<K: Key, Q: Subject<K>> Workload<K, Q> for Sooner<Q> {
+impl<K: Key, Q: Subject<K>> Workload<K, Q> for Sooner<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        shuffle_slots::<K, Q>(&mut subject, scale.keys, &mut random);
+        shuffle_slots(&mut subject, scale.keys, &mut random);
         Self {
             subject,
+            of: PhantomData,
             random,
             scale,
             now: 0,
@@ -86,11 +91,16 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Sooner<Q> {
                 self.subject.add_at(key.clone(), *due, start);
             }
             self.random.shuffle(&mut entries);
-            for (_, due) in &mut entries {
-                *due = start + 1 + self.random.below((*due - start) >> 16);
-            }
+            // Keys are made anew in the order of their use, as those of an informer would be.
+            let earlier: Vec<(K, u64)> = entries
+                .iter()
+                .map(|(key, due)| {
+                    let due = start + 1 + self.random.next() % (due - start);
+                    (key.clone(), due)
+                })
+                .collect();
             time += cpu_time(|| {
-                for (key, due) in entries {
+                for (key, due) in earlier {
                     self.subject.add_at(key, due, start);
                 }
             });
@@ -109,7 +119,7 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Sooner<Q> {
 }
 
 /// New keys, each with a deadline after `now`.
-fn entries<K: Key>(random: &mut Random, count: usize, now: u64) -> Vec<(K, u64)> {
+pub fn entries<K: Key>(random: &mut Random, count: usize, now: u64) -> Vec<(K, u64)> {
     let mut entry = || {
         let due = now + 1 + random.next() % SPAN_NANOS;
         (K::from_number(random.next()), due)

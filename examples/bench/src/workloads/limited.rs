@@ -1,5 +1,7 @@
 //! Keys that failed.
 
+use core::marker::PhantomData;
+
 use super::{Round, Scale, Workload, cpu_time, shuffle_slots};
 use crate::keys::{Key, Random};
 use crate::subject::Subject;
@@ -10,23 +12,25 @@ const LATER_NANOS: u64 = 1_000_000_000_000_000;
 /// Fail a new key, let its delay pass, get it, forget its failures and complete it; as many other
 /// keys wait as the scale says.
 #[derive(Debug)]
-pub struct LimitedCycle<Q> {
+pub struct LimitedCycle<K, Q> {
     subject: Q,
+    of: PhantomData<K>,
     random: Random,
     operations: usize,
     now: u64,
 }
 
-impl<K: Key, Q: Subject<K>> Workload<K, Q> for LimitedCycle<Q> {
+impl<K: Key, Q: Subject<K>> Workload<K, Q> for LimitedCycle<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        shuffle_slots::<K, Q>(&mut subject, scale.keys, &mut random);
+        shuffle_slots(&mut subject, scale.keys, &mut random);
         for _ in 0..scale.keys {
             let due = LATER_NANOS + random.next() % LATER_NANOS;
             subject.add_at(K::from_number(random.next()), due, 0);
         }
         Self {
             subject,
+            of: PhantomData,
             random,
             operations: scale.operations,
             now: 0,
@@ -56,7 +60,7 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for LimitedCycle<Q> {
 }
 
 /// Count one more failure of a key that waits already, any of as many as the scale says: finds the
-/// key and asks the limiter, and finds that the key waits for an earlier time.
+/// key and asks the limiter, and finds that the key waits for an earlier time. At most 1e6 keys.
 #[derive(Debug)]
 pub struct When<K, Q> {
     subject: Q,
@@ -68,10 +72,11 @@ pub struct When<K, Q> {
 impl<K: Key, Q: Subject<K>> Workload<K, Q> for When<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        shuffle_slots::<K, Q>(&mut subject, scale.keys, &mut random);
+        shuffle_slots(&mut subject, scale.keys, &mut random);
         let waiting: Vec<K> = random.keys(scale.keys);
-        for key in &waiting {
-            subject.add_rate_limited(key.clone(), 0);
+        // One after the other, so that no two deadlines are equal; none of them comes.
+        for (now, key) in waiting.iter().enumerate() {
+            subject.add_rate_limited(key.clone(), now as u64);
         }
         Self {
             subject,
@@ -88,7 +93,7 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for When<K, Q> {
             .collect();
         let time = cpu_time(|| {
             for key in keys {
-                core::hint::black_box(self.subject.add_rate_limited(key, 0));
+                core::hint::black_box(self.subject.add_rate_limited(key, count - 1));
             }
         });
         Round {

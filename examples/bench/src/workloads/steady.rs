@@ -42,10 +42,14 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Steady<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
         shuffle_slots(&mut subject, scale.keys + IN_WORK, &mut random);
-        for _ in 0..scale.keys + IN_WORK {
+        for _ in 0..scale.keys {
             subject.add(K::from_number(random.next()), 0);
         }
-        let in_work = (0..IN_WORK).filter_map(|_| subject.get(0)).collect();
+        let mut start = || {
+            subject.add(K::from_number(random.next()), 0);
+            subject.get(0)
+        };
+        let in_work = (0..IN_WORK).filter_map(|_| start()).collect();
         Self {
             subject,
             random,

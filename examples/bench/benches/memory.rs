@@ -1,0 +1,82 @@
+//! Bytes per key, as asked of the allocator.
+
+use std::alloc::System;
+use std::process::ExitCode;
+
+use requeue_bench::harness::Suite;
+use requeue_bench::keys::{Key, Random};
+use requeue_bench::port::Port;
+use requeue_bench::subject::{Subject, ours};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+type Fold = foldhash::fast::RandomState;
+
+/// What is done with each key.
+#[derive(Clone, Copy)]
+enum Fill {
+    Queued,
+    Delayed,
+    Failed,
+}
+
+fn main() -> ExitCode {
+    let keys = if Suite::from_args().is_quick() {
+        100
+    } else {
+        1_000_000
+    };
+    println!("\n### Bytes per key, {keys} keys, without having reserved\n");
+    println!("| keys | requeue | port |\n|---|--:|--:|");
+    for (name, fill, aims) in [
+        ("queued", Fill::Queued, ["1.8", "0.75"]),
+        ("delayed", Fill::Delayed, ["1", "0.75"]),
+        ("failed once, all else over", Fill::Failed, ["–", "–"]),
+    ] {
+        row::<u64>(name, fill, keys, aims[0]);
+        row::<String>(name, fill, keys, aims[1]);
+    }
+    ExitCode::SUCCESS
+}
+
+fn row<K: Key>(name: &str, fill: Fill, keys: u64, aim: &str) {
+    let ours = bytes_per_key::<K, _>(ours::<K, Fold>(), fill, keys);
+    let port = bytes_per_key::<K, _>(Port::<K, Fold>::default(), fill, keys);
+    println!(
+        "| {} {name} | {ours:.0} **{:.2}×** aim at most {aim}× | {port:.0} |",
+        K::NAME,
+        ours / port,
+    );
+}
+
+/// How many bytes `subject` has taken per key once it holds so many.
+fn bytes_per_key<K: Key, Q: Subject<K>>(mut subject: Q, fill: Fill, keys: u64) -> f64 {
+    let region = Region::new(ALLOCATOR);
+    let mut random = Random::new(Random::any_seed());
+    for now in 0..keys {
+        let key = K::from_number(random.next());
+        match fill {
+            Fill::Queued => subject.add(key, 0),
+            Fill::Delayed => subject.add_at(key, u64::MAX / 2 + random.next() / 4, 0),
+            Fill::Failed => fail_and_rest(&mut subject, key, now),
+        }
+    }
+    let change = region.change();
+    drop(subject);
+    let taken = change
+        .bytes_allocated
+        .saturating_sub(change.bytes_deallocated);
+    taken as f64 / keys as f64
+}
+
+/// Leaves nothing of a key but its failure.
+fn fail_and_rest<K: Key>(subject: &mut impl Subject<K>, key: K, run: u64) {
+    const STEP_NANOS: u64 = 1_000_000_000;
+    subject.add_rate_limited(key, run * STEP_NANOS);
+    let later = (run + 1) * STEP_NANOS;
+    if let Some((key, ticket)) = subject.get(later) {
+        subject.done(&key, ticket, later);
+    }
+}
