@@ -69,7 +69,7 @@ pub struct Backoff {
     /// apimachinery's is signed; below zero it acts as zero does.
     pub steps: u32,
     /// The longest duration, unless zero. A duration that would grow beyond becomes the cap and
-    /// sets the steps to zero. A duration that starts beyond is used once.
+    /// sets the steps to zero. A duration that starts beyond is used until then.
     pub cap: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Backoff {
     ///
     /// # Cost
     ///
-    /// O(1): one multiplication of `f64`, three with jitter.
+    /// O(1): one multiplication of `f64`, and those of [`jitter`] if there is any.
     ///
     /// # Examples
     ///

@@ -13,8 +13,8 @@ pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
 
-/// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or
-/// `Growable` with one (feature `alloc`).
+/// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or `Growable` with
+/// one (feature `alloc`).
 ///
 /// The trait is sealed: the queue's invariants rest on its implementations.
 ///

@@ -20,7 +20,8 @@ use crate::outcome::Wake;
 /// One call of `get`, from its first look at the queue to its last.
 ///
 /// A runtime makes one per call, hands it to [`Queue::get`](crate::Queue::get) each time it looks,
-/// and to [`Queue::leave`](crate::Queue::leave) if it goes away after having been told to wait.
+/// and to [`Queue::leave`](crate::Queue::leave) if it goes away after having been told to wait: one
+/// that is merely dropped counts as asleep for ever, and a wake meant for it is lost.
 ///
 /// # Examples
 ///
@@ -50,7 +51,7 @@ enum State {
 }
 
 impl Getter {
-    /// A getter that has not looked yet.
+    /// A getter that has not looked yet. O(1).
     pub const fn new() -> Self {
         Self {
             state: State::Awake,

@@ -14,7 +14,7 @@ use crate::time::{duration_from_nanos, nanos};
 ///
 /// # Cost
 ///
-/// O(1): 64 bits of `rng` and two multiplications of `f64`.
+/// O(1): 64 bits of `rng` and three multiplications of `f64`.
 ///
 /// # Examples
 ///

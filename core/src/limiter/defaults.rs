@@ -7,10 +7,27 @@ use crate::{Bucket, ItemExponentialFailure};
 /// The longest delay of both defaults.
 const MAX: Duration = Duration::from_secs(1000);
 
-/// What [`default_controller`] makes: exponential per key, and a bucket for all keys together.
+/// What [`default_controller`] makes: exponential per key, and a bucket for all keys together. A
+/// name for the type of a queue:
+///
+/// ```
+/// use requeue_core::{DefaultController, Fixed, Queue, default_controller};
+///
+/// type Nodes = Queue<u16, Fixed<64>, DefaultController>;
+/// const NODES: Nodes = Queue::new(default_controller());
+/// assert_eq!(NODES.capacity(), Some(64));
+/// ```
 pub type DefaultController = (ItemExponentialFailure, Bucket);
 
-/// What [`default_item_based`] makes: exponential per key.
+/// What [`default_item_based`] makes: exponential per key. A name for the type of a queue:
+///
+/// ```
+/// use requeue_core::{DefaultItemBased, Fixed, Queue, default_item_based};
+///
+/// type Sensors = Queue<u8, Fixed<16>, DefaultItemBased>;
+/// const SENSORS: Sensors = Queue::new(default_item_based());
+/// assert_eq!(SENSORS.capacity(), Some(16));
+/// ```
 pub type DefaultItemBased = ItemExponentialFailure;
 
 /// client-go's `DefaultControllerRateLimiter`: 5 ms doubling up to 1000 s for each key, and at most

@@ -65,6 +65,18 @@ impl Bucket {
     ///
     /// It is a deadline nonetheless, unlike [`Duration::MAX`], because a limiter around the bucket
     /// may compare and shorten it as client-go's do.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Bucket, Instant, RateLimiter, WithMaxWait};
+    ///
+    /// let mut closed = Bucket::new(10.0, 0);
+    /// assert_eq!(closed.when(&mut (), Instant::EPOCH), Bucket::INFINITE_DELAY);
+    /// let mut shortened = WithMaxWait::new(closed, Duration::from_secs(60));
+    /// assert_eq!(shortened.when(&mut (), Instant::EPOCH), Duration::from_secs(60));
+    /// ```
     pub const INFINITE_DELAY: Duration = Duration::from_nanos(NANOS_MAX);
 
     /// A full bucket of `burst` tokens, refilled at `rate` tokens per second.

@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 
-/// The default hasher of [`Growable`]: foldhash, seeded at random.
+/// The default hasher of [`Growable`]: foldhash, with a seed from addresses of the process.
 pub use foldhash::fast::RandomState;
 
 use crate::id::SlotId;
@@ -20,8 +20,10 @@ pub(crate) use nodes::GrowableNodes;
 
 /// Room for as many keys as memory holds, up to 2^32 - 2.
 ///
-/// `H` hashes the keys. The default is quick and seeded at random, so that nobody can choose keys
-/// that collide; [`Queue::from_parts`](crate::Queue::from_parts) takes any other.
+/// `H` hashes the keys. The default is quick and seeded differently in each queue, so that keys
+/// which collide cannot be prepared beforehand; it is no defence against somebody who can watch the
+/// queue and adapt, and on a target without random addresses the seed may repeat.
+/// [`Queue::from_parts`](crate::Queue::from_parts) takes any other hasher.
 ///
 /// Growth moves the table: one add can then cost O(n). [`Queue::with_capacity`] and
 /// [`Queue::reserve`] do that beforehand.
