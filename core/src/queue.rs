@@ -78,10 +78,10 @@ mod work;
 ///
 /// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: they must not touch it.
 ///
-/// If one of the first three panics, nothing has happened to that key; what the operation did before
-/// stands: deadlines that had come, earlier keys of a batch, the completion before
-/// [`next`](Self::next) looks for work. If `Drop` panics, the operation has happened. The answer is
-/// lost in either case, and the wake in it is answered by the next operation instead.
+/// If one of the first three panics, nothing has happened to that key; what the operation did
+/// before stands: deadlines that had come, earlier keys of a batch, the completion with which
+/// [`next`](Self::next) begins. If `Drop` panics, the operation has happened. The answer is lost in
+/// either case, and the wake in it is answered by the next operation instead.
 ///
 /// # Examples
 ///

@@ -6,9 +6,9 @@
 //!   earliest deadline. When it comes back, for whatever reason, the post is free again.
 //! - **One wake in flight.** A wake is sent only if somebody sleeps and no other wake is under way.
 //!   Whoever comes back clears it.
-//! - **The duty.** While somebody sleeps, a key that is ready or a deadline that nobody watches makes
-//!   a wake due. It is checked at the end of every operation, so that a getter which leaves with
-//!   work, is cancelled or is dropped passes the baton by that alone.
+//! - **The duty.** While somebody sleeps, a key that is ready or a deadline that nobody watches
+//!   makes a wake due. It is checked at the end of every operation, so that a getter which leaves
+//!   with work, or is cancelled, passes the baton by that alone.
 //!
 //! A deadline that moves forward needs nothing special: it is one that nobody watches, since the
 //! keeper watches a later one. Whoever is woken by it becomes keeper; the old keeper finds its post

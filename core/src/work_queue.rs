@@ -332,8 +332,8 @@ where
         self.act(|queue, _| queue.leave(getter));
     }
 
-    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count. O(1),
-    /// and O(log n) for each deadline that has come.
+    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count.
+    /// O(1), and O(log n) for each deadline that has come.
     ///
     /// # Examples
     ///
@@ -513,8 +513,8 @@ where
     C: Clock,
     W: Waker,
 {
-    /// Hands out the first ready key, if there is one. O(1), and O(log n) for each deadline that has
-    /// come. Never waits but for the lock.
+    /// Hands out the first ready key, if there is one. O(1), and O(log n) for each deadline that
+    /// has come. Never waits but for the lock.
     ///
     /// # Examples
     ///

@@ -73,7 +73,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// This many workers, one at least. A number by itself does as well where workers are asked for.
+    /// This many workers, one at least. Where workers are asked for, a number by itself does too.
     ///
     /// # Examples
     ///
@@ -138,8 +138,8 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// For how long after shutdown ready keys are still worked on; what is left then is handed back.
-    /// At first there is no limit. A run that has begun is always waited for.
+    /// For how long after shutdown ready keys are still worked on; what is left then is handed
+    /// back. At first there is no limit. A run that has begun is always waited for.
     ///
     /// # Examples
     ///

@@ -130,8 +130,8 @@ impl ManualClock {
         self.set(self.now() + by);
     }
 
-    /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now` must
-    /// not lie in the past, since a [`Clock`] does not go backwards.
+    /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now`
+    /// must not lie in the past, since a [`Clock`] does not go backwards.
     ///
     /// # Examples
     ///

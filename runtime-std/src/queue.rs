@@ -154,8 +154,8 @@ impl fmt::Display for GetError {
 impl std::error::Error for GetError {}
 
 impl<K: Eq + Hash> WorkQueue<K> {
-    /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of other
-    /// parts is made by `WorkQueue::from`.
+    /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of
+    /// other parts is made by `WorkQueue::from`.
     ///
     /// # Examples
     ///
@@ -292,8 +292,8 @@ where
         self.waker().wake_all();
     }
 
-    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n), and
-    /// under the lock. See [`Queue::reserve`].
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n),
+    /// and under the lock. See [`Queue::reserve`].
     ///
     /// # Panics
     ///

@@ -104,8 +104,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// key.
     ///
     /// The work goes to `sink`; the answer says how many keys there were, one at least. A `max` of
-    /// zero counts as one. Should a key's `Clone` or `sink` panic, the keys handed out before stay in
-    /// work: their tickets are the caller's.
+    /// zero counts as one. Should a key's `Clone` or `sink` panic, the keys handed out before stay
+    /// in work: their tickets are the caller's.
     ///
     /// # Examples
     ///
