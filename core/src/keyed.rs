@@ -40,10 +40,11 @@ where
     L: RateLimiter,
 {
     slots: S::Slots<K, L::Memory>,
-    /// Only the memories are used: every slot is one.
+    /// The keys in the order of their last failures, the longest ago first. Kept only where somebody
+    /// may ask for it: with a limit.
     lists: S::Lists,
     limiter: L,
-    memories_max: usize,
+    memories_max: Option<usize>,
 }
 
 impl<K, L, const N: usize, I> KeyedLimiter<K, Fixed<N, I>, L>
@@ -59,7 +60,7 @@ where
             slots: FixedSlots::new(),
             lists: FixedLists::new(),
             limiter,
-            memories_max: N,
+            memories_max: Some(N),
         }
     }
 }
@@ -85,7 +86,7 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
             lists: GrowableLists::with_capacity(0),
             limiter,
-            memories_max: usize::MAX,
+            memories_max: None,
         }
     }
 }
@@ -110,9 +111,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     pub fn when(&mut self, key: &K, now: Instant) -> Duration {
         match self.slots.locate(key) {
             Located::Found(id) => {
-                // The key is the youngest again.
-                self.lists.unremember(id);
-                self.lists.remember(id);
+                self.make_youngest(id);
                 match self.slots.slot_mut(id) {
                     Some(slot) => self.limiter.when(&mut slot.note, now),
                     None => Duration::ZERO,
@@ -130,11 +129,15 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     }
 
     fn remember(&mut self, hash: u32, key: K, memory: L::Memory) {
-        self.shrink_to(self.memories_max.saturating_sub(1));
-        if let Ok(id) = self.slots.claim(hash, key, memory, Phase::Idle) {
-            self.lists.remember(id);
+        if let Some(max) = self.memories_max {
+            self.shrink_to(max.saturating_sub(1));
         }
-        self.shrink_to(self.memories_max);
+        if let Ok(id) = self.slots.claim(hash, key, memory, Phase::Idle) {
+            self.make_youngest(id);
+        }
+        if let Some(max) = self.memories_max {
+            self.shrink_to(max);
+        }
     }
 }
 
@@ -171,7 +174,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     }
 
     /// Sets how many keys are remembered at most, and forgets the oldest that are too many. A fixed
-    /// storage remembers no more than it has room for. O(1) per key that is forgotten.
+    /// storage remembers no more than it has room for. O(n).
+    ///
+    /// Without a limit nobody keeps the order of the failures: the first limit of a growable limiter
+    /// finds its keys in no particular order.
     ///
     /// # Examples
     ///
@@ -187,8 +193,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// assert_eq!(limiter.num_requeues(&"peer-2"), 0);
     /// ```
     pub fn limit_memories(&mut self, keys: usize) {
-        self.memories_max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
-        self.shrink_to(self.memories_max);
+        let max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
+        if self.memories_max.replace(max).is_none() {
+            let slots = (0..self.slots.bound()).map(SlotId::from_index);
+            for id in slots.filter(|id| self.slots.slot(*id).is_some()) {
+                self.lists.remember(id);
+            }
+        }
+        self.shrink_to(max);
     }
 
     /// The limiter itself. O(1).
@@ -200,6 +212,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
         self.slots
             .slot(id)
             .map_or(0, |slot| self.limiter.requeues(&slot.note))
+    }
+
+    fn make_youngest(&mut self, id: SlotId) {
+        if self.memories_max.is_some() {
+            self.lists.unremember(id);
+            self.lists.remember(id);
+        }
     }
 
     fn release(&mut self, id: SlotId) {
@@ -264,7 +283,11 @@ mod tests {
         }
         assert_eq!(limiter.len(), 1000);
         limiter.limit_memories(10);
-        assert_eq!((limiter.len(), limiter.num_requeues(&999)), (10, 1));
-        assert_eq!(limiter.num_requeues(&989), 0);
+        assert_eq!(limiter.len(), 10);
+        for key in 2000..2010 {
+            let _ = limiter.when(&key, Instant::EPOCH);
+        }
+        assert_eq!(limiter.len(), 10);
+        assert!((2000..2010).all(|key| limiter.num_requeues(&key) == 1));
     }
 }
