@@ -47,6 +47,11 @@ impl<K, H: Deref<Target: Complete>> Batch<K, H> {
         Self { work, queue }
     }
 
+    /// Takes another run of the same queue in.
+    pub fn push(&mut self, work: Work<K>) {
+        self.work.push(work);
+    }
+
     /// The keys, in the order in which they were ready. The example of the [type](Self) looks at
     /// them.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {

@@ -222,8 +222,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     }
 
     fn release(&mut self, id: SlotId) {
-        self.slots.release(id);
         self.lists.unremember(id);
+        self.slots.release(id);
     }
 
     /// Forgets the oldest until `keys` are left. At most as many steps as keys are too many.

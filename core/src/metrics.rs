@@ -136,12 +136,13 @@ impl Stamps for () {
 
     fn stamp_started(&mut self, _: Instant) {}
 
+    /// Nothing has lasted since a time that has not come: every duration is zero.
     fn added(&self) -> Instant {
-        Instant::EPOCH
+        Instant::NEVER
     }
 
     fn started(&self) -> Instant {
-        Instant::EPOCH
+        Instant::NEVER
     }
 }
 

@@ -256,8 +256,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Gives up a slot that lives for its failures alone.
     fn drop_memory(&mut self, id: SlotId) {
-        self.slots.release(id);
         self.lists.unremember(id);
+        self.slots.release(id);
     }
 
     /// Keeps a slot that has become idle, or lost its delay, only for a reason. Last of all, since

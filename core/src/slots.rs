@@ -91,7 +91,10 @@ pub struct Slot<K, N, T> {
     pub(crate) key: K,
     pub(crate) note: N,
     /// The storage's own. It stands here, and not around the slot, so that no room is lost between.
-    #[cfg_attr(not(feature = "alloc"), expect(dead_code, reason = "read by `Growable`"))]
+    #[cfg_attr(
+        not(feature = "alloc"),
+        expect(dead_code, reason = "read by `Growable`")
+    )]
     pub(crate) tag: T,
     /// The number of the run that was handed out last; what makes a ticket stale.
     pub(crate) run: u32,

@@ -455,16 +455,14 @@ where
     /// ```
     #[inline]
     pub fn act<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>) -> T {
-        let Effect { value, wake } = self.lock.with(|queue| {
+        self.run(|queue| {
             let now = if queue.needs_time() {
                 self.clock.now()
             } else {
                 Instant::EPOCH
             };
             work(queue, now)
-        });
-        self.waker.obey(wake);
-        value
+        })
     }
 
     /// As [`act`](Self::act), for operations that complete a run: the clock is read also if
@@ -497,7 +495,14 @@ where
     /// ```
     #[inline]
     pub fn act_now<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>) -> T {
-        let Effect { value, wake } = self.lock.with(|queue| work(queue, self.clock.now()));
+        self.run(|queue| work(queue, self.clock.now()))
+    }
+
+    #[inline]
+    fn run<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>) -> Effect<T>) -> T {
+        let unwound = Unwound(&self.waker);
+        let Effect { value, wake } = self.lock.with(work);
+        core::mem::forget(unwound);
         self.waker.obey(wake);
         value
     }
@@ -585,5 +590,15 @@ where
     /// ```
     pub fn take_ready(&self) -> Option<Leftover<K>> {
         self.act(|queue, _| queue.take_ready())
+    }
+}
+
+/// Dropped only if a key's code, a limiter or metrics have panicked under the lock: nobody has said
+/// then whom to wake, and so everybody looks for himself.
+struct Unwound<'w, W: Waker>(&'w W);
+
+impl<W: Waker> Drop for Unwound<'_, W> {
+    fn drop(&mut self) {
+        self.0.wake_all();
     }
 }

@@ -122,6 +122,28 @@ fn the_clock_is_not_read_while_nothing_is_delayed() {
 }
 
 #[test]
+fn metrics_that_measure_no_time_are_told_of_none() {
+    #[derive(Default)]
+    struct Longest(Duration);
+    impl Metrics for Longest {
+        type Stamps = ();
+        fn queue_latency(&mut self, latency: Duration) {
+            self.0 = self.0.max(latency);
+        }
+        fn work_duration(&mut self, duration: Duration) {
+            self.0 = self.0.max(duration);
+        }
+    }
+    let queue = with_counting_clock(Longest::default());
+    queue.add_after(9, Duration::MAX).unwrap();
+    queue.add(1).unwrap();
+    drop(queue.try_get());
+    assert!(queue.clock().0.get() > 0);
+    let longest = queue.lock().with(|queue| queue.metrics().0);
+    assert_eq!(longest, Duration::ZERO);
+}
+
+#[test]
 fn the_clock_is_read_for_metrics_that_measure_time() {
     struct Timed;
     impl Metrics for Timed {

@@ -434,12 +434,14 @@ where
     /// assert_eq!(queue.len(), 2);
     /// ```
     pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, M, C>> {
-        let mut work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
+        // A batch from the start: if a key's clone panics, those before it are given back.
+        let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
+        let mut batch = Batch::new(work, &*self.shared);
         self.wait(None, |queue, now, getter| {
-            queue.get_many(max, now, getter, |taken| work.push(taken))
+            queue.get_many(max, now, getter, |taken| batch.push(taken))
         })
         .ok()?;
-        Some(Batch::new(work, &*self.shared))
+        Some(batch)
     }
 
     /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
@@ -568,7 +570,8 @@ const BATCH_RESERVE_MAX: usize = 64;
 /// What the lock of a [`WorkQueue`] holds.
 type State<K, L, M> = Queue<K, Growable, L, M>;
 
-/// A call that waits. If it unwinds or gives up while it counts as asleep, the queue is told.
+/// A call that waits. If it gives up while it counts as asleep, the queue is told; if it unwinds from
+/// a panic in a key's code, nobody has said whom to wake, and so everybody looks for himself.
 struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> {
     queue: &'q Shared<K, L, M, C>,
     getter: Getter,
@@ -579,6 +582,9 @@ impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> Drop for Sleeper<'_, K,
     fn drop(&mut self) {
         if self.is_asleep {
             self.queue.leave(&mut self.getter);
+        }
+        if self.queue.waker().unwinding() {
+            self.queue.waker().wake_all();
         }
     }
 }

@@ -37,6 +37,10 @@ where
     ///
     /// If a thread cannot be started: then none works, and the queue is as it was.
     ///
+    /// # Panics
+    ///
+    /// If a key's `Clone` or `Drop` panics, which ends its worker: once the others have ended.
+    ///
     /// # Examples
     ///
     /// ```

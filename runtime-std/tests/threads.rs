@@ -6,6 +6,7 @@
     reason = "a test that panics has failed"
 )]
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -392,4 +393,84 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
         stop.stop();
     });
     assert!(runs.try_recv().is_err());
+}
+
+/// A key whose clone or drop panics when its thread says so.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Brittle(u32);
+
+thread_local! {
+    static CLONE_PANICS_AT: Cell<Option<u32>> = const { Cell::new(None) };
+    static DROP_PANICS_AT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        assert_ne!(CLONE_PANICS_AT.get(), Some(self.0), "on purpose");
+        Self(self.0)
+    }
+}
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            assert_ne!(DROP_PANICS_AT.get(), Some(self.0), "on purpose");
+        }
+    }
+}
+
+#[test]
+fn keys_taken_before_one_whose_clone_panics_are_given_back() {
+    let queue = WorkQueue::new();
+    queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
+    let unwound = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            CLONE_PANICS_AT.set(Some(3));
+            drop(queue.get_many(9));
+        });
+        worker.join()
+    });
+    assert!(unwound.is_err());
+    assert_eq!(queue.num_requeues(&Brittle(2)), 1);
+    let guard = queue.get().unwrap();
+    assert_eq!(guard.0, 3, "it was not taken");
+}
+
+#[test]
+fn a_panic_in_the_completion_that_ends_a_drain_is_no_lost_wake() {
+    let queue = WorkQueue::new();
+    queue.add(Brittle(1)).unwrap();
+    let guard = queue.get().unwrap();
+    thread::scope(|scope| {
+        let drain = scope.spawn(|| queue.shut_down_with_drain());
+        let worker = scope.spawn(|| {
+            while !queue.shutting_down() {
+                thread::yield_now();
+            }
+            DROP_PANICS_AT.set(Some(1));
+            let _ = guard.done();
+        });
+        assert!(worker.join().is_err());
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+    });
+}
+
+#[test]
+fn a_panic_in_the_clone_of_the_next_key_wakes_who_can_take_it() {
+    let queue = WorkQueue::new();
+    queue.add(Brittle(1)).unwrap();
+    let guard = queue.get().unwrap();
+    thread::scope(|scope| {
+        let other = scope.spawn(|| queue.get().map(|guard| guard.0));
+        while queue.act(|state, now| state.len(now).map(|_| state.asleep())) != 1 {
+            thread::yield_now();
+        }
+        let worker = scope.spawn(|| {
+            CLONE_PANICS_AT.set(Some(1));
+            queue.add(Brittle(1)).unwrap();
+            drop(queue.next(guard, Completion::Done));
+        });
+        assert!(worker.join().is_err());
+        assert_eq!(other.join().unwrap(), Some(1));
+    });
 }

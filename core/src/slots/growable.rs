@@ -100,16 +100,16 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline]
     fn claim(&mut self, hash: u32, key: K, note: S, phase: Phase) -> Result<SlotId, K> {
-        let entry = Some(Slot::new(key, note, hash, phase));
         let id = match self.free.pop() {
             Some(id) => {
                 if let Some(vacant) = self.entries.get_mut(id as usize) {
-                    *vacant = entry;
+                    *vacant = Some(Slot::new(key, note, hash, phase));
                 }
                 SlotId(id)
             }
+            None if self.entries.len() >= SLOTS_MAX => return Err(key),
             None => {
-                self.entries.push(entry);
+                self.entries.push(Some(Slot::new(key, note, hash, phase)));
                 SlotId::from_index(self.entries.len() - 1)
             }
         };
@@ -159,6 +159,10 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         true
     }
 }
+
+/// The heap keeps one number to say that a slot does not wait, the links one to say that a list
+/// ends.
+const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
 /// The table takes its index from the low bits of a hash and a tag from the high ones. A slot keeps
 /// 32 bits, which one multiplication makes 64.
