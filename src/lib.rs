@@ -1,5 +1,8 @@
 #![cfg_attr(feature = "std", doc = include_str!("../README.md"))]
-#![cfg_attr(not(feature = "std"), doc = "The keyed work queue that every reconciler needs.")]
+#![cfg_attr(
+    not(feature = "std"),
+    doc = "The keyed work queue that every reconciler needs."
+)]
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -10,4 +13,10 @@ pub use requeue_core::*;
 #[cfg(feature = "std")]
 pub mod std {
     pub use requeue_std::*;
+}
+
+/// The queue for tasks: the crate `requeue-tokio`.
+#[cfg(feature = "tokio")]
+pub mod tokio {
+    pub use requeue_tokio::*;
 }

@@ -1,0 +1,63 @@
+//! A loop that runs something again and again, with pauses.
+
+use requeue_core::rand_core::Rng;
+use requeue_core::{BackoffManager, BackoffUntil, Clock};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::TokioClock;
+
+/// Runs `work` until it is stopped, and pauses in between: apimachinery's `wait.BackoffUntil`.
+///
+/// How long the pauses are, and whether the time that `work` takes is part of them, is said by
+/// `backoff`: [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. `work` runs at once the
+/// first time, and not at all if `stop` has been cancelled before. A run that has begun is not
+/// interrupted.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the run of `work` that is under way, and ends the loop. The backoff is
+/// lost with it.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_tokio::{CancellationToken, backoff_until};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let backoff = Backoff {
+///     duration: Duration::from_secs(1),
+///     factor: 2.0,
+///     steps: 5,
+///     ..Backoff::default()
+/// };
+/// let stop = CancellationToken::new();
+/// let mut runs = 0;
+/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), &stop, async || {
+///     runs += 1;
+///     if runs == 3 {
+///         stop.cancel();
+///     }
+/// })
+/// .await;
+/// assert_eq!(runs, 3);
+/// # }
+/// ```
+pub async fn backoff_until<M: BackoffManager, R: Rng>(
+    mut backoff: BackoffUntil<M, R>,
+    stop: &CancellationToken,
+    mut work: impl AsyncFnMut(),
+) {
+    let clock = TokioClock::new();
+    while !stop.is_cancelled() {
+        backoff.start(clock.now());
+        work().await;
+        let due = backoff.finish(clock.now());
+        let pause = clock.sleep_until(due);
+        if stop.run_until_cancelled(pause).await.is_none() {
+            return;
+        }
+    }
+}

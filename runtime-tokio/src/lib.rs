@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod backoff;
+mod clock;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod queue;
+mod stream;
+mod sync;
+mod trace;
+mod waiting;
+mod workers;
+
+pub use requeue_core as core;
+
+pub use backoff::backoff_until;
+pub use clock::TokioClock;
+#[cfg(feature = "metrics")]
+pub use metrics::{DURATION_BUCKETS, NamedMetrics};
+pub use queue::{Batch, GetError, Guard, Shared, WorkQueue};
+pub use requeue_core::{
+    Action, Added, Completion, Drained, Failure, Finished, Leftover, Queue, Rejected, Workers,
+};
+pub use stream::Guards;
+pub use sync::{Locked, Wakers};
+pub use tokio_util::sync::CancellationToken;
+pub use workers::{Concurrency, Run};

@@ -1,0 +1,558 @@
+//! The queue for tasks: what is left to do is to wait.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::ops::Deref;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use requeue_core::{
+    Clock, Completion, DefaultController, Drained, Effect, Getter, Growable, Instant, Leftover,
+    Metrics, Next, NoMetrics, Queue, RateLimiter, Ticket, Wake, Waker, Work,
+};
+
+use crate::clock::TokioClock;
+use crate::stream::Guards;
+use crate::sync::{Line, Locked, Place, Wakers};
+use crate::waiting::{State, Waiting};
+
+/// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
+/// tasks.
+pub type Shared<K, L, M> =
+    requeue_core::WorkQueue<Locked<Queue<K, Growable, L, M>>, TokioClock, Wakers>;
+
+/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+///
+/// It owns its share of the queue, so that it may live in another task than the one that got it.
+///
+/// **A guard that is dropped without having been completed counts as failed**: its key is requeued
+/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A task that panics, is aborted, or is
+/// dropped by a `select!` or a timeout drops its guards, and no guard can tell those apart from the
+/// end of a scope. So say how it went: [`done`](requeue_core::Guard::done),
+/// [`forget`](requeue_core::Guard::forget), [`retry_after`](requeue_core::Guard::retry_after) or
+/// [`complete`](requeue_core::Guard::complete).
+pub type Guard<K, L = DefaultController, M = NoMetrics> =
+    requeue_core::Guard<K, Arc<Shared<K, L, M>>>;
+
+/// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+///
+/// As with a [`Guard`], keys that are dropped without having been completed count as failed.
+pub type Batch<K, L = DefaultController, M = NoMetrics> =
+    requeue_core::Batch<K, Arc<Shared<K, L, M>>>;
+
+/// A keyed work queue for tasks.
+///
+/// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
+/// [`add`](requeue_core::WorkQueue::add), [`add_after`](requeue_core::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::WorkQueue::forget) and the rest, none of which waits. Here is what
+/// waits.
+///
+/// No task runs in the background: of the tasks that wait in [`get`](Self::get), one sleeps until
+/// the earliest deadline. A task is woken only if one waits, after the lock is released, and tasks
+/// are woken in the order in which they came. A task that always finds a key yields to others by
+/// Tokio's cooperative budget.
+///
+/// # Panics
+///
+/// A panic in a key's `Hash`, `Eq`, `Clone` or `Drop` reaches the caller; the queue stays usable.
+/// A method that waits panics, as Tokio's timers do, if there is a deadline to wait for and no
+/// runtime whose time is enabled.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_tokio::WorkQueue;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue: WorkQueue<&str> = WorkQueue::new();
+/// let worker = tokio::spawn({
+///     let queue = queue.clone();
+///     async move {
+///         let mut seen = Vec::new();
+///         while let Some(key) = queue.get().await {
+///             seen.push(*key);
+///             key.forget().unwrap();
+///         }
+///         seen
+///     }
+/// });
+///
+/// queue.add("pod-a").unwrap();
+/// queue.add("pod-b").unwrap();
+/// queue.shut_down_with_drain().await;
+/// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
+/// # }
+/// ```
+pub struct WorkQueue<K, L = DefaultController, M = NoMetrics>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    pub(crate) shared: Arc<Shared<K, L, M>>,
+}
+
+/// Why [`WorkQueue::get_timeout`] has no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GetError {
+    /// No key was ready in time.
+    TimedOut,
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "no key was ready in time",
+            Self::Closed => "the queue is shutting down and nothing is ready",
+        })
+    }
+}
+
+impl std::error::Error for GetError {}
+
+impl<K: Eq + Hash> WorkQueue<K> {
+    /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
+    pub fn new() -> Self {
+        Self::from(Queue::builder().build())
+    }
+}
+
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics> From<Queue<K, Growable, L, M>>
+    for WorkQueue<K, L, M>
+{
+    /// A queue of chosen parts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::core::{Queue, default_item_based};
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// let parts = Queue::builder().limiter(default_item_based()).capacity(100);
+    /// let queue = WorkQueue::from(parts.build());
+    /// queue.add("node-7").unwrap();
+    /// ```
+    fn from(queue: Queue<K, Growable, L, M>) -> Self {
+        let shared = Shared::from_parts(Locked::new(queue), TokioClock::new(), Wakers::default());
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl<K: Eq + Hash> Default for WorkQueue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, L, M> WorkQueue<K, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    /// Takes no more keys and waits until nothing is ready, dirty or in work, however many tasks
+    /// wait for that. Answers how it ended: a [`shut_down`](requeue_core::WorkQueue::shut_down)
+    /// meanwhile interrupts it.
+    ///
+    /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
+    /// while it holds a guard waits for itself. Delayed keys are not waited for:
+    /// [`leftovers`](Self::leftovers) hands them back.
+    ///
+    /// # Cancel safety
+    ///
+    /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
+    /// nothing else.
+    pub async fn shut_down_with_drain(&self) -> Drained {
+        self.drain(Instant::NEVER).await
+    }
+
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain), but waits no longer than `timeout`:
+    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
+    pub async fn drain_timeout(&self, timeout: Duration) -> Drained {
+        self.drain(self.clock().now() + timeout).await
+    }
+
+    /// Waits until the queue has been shut down, by whomever, and nothing is ready, dirty or in
+    /// work. Any number of tasks may wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the wait and nothing else.
+    pub async fn drained(&self) {
+        let is_drained = |state: &mut State<K, L, M>| {
+            let is_closed = state.shutting_down() && state.active_len() == 0;
+            // Nothing becomes due any more: the time does not matter.
+            let ready = state.len(Instant::EPOCH);
+            ready.map(|ready| (is_closed && ready == 0).then_some(()))
+        };
+        self.wait_for_drain(is_drained, Instant::NEVER).await;
+    }
+
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n),
+    /// and under the lock. See [`Queue::reserve`].
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    pub fn reserve(&self, additional: usize) {
+        self.lock().lock().reserve(additional);
+    }
+
+    /// Reports to the metrics how long the keys in work have been so, at once and then every
+    /// `period`, until the queue is shut down. client-go does so every 500 ms.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the reports and nothing else.
+    pub async fn report_running_every(&self, period: Duration) {
+        while !self.shutting_down() {
+            self.report_running();
+            self.clock().sleep_until(self.clock().now() + period).await;
+        }
+    }
+
+    async fn drain(&self, deadline: Instant) -> Drained {
+        let drain = self.begin_drain();
+        let ended = |state: &mut State<K, L, M>| {
+            let drained = state.drained(&drain);
+            Effect {
+                value: (drained != Drained::Pending).then_some(drained),
+                wake: Wake::None,
+            }
+        };
+        let ended = self.wait_for_drain(ended, deadline).await;
+        ended.unwrap_or(Drained::Pending)
+    }
+
+    /// Waits until `ended` has an answer, and no longer than until `deadline`.
+    async fn wait_for_drain<T>(
+        &self,
+        ended: impl Fn(&mut State<K, L, M>) -> Effect<Option<T>>,
+        deadline: Instant,
+    ) -> Option<T> {
+        let mut drainer = Drainer {
+            line: &self.waker().drains,
+            place: Place::default(),
+        };
+        let mut late = pin!(self.clock().sleep_until(deadline));
+        poll_fn(|context| {
+            let waker = context.waker().clone();
+            let mut state = self.lock().lock();
+            let Effect { value, wake } = ended(&mut state);
+            // Under the queue's lock, as in `Waiting::poll`. What stood there is dropped last.
+            let _stale = drainer.line.stand(&mut drainer.place, waker);
+            drop(state);
+            self.waker().obey(wake);
+            if value.is_some() {
+                return Poll::Ready(value);
+            }
+            late.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+}
+
+impl<K, L, M> WorkQueue<K, L, M>
+where
+    K: Eq + Hash + Clone,
+    L: RateLimiter,
+    M: Metrics,
+{
+    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
+    /// shut down and no key is ready.
+    ///
+    /// # Cancel safety
+    ///
+    /// No key is lost: dropping the future before it is ready takes nothing out of the queue. If it
+    /// had been woken, or watched the clock, another task takes that over. It loses its place in
+    /// line.
+    pub async fn get(&self) -> Option<Guard<K, L, M>> {
+        let work = self.wait(None, Queue::get).await.ok()?;
+        Some(Guard::new(work, Arc::clone(&self.shared)))
+    }
+
+    /// Hands out the first ready key, if there is one. O(1). Never waits but for the lock.
+    pub fn try_get(&self) -> Option<Guard<K, L, M>> {
+        let work = self.act(Queue::try_get)?;
+        Some(Guard::new(work, Arc::clone(&self.shared)))
+    }
+
+    /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
+    ///
+    /// # Errors
+    ///
+    /// [`GetError`]: no key was ready in time, or the queue is shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, M>, GetError> {
+        self.get_until(self.clock().now() + timeout).await
+    }
+
+    /// As [`get`](Self::get), but waits no longer than until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_timeout`](Self::get_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_deadline(
+        &self,
+        deadline: tokio::time::Instant,
+    ) -> Result<Guard<K, L, M>, GetError> {
+        self.get_until(self.clock().at(deadline)).await
+    }
+
+    /// Hands out up to `max` ready keys, one at least, under one lock; waits for the first if there
+    /// is none. Nothing once the queue is shut down and no key is ready. O(1) per key.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// let batch = queue.get_many(3).await.unwrap();
+    /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    /// batch.done().unwrap();
+    /// assert_eq!(queue.len(), 2);
+    /// # }
+    /// ```
+    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, M>> {
+        // A batch from the start: if a key's clone panics, those before it are given back.
+        let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
+        let mut batch = Batch::new(work, Arc::clone(&self.shared));
+        self.wait(None, |queue, now, getter| {
+            queue.get_many(max, now, getter, |taken| batch.push(taken))
+        })
+        .await
+        .ok()?;
+        Some(batch)
+    }
+
+    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
+    /// Waits as [`get`](Self::get).
+    ///
+    /// A guard of another queue is completed there. To learn what became of the key, complete it by
+    /// its guard.
+    ///
+    /// # Cancel safety
+    ///
+    /// The key is completed as told in any case, even if the future is dropped before its first poll.
+    /// From then on as [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::{Completion, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(["a", "b"], |_| {});
+    /// queue.shut_down();
+    ///
+    /// let mut seen = Vec::new();
+    /// let mut next = queue.get().await;
+    /// while let Some(guard) = next {
+    ///     seen.push(*guard);
+    ///     next = queue.next(guard, Completion::Succeeded).await;
+    /// }
+    /// assert_eq!(seen, ["a", "b"]);
+    /// # }
+    /// ```
+    pub fn next(
+        &self,
+        guard: Guard<K, L, M>,
+        completion: Completion,
+    ) -> impl Future<Output = Option<Guard<K, L, M>>> {
+        // Made before the first poll: the caller has said how it went, and may drop the future.
+        let mut turn = Turn {
+            queue: &self.shared,
+            ticket: None,
+            completion,
+        };
+        if std::ptr::eq(guard.queue(), turn.queue) {
+            turn.ticket = guard.into_ticket();
+        } else {
+            // What became of it matters to that queue alone, which loses nothing.
+            let _ = guard.complete(completion);
+        }
+        async move {
+            let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
+            let work = self.wait(None, look).await.ok()?;
+            Some(Guard::new(work, Arc::clone(&self.shared)))
+        }
+    }
+
+    /// The keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue is shut
+    /// down and no key is ready.
+    pub fn guards(&self) -> Guards<K, L, M> {
+        Guards::new(self.clone())
+    }
+
+    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
+    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
+    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    pub fn leftovers(&self) -> Vec<Leftover<K>> {
+        let ready = std::iter::from_fn(|| self.take_ready());
+        let delayed = std::iter::from_fn(|| self.take_delayed());
+        ready.chain(delayed).collect()
+    }
+
+    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, M>, GetError> {
+        let work = self.wait(Some(deadline), Queue::get).await?;
+        Ok(Guard::new(work, Arc::clone(&self.shared)))
+    }
+
+    /// Looks until there is an answer, and sleeps in between.
+    async fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut State<K, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Result<T, GetError> {
+        let mut sleeper = Sleeper {
+            queue: &self.shared,
+            waiting: Waiting::default(),
+        };
+        let mut timer = pin!(None);
+        poll_fn(|context| {
+            let timer = timer.as_mut();
+            sleeper
+                .waiting
+                .poll(sleeper.queue, context, timer, deadline, &mut look)
+        })
+        .await
+    }
+}
+
+/// What `get_many` reserves at most before it knows how many keys there are.
+const BATCH_RESERVE_MAX: usize = 64;
+
+/// A call that waits for a key. However it ends, the queue is told if it has to know.
+struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
+    queue: &'q Shared<K, L, M>,
+    waiting: Waiting,
+}
+
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Sleeper<'_, K, L, M> {
+    fn drop(&mut self) {
+        self.waiting.end(self.queue);
+    }
+}
+
+/// A call that waits for the drain. Nobody has to take its place.
+struct Drainer<'q> {
+    line: &'q Line,
+    place: Place,
+}
+
+impl Drop for Drainer<'_> {
+    fn drop(&mut self) {
+        drop(self.line.step_out(&self.place));
+    }
+}
+
+/// A run that its owner has declared over: completed in the first look, or on drop.
+struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
+    queue: &'q Shared<K, L, M>,
+    /// Present until the run is completed.
+    ticket: Option<Ticket>,
+    completion: Completion,
+}
+
+impl<K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'_, K, L, M> {
+    fn look(
+        &mut self,
+        state: &mut State<K, L, M>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<Work<K>>> {
+        let Some(ticket) = self.ticket.take() else {
+            return state.get(now, getter);
+        };
+        let now = if self.completion.needs_time() {
+            self.queue.clock().now()
+        } else {
+            now
+        };
+        let step = state.next(ticket, self.completion, now, getter);
+        step.map(|step| step.next)
+    }
+}
+
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Turn<'_, K, L, M> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            // Somebody may have completed the key by name: then there is nothing left to do.
+            let _ = self.queue.complete(ticket, self.completion);
+        }
+    }
+}
+
+impl<K, L, M> Deref for WorkQueue<K, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    type Target = Shared<K, L, M>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.shared
+    }
+}
+
+impl<K, L, M> Clone for WorkQueue<K, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K, L, M> fmt::Debug for WorkQueue<K, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock().lock();
+        f.debug_struct("WorkQueue")
+            .field("held", &state.held_len())
+            .field("active", &state.active_len())
+            .field("delayed", &state.delayed_len())
+            .field("shutting_down", &state.shutting_down())
+            .finish()
+    }
+}

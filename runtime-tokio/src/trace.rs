@@ -1,0 +1,20 @@
+//! A span per run of a key, if the feature `tracing` is on: the two files offer the same.
+
+#[cfg(not(feature = "tracing"))]
+mod disabled;
+#[cfg(feature = "tracing")]
+mod enabled;
+
+#[cfg(not(feature = "tracing"))]
+pub(crate) use disabled::Trace;
+#[cfg(feature = "tracing")]
+pub(crate) use enabled::Trace;
+
+/// How a run ended, as the span shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    RequeuedAfter,
+    Failed,
+    Panicked,
+}
