@@ -18,8 +18,14 @@ use requeue_core::{Completion, Instant};
 use crate::subject::{Key, Setup, Subject};
 use crate::trace::limiter::{FloatBits, LimiterSpec};
 
-/// Keys are `1..=KEYS`.
-pub const KEYS: Key = 6;
+/// How many keys there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// So few that they meet in every state, and that small queues are full.
+    Few,
+    /// So many that the heap of deadlines has three levels.
+    Many,
+}
 
 /// One operation. A `u8` picks one of the tickets, or of the sleeping calls, that there are; where
 /// there is none nothing happens.
@@ -123,13 +129,30 @@ impl std::error::Error for Failure {}
 /// # Ok::<(), requeue_proptest::suite::Failure>(())
 /// ```
 pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), Failure> {
-    let mut run = run::Run::<S>::new(setup);
+    let keys = ops.iter().map(Op::highest_key).max().unwrap_or(0);
+    let mut run = run::Run::<S>::new(setup, keys);
     for (step, op) in ops.iter().enumerate() {
         let at = |reason| Failure { step, reason };
         run.step(op, looks).map_err(at)?;
     }
     let step = ops.len();
     run.finish().map_err(|reason| Failure { step, reason })
+}
+
+impl Op {
+    /// The highest key that is named.
+    fn highest_key(&self) -> Key {
+        match self {
+            Self::Add(key)
+            | Self::AddAfter(key, _)
+            | Self::AddAt(key, _)
+            | Self::AddRateLimited(key)
+            | Self::Forget(key)
+            | Self::DoneKey(key) => *key,
+            Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
+            _ => 0,
+        }
+    }
 }
 
 /// Checks `S` on as many drawn sequences as proptest is configured to draw.
@@ -139,13 +162,13 @@ pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), 
 /// # Panics
 ///
 /// If a sequence fails, with the shortest one that does.
-pub fn run<S: Subject>(regressions: &'static str) {
+pub fn run<S: Subject>(crowd: Crowd, regressions: &'static str) {
     let config = ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
         max_shrink_iters: 100_000,
         ..ProptestConfig::default()
     };
-    let outcome = TestRunner::new(config).run(&(setups(), sequences()), |(setup, ops)| {
+    let outcome = TestRunner::new(config).run(&(setups(), sequences(crowd)), |(setup, ops)| {
         for looks in [Looks::Always, Looks::Last] {
             let outcome = check::<S>(&setup, &ops, looks);
             outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
@@ -197,24 +220,29 @@ fn limiters() -> Vec<LimiterSpec> {
 }
 
 /// A busy queue, which may be shut down towards the end.
-pub fn sequences() -> impl Strategy<Value = Vec<Op>> {
-    let late = prop_oneof![8 => busy(), 3 => closing()];
-    (vec(busy(), 0..60), vec(late, 0..25)).prop_map(|(mut ops, late)| {
+pub fn sequences(crowd: Crowd) -> impl Strategy<Value = Vec<Op>> {
+    let (keys, length) = match crowd {
+        Crowd::Few => (6, 60),
+        Crowd::Many => (30, 150),
+    };
+    let late = prop_oneof![8 => busy(keys), 3 => closing()];
+    (vec(busy(keys), 0..length), vec(late, 0..25)).prop_map(|(mut ops, late)| {
         ops.extend(late);
         ops
     })
 }
 
-fn busy() -> impl Strategy<Value = Op> {
+fn busy(keys: Key) -> impl Strategy<Value = Op> {
     prop_oneof![
-        10 => adding(),
+        10 => adding(keys),
         10 => getting(),
-        8 => completing(),
+        8 => completing(keys),
         4 => passing(),
     ]
 }
 
-fn adding() -> impl Strategy<Value = Op> {
+fn adding(keys: Key) -> impl Strategy<Value = Op> {
+    let key = || 1..=keys;
     prop_oneof![
         5 => key().prop_map(Op::Add),
         5 => (key(), delay()).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
@@ -235,10 +263,10 @@ fn getting() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn completing() -> impl Strategy<Value = Op> {
+fn completing(keys: Key) -> impl Strategy<Value = Op> {
     let picks = vec(any::<u8>(), 0..4);
     prop_oneof![
-        2 => key().prop_map(Op::DoneKey),
+        2 => (1..=keys).prop_map(Op::DoneKey),
         2 => any::<u8>().prop_map(Op::Done),
         4 => (any::<u8>(), completion()).prop_map(|(pick, how)| Op::Complete(pick, how)),
         1 => (picks, completion()).prop_map(|(picks, how)| Op::CompleteMany(picks, how)),
@@ -261,10 +289,6 @@ fn closing() -> impl Strategy<Value = Op> {
         Just(Op::TakeDelayed),
         Just(Op::TakeReady),
     ]
-}
-
-fn key() -> impl Strategy<Value = Key> {
-    1..=KEYS
 }
 
 fn completion() -> impl Strategy<Value = Completion> {

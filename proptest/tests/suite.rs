@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::{Fixed, Growable, NoMetrics};
 use requeue_proptest::Model;
 use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Setup, Threads};
-use requeue_proptest::suite::{self, Looks, Op};
+use requeue_proptest::suite::{self, Crowd, Looks, Op};
 
 /// What fails for one queue is tried on all.
 const REGRESSIONS: &str = concat!(
@@ -14,30 +14,33 @@ const REGRESSIONS: &str = concat!(
 );
 
 macro_rules! suite {
-    ($($name:ident: $subject:ty,)+) => {
+    ($($name:ident: $subject:ty, $crowd:ident;)+) => {
         $(
             #[test]
             fn $name() {
-                suite::run::<$subject>(REGRESSIONS);
+                suite::run::<$subject>(Crowd::$crowd, REGRESSIONS);
             }
         )+
     };
 }
 
 suite! {
-    core_fixed_1: Direct<Fixed<1>>,
-    core_fixed_2: Direct<Fixed<2>>,
-    core_fixed_3: Direct<Fixed<3>>,
-    core_fixed_4: Direct<Fixed<4>>,
-    core_fixed_8: Direct<Fixed<8>>,
-    core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16>>,
-    core_fixed_3_without_metrics: Direct<Fixed<3>, NoMetrics>,
-    core_growable: Direct<Growable>,
-    core_growable_without_metrics: Direct<Growable, NoMetrics>,
-    work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2>>>,
-    work_queue_growable: OnWorkQueue<Bare<Growable>>,
-    std: OnWorkQueue<Threads>,
-    the_model_itself: Model,
+    core_fixed_1: Direct<Fixed<1>>, Few;
+    core_fixed_2: Direct<Fixed<2>>, Few;
+    core_fixed_3: Direct<Fixed<3>>, Few;
+    core_fixed_4: Direct<Fixed<4>>, Few;
+    core_fixed_8: Direct<Fixed<8>>, Few;
+    core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16>>, Few;
+    core_fixed_64_crowded: Direct<Fixed<64>>, Many;
+    core_fixed_20_crowded: Direct<Fixed<20>>, Many;
+    core_fixed_3_without_metrics: Direct<Fixed<3>, NoMetrics>, Few;
+    core_growable: Direct<Growable>, Few;
+    core_growable_crowded: Direct<Growable>, Many;
+    core_growable_without_metrics: Direct<Growable, NoMetrics>, Few;
+    work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2>>>, Few;
+    work_queue_growable: OnWorkQueue<Bare<Growable>>, Few;
+    std: OnWorkQueue<Threads>, Few;
+    the_model_itself: Model, Few;
 }
 
 /// Found by the suite: the ready list was damaged where ready keys and memories share their links.

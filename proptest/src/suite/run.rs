@@ -6,8 +6,8 @@ use std::fmt::Debug;
 
 use requeue_core::{Instant, Next, Wake};
 
-use super::{KEYS, Looks, Op};
-use crate::subject::{Handed, Setup, Subject};
+use super::{Looks, Op};
+use crate::subject::{Handed, Key, Setup, Subject};
 use crate::{Model, ModelDrain, ModelTicket, Rules};
 
 pub(super) struct Run<S: Subject> {
@@ -16,6 +16,8 @@ pub(super) struct Run<S: Subject> {
     tickets: Vec<(S::Ticket, ModelTicket)>,
     sleepers: Vec<Sleeper<S>>,
     drains: Vec<(S::Drain, ModelDrain)>,
+    /// Keys are `1..=keys`.
+    keys: Key,
     /// A sleeper was woken, and none has come back since.
     woken: bool,
 }
@@ -30,7 +32,7 @@ struct Sleeper<S: Subject> {
 type Outcome = Result<(), String>;
 
 impl<S: Subject> Run<S> {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, keys: Key) -> Self {
         let subject = S::new(setup);
         let model = Model::new(Rules::Requeue, setup, subject.capacity());
         Self {
@@ -39,6 +41,7 @@ impl<S: Subject> Run<S> {
             tickets: Vec::new(),
             sleepers: Vec::new(),
             drains: Vec::new(),
+            keys,
             woken: false,
         }
     }
@@ -288,7 +291,7 @@ impl<S: Subject> Run<S> {
         let (subject, model) = (&mut self.subject, &mut self.model);
         // First of all, since it releases what is due.
         same("len", subject.len(), model.len())?;
-        for key in 1..=KEYS {
+        for key in 1..=self.keys {
             same("state", (key, subject.state(key)), (key, model.state(key)))?;
             let contains = (key, subject.contains(key));
             same("contains", contains, (key, model.contains(key)))?;
