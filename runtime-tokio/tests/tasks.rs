@@ -1,0 +1,489 @@
+//! Tasks that wait, on Tokio's clock, which stands still until the test or the runtime moves it. The
+//! twin of requeue-std's `threads.rs`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests spawn the tasks of a program"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Duration;
+
+use requeue_tokio::core::{
+    Backoff, BackoffUntil, Clock, ItemExponentialFailure, Lock, NoJitter, Rejected,
+};
+use requeue_tokio::{
+    Batch, CancellationToken, Completion, Drained, Finished, GetError, Guard, Guards, Queue,
+    WorkQueue, backoff_until,
+};
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::{Instant, advance};
+
+mod by_hand;
+use by_hand::by_hand;
+
+type Keys = WorkQueue<u32, ItemExponentialFailure>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn queue() -> Keys {
+    let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
+    WorkQueue::from(Queue::builder().limiter(limiter).build())
+}
+
+fn asleep(queue: &Keys) -> usize {
+    queue.lock().with(|state| state.asleep())
+}
+
+/// Waits until nothing is ready and this many tasks wait in `get`.
+async fn until_asleep(queue: &Keys, tasks: usize) {
+    while (queue.len(), asleep(queue)) != (0, tasks) {
+        yield_now().await;
+    }
+}
+
+fn is_send_and_static<T: Send + 'static>(_: &T) {}
+fn is_send<T: Send>(_: &T) {}
+fn is_sync<T: Sync>(_: &T) {}
+
+#[tokio::test]
+async fn the_queue_its_guards_and_its_futures_cross_threads() {
+    let queue = queue();
+    is_send_and_static(&queue);
+    is_sync(&queue);
+    queue.add_many(1..4, |_| unreachable!());
+    let guard: Guard<u32, _> = queue.get().await.unwrap();
+    is_send_and_static(&guard);
+    is_sync(&guard);
+    let batch: Batch<u32, _> = queue.get_many(9).await.unwrap();
+    is_send_and_static(&batch);
+    let guards: Guards<u32, _> = queue.guards();
+    is_send_and_static(&guards);
+    is_send(&queue.get());
+    is_send(&queue.get_timeout(SECOND));
+    is_send(&queue.get_many(3));
+    is_send(&queue.drained());
+    is_send(&queue.shut_down_with_drain());
+    is_send(&queue.next(guard, Completion::Succeeded));
+    assert_eq!(queue.state(&1), None, "the future was dropped");
+}
+
+#[tokio::test]
+async fn a_guard_outlives_the_handle_and_moves_to_another_task() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().await.unwrap();
+    let other = queue.clone();
+    drop(queue);
+    let finished = tokio::spawn(async move { guard.done() }).await.unwrap();
+    assert_eq!(finished, Ok(Finished::Idle));
+    assert_eq!(other.state(&1), None);
+}
+
+#[tokio::test]
+async fn a_waiting_task_gets_what_another_adds() {
+    let queue = queue();
+    let waiting = queue.clone();
+    let getter = tokio::spawn(async move { waiting.get().await.map(|guard| *guard) });
+    until_asleep(&queue, 1).await;
+    queue.add(7).unwrap();
+    assert_eq!(getter.await.unwrap(), Some(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_wakes_the_task_that_watches_the_clock() {
+    let queue = queue();
+    let mut getters = JoinSet::new();
+    for _ in 0..3 {
+        let queue = queue.clone();
+        getters.spawn(async move { queue.get().await.map(|guard| *guard) });
+    }
+    until_asleep(&queue, 3).await;
+    let start = Instant::now();
+    for key in 0..3 {
+        queue.add_after(key, SECOND).unwrap();
+    }
+    let mut keys = getters.join_all().await;
+    assert_eq!(start.elapsed(), SECOND);
+    keys.sort();
+    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
+    let queue = queue();
+    queue.add_after(1, 5 * SECOND).unwrap();
+    let mut getter = by_hand(queue.get_timeout(2 * SECOND));
+    assert!(getter.is_pending());
+    advance(2 * SECOND - Duration::from_millis(1)).await;
+    assert!(getter.is_pending());
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(getter.wakes(), 1);
+    assert_eq!(getter.ready().unwrap_err(), GetError::TimedOut);
+    drop(getter);
+    assert_eq!(asleep(&queue), 0);
+    let late = queue.get_timeout(Duration::ZERO).await;
+    assert_eq!(late.unwrap_err(), GetError::TimedOut);
+
+    let deadline = Instant::now() + 3 * SECOND;
+    assert_eq!(*queue.get_deadline(deadline).await.unwrap(), 1);
+    assert_eq!(Instant::now(), deadline);
+    queue.add(2).unwrap();
+    let ready = queue.get_deadline(deadline - SECOND).await;
+    assert_eq!(*ready.unwrap(), 2, "a key that is ready is handed out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_getter_that_times_out_passes_its_watch_on() {
+    let queue = queue();
+    queue.add_after(1, 3 * SECOND).unwrap();
+    let mut keeper = by_hand(queue.get_timeout(SECOND));
+    assert!(keeper.is_pending());
+    let mut other = by_hand(queue.get());
+    assert!(other.is_pending());
+    advance(SECOND).await;
+    assert_eq!((keeper.wakes(), other.wakes()), (1, 0));
+    assert_eq!(keeper.ready().unwrap_err(), GetError::TimedOut);
+    drop(keeper);
+    assert_eq!(other.wakes(), 1);
+    assert!(other.is_pending());
+    advance(2 * SECOND).await;
+    assert_eq!(other.wakes(), 2);
+    assert_eq!(*other.ready().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn shutdown_wakes_every_task() {
+    let queue = queue();
+    let mut getters = JoinSet::new();
+    for _ in 0..4 {
+        let queue = queue.clone();
+        getters.spawn(async move { queue.get().await.is_none() });
+    }
+    until_asleep(&queue, 4).await;
+    queue.shut_down();
+    assert_eq!(getters.join_all().await, [true; 4]);
+    assert_eq!(queue.add(1), Err(Rejected::Closed(1)));
+    let closed = queue.get_timeout(SECOND).await;
+    assert_eq!(closed.unwrap_err(), GetError::Closed);
+}
+
+#[tokio::test]
+async fn every_task_that_waits_for_the_drain_learns_of_it() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let guard = queue.get().await.unwrap();
+    let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.drained())).collect();
+    assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
+    let mut drains: Vec<_> = (0..3)
+        .map(|_| by_hand(queue.shut_down_with_drain()))
+        .collect();
+    assert!(drains.iter_mut().all(|drain| drain.is_pending()));
+    guard.done().unwrap();
+    // One key is still ready: client-go would report the drain as over.
+    assert!(drains.iter_mut().all(|drain| drain.is_pending()));
+    assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
+    let before: Vec<_> = drains.iter().map(|drain| drain.wakes()).collect();
+    queue.get().await.unwrap().done().unwrap();
+    for (drain, before) in drains.iter_mut().zip(before) {
+        assert_eq!(drain.wakes(), before + 1);
+        assert_eq!(drain.ready(), Drained::Complete);
+    }
+    for watcher in &mut watchers {
+        watcher.ready();
+    }
+    by_hand(queue.drained()).ready();
+}
+
+#[tokio::test]
+async fn a_drain_is_told_by_a_worker_that_completes_the_last_key_and_ends() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().await.unwrap();
+    let mut drain = by_hand(queue.shut_down_with_drain());
+    assert!(drain.is_pending());
+    assert!(queue.next(guard, Completion::Succeeded).await.is_none());
+    assert_eq!(drain.wakes(), 1);
+    assert_eq!(drain.ready(), Drained::Complete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    assert_eq!(queue.drain_timeout(Duration::ZERO).await, Drained::Pending);
+    let start = Instant::now();
+    assert_eq!(queue.drain_timeout(SECOND).await, Drained::Pending);
+    assert_eq!(start.elapsed(), SECOND);
+    let mut untimed = by_hand(queue.shut_down_with_drain());
+    let mut watcher = by_hand(queue.drained());
+    assert!(untimed.is_pending() && watcher.is_pending());
+    queue.shut_down();
+    assert_eq!(untimed.ready(), Drained::Interrupted);
+    assert!(watcher.is_pending(), "it waits for what is true");
+    let leftovers = queue.leftovers();
+    assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
+    watcher.ready();
+    assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_dropped_gives_its_key_back_as_failed() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let guard = queue.try_get().unwrap();
+    assert!(queue.state(&1).unwrap().active);
+    drop(guard);
+    let state = queue.state(&1).unwrap();
+    assert!(!state.active && !state.ready);
+    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.get().await.unwrap().requeues(), 1);
+}
+
+#[tokio::test]
+async fn a_guard_completes_its_key_only_once() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().await.unwrap();
+    queue.done(&1).unwrap();
+    queue.add(1).unwrap();
+    let second = queue.get().await.unwrap();
+    drop(guard);
+    assert!(
+        queue.state(&1).unwrap().active,
+        "a stale guard has no effect"
+    );
+    assert_eq!(second.done(), Ok(Finished::Idle));
+    assert!(queue.done(&1).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_knows_its_attempts() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    for attempt in 1..4 {
+        let guard = queue.get().await.unwrap();
+        assert_eq!((guard.attempt(), guard.requeues()), (attempt, attempt - 1));
+        let delay = SECOND * (1 << (attempt - 1));
+        assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
+    }
+    let guard = queue.get().await.unwrap();
+    assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
+    let _ = queue.get().await.unwrap().forget();
+    assert_eq!(queue.num_requeues(&1), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_panics_or_is_aborted_gives_its_keys_back() {
+    let queue = queue();
+    queue.add_many(1..7, |_| unreachable!());
+    let panicking = queue.clone();
+    let panicked = tokio::spawn(async move {
+        let _guard = panicking.get().await.unwrap();
+        let _batch = panicking.get_many(2).await.unwrap();
+        panic!("on purpose");
+    });
+    assert!(panicked.await.unwrap_err().is_panic());
+    let aborting = queue.clone();
+    let aborted = tokio::spawn(async move {
+        let _guard = aborting.get().await.unwrap();
+        let _batch = aborting.get_many(2).await.unwrap();
+        std::future::pending().await
+    });
+    while !queue.is_empty() {
+        yield_now().await;
+    }
+    aborted.abort();
+    let end: Result<(), _> = aborted.await;
+    assert!(end.unwrap_err().is_cancelled());
+    for key in 1..7 {
+        assert_eq!(queue.num_requeues(&key), 1);
+    }
+    let batch = queue.get_many(9).await.unwrap();
+    let mut keys: Vec<_> = batch.keys().copied().collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_batch_is_completed_together_or_key_by_key() {
+    let queue = queue();
+    queue.add_many(0..4, |_| unreachable!());
+    let batch = queue.get_many(2).await.unwrap();
+    assert_eq!((batch.len(), queue.len()), (2, 2));
+    batch.done().unwrap();
+    let guards = queue.get_many(9).await.unwrap().into_guards();
+    let [two, three] = <[_; 2]>::try_from(guards).unwrap();
+    assert_eq!((*two, *three), (2, 3));
+    assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
+    assert!(queue.state(&2).unwrap().active);
+    two.done().unwrap();
+    assert_eq!(queue.state(&2), None);
+}
+
+#[tokio::test]
+async fn next_completes_a_guard_of_another_queue_there() {
+    let queue = queue();
+    let other = self::queue();
+    other.add(9).unwrap();
+    queue.add(1).unwrap();
+    let guard = other.get().await.unwrap();
+    let guard = queue.next(guard, Completion::Retry).await.unwrap();
+    assert_eq!(*guard, 1);
+    assert_eq!(other.num_requeues(&9), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn next_waits_for_the_key_that_it_has_sent_back() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().await.unwrap();
+    let start = Instant::now();
+    let guard = queue.next(guard, Completion::Retry).await.unwrap();
+    assert_eq!((*guard, guard.requeues()), (1, 1));
+    assert_eq!(start.elapsed(), SECOND);
+}
+
+#[test]
+fn a_queue_is_made_and_filled_outside_of_any_runtime() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    queue.add_after(2, Duration::from_millis(1)).unwrap();
+    assert_eq!(by_hand(queue.get()).ready().map(|guard| *guard), Some(1));
+    queue.forget(&1);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_time().build().unwrap();
+    assert_eq!(*runtime.block_on(queue.get()).unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokio_moves_the_clock_of_the_queue() {
+    let queue = queue();
+    let before = queue.clock().now();
+    advance(90 * SECOND).await;
+    assert_eq!(queue.clock().now(), before + 90 * SECOND);
+    let later = Instant::now() + SECOND;
+    assert_eq!(queue.clock().at(later), before + 91 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_until_runs_at_the_times_of_its_backoff() {
+    let backoff = Backoff {
+        duration: SECOND,
+        factor: 2.0,
+        steps: 9,
+        ..Backoff::default()
+    };
+    let stop = CancellationToken::new();
+    let start = Instant::now();
+    let mut runs = Vec::new();
+    let backoff = BackoffUntil::sliding(backoff, NoJitter);
+    backoff_until(backoff, &stop, async || {
+        runs.push(start.elapsed().as_secs());
+        tokio::time::sleep(SECOND).await;
+        if runs.len() == 4 {
+            stop.cancel();
+        }
+    })
+    .await;
+    assert_eq!(runs, [0, 2, 5, 10]);
+    assert_eq!(start.elapsed(), 11 * SECOND, "stopped, it does not pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_end() {
+    let backoff = Backoff {
+        duration: Duration::MAX,
+        ..Backoff::default()
+    };
+    let (stop, runs) = (CancellationToken::new(), Rc::new(Cell::new(0)));
+    let mut looping = by_hand(backoff_until(
+        BackoffUntil::sliding(backoff, NoJitter),
+        &stop,
+        async || runs.set(runs.get() + 1),
+    ));
+    assert!(looping.is_pending());
+    stop.cancel();
+    looping.ready();
+    drop(looping);
+    let backoff = BackoffUntil::sliding(backoff, NoJitter);
+    backoff_until(backoff, &stop, async || runs.set(runs.get() + 1)).await;
+    assert_eq!(runs.get(), 1);
+}
+
+/// A key whose clone panics when its test says so.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Brittle(u32);
+
+thread_local! {
+    static CLONE_PANICS_AT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        if CLONE_PANICS_AT.get() == Some(self.0) {
+            CLONE_PANICS_AT.set(None);
+            panic!("on purpose");
+        }
+        Self(self.0)
+    }
+}
+
+#[tokio::test]
+async fn a_key_whose_clone_panics_is_not_taken_and_those_before_it_are_given_back() {
+    let queue = WorkQueue::new();
+    queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
+    CLONE_PANICS_AT.set(Some(3));
+    let mut getter = by_hand(queue.get_many(9));
+    let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| getter.poll().is_ready()));
+    assert!(unwound.is_err());
+    drop(getter);
+    assert_eq!(queue.num_requeues(&Brittle(2)), 1);
+    assert_eq!(queue.get().await.unwrap().0, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_panics_wakes_who_can_take_the_key() {
+    let queue = WorkQueue::new();
+    queue.add_after(Brittle(1), SECOND).unwrap();
+    let mut keeper = by_hand(queue.get());
+    let mut other = by_hand(queue.get());
+    assert!(keeper.is_pending() && other.is_pending());
+    advance(SECOND).await;
+    CLONE_PANICS_AT.set(Some(1));
+    let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| keeper.poll().is_ready()));
+    assert!(unwound.is_err());
+    drop(keeper);
+    assert_eq!(other.wakes(), 1);
+    assert_eq!(other.ready().unwrap().0, 1);
+}
+
+#[tokio::test]
+async fn a_task_that_always_finds_a_key_lets_others_run() {
+    let queue = queue();
+    queue.add_many(0..10_000, |_| unreachable!());
+    let others_ran = Rc::new(RefCell::new(None));
+    let local = tokio::task::LocalSet::new();
+    let ran = Rc::clone(&others_ran);
+    let worker = queue.clone();
+    let worked = local.run_until(async move {
+        let worker = tokio::task::spawn_local(async move {
+            while let Ok(guard) = worker.get_timeout(Duration::ZERO).await {
+                guard.forget().unwrap();
+            }
+        });
+        tokio::task::spawn_local(async move { *ran.borrow_mut() = Some(queue.len()) });
+        worker.await
+    });
+    worked.await.unwrap();
+    let left = others_ran.borrow().unwrap();
+    assert!(left > 0, "the worker was done before anybody else ran");
+}

@@ -1,0 +1,256 @@
+//! Workers: tasks that work on keys, on a clock that jumps to the next deadline when all wait.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests spawn the tasks of a program"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use requeue_tokio::core::ItemExponentialFailure;
+use requeue_tokio::{
+    Action, CancellationToken, Concurrency, Drained, Leftover, Queue, WorkQueue, Workers,
+};
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
+
+type Keys = WorkQueue<u32, ItemExponentialFailure>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn queue() -> Keys {
+    let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
+    WorkQueue::from(Queue::builder().limiter(limiter).build())
+}
+
+fn summary(leftovers: &[Leftover<u32>]) -> Vec<(u32, u64, u32)> {
+    let mut left: Vec<_> = leftovers
+        .iter()
+        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.requeues))
+        .collect();
+    left.sort_unstable();
+    left
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_retries_gives_up_and_survives_panics() {
+    let queue = queue();
+    queue.add_many(0..4, |_| unreachable!());
+    let (given_up, gave_up) = mpsc::channel();
+    let workers = Workers::new(2)
+        .max_retries(2)
+        .on_give_up(move |key: &u32, failure| {
+            given_up.send((*key, failure.to_string())).unwrap();
+            panic!("a hook that panics takes nobody with it");
+        });
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let run = queue.run(workers, move |key| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(key, 3, "before there is a future");
+        async move {
+            yield_now().await;
+            match key {
+                0 => Ok(Action::Done),
+                1 => Err("no"),
+                _ => panic!("never"),
+            }
+        }
+    });
+    let run = tokio::spawn(run.into_future());
+    let start = Instant::now();
+    sleep(10 * SECOND).await;
+    let mut hooks: Vec<_> = gave_up.try_iter().collect();
+    hooks.sort();
+    assert_eq!(hooks[0], (1, "no".into()));
+    assert_eq!(hooks[1], (2, "panicked: never".into()));
+    assert!(hooks[2].1.contains("before there is a future"));
+    assert_eq!(queue.num_requeues(&1), 0, "as new");
+    queue.shut_down();
+    assert!(run.await.unwrap().is_empty());
+    assert_eq!(runs.load(Ordering::SeqCst), 1 + 3 + 3 + 3);
+    assert_eq!(start.elapsed(), 10 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_hands_back_what_it_did_not_do() {
+    let queue = queue();
+    queue.add_many(0..5, |_| unreachable!());
+    queue.add_after(9, 60 * SECOND).unwrap();
+    let workers = Workers::new(1).drain_deadline(2 * SECOND);
+    let working = queue.clone();
+    let run = queue.run(workers, move |key| {
+        let queue = working.clone();
+        async move {
+            match key {
+                0 => {
+                    queue.shut_down();
+                    sleep(SECOND).await;
+                    Ok(Action::RequeueAfter(30 * SECOND))
+                }
+                1 => {
+                    sleep(SECOND).await;
+                    Err("fails while the queue drains")
+                }
+                _ => unreachable!("the deadline has passed"),
+            }
+        }
+    });
+    let left = [
+        (0, 29, 0),
+        (1, 1, 1),
+        (2, 0, 0),
+        (3, 0, 0),
+        (4, 0, 0),
+        (9, 58, 0),
+    ];
+    assert_eq!(summary(&run.await), left);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
+    let queue = queue();
+    queue.add_many(0..4, |_| unreachable!());
+    queue.add_after(9, 60 * SECOND).unwrap();
+    let stop = CancellationToken::new();
+    let run = queue
+        .run(2, |_| async {
+            sleep(2 * SECOND).await;
+            Ok::<_, ()>(Action::Done)
+        })
+        .shut_down_on(stop.clone());
+    let run = tokio::spawn(run.into_future());
+    sleep(SECOND).await;
+    stop.cancel();
+    queue.drained().await;
+    assert_eq!(summary(&run.await.unwrap()), [(9, 56, 0)]);
+    assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+
+    // Cancelled from the start, it does what is ready and no more.
+    let late = self::queue();
+    late.add(1).unwrap();
+    let run = late.run(1, |_| async { Ok::<_, ()>(Action::RequeueAfter(SECOND)) });
+    let leftovers = run.shut_down_on(stop).await;
+    assert_eq!(summary(&leftovers), [(1, 1, 0)]);
+}
+
+/// Counts how many runs there are at once; each ends when the test lets it.
+#[derive(Clone)]
+struct Runs {
+    at_once: Arc<AtomicUsize>,
+    may_end: Arc<Semaphore>,
+}
+
+impl Runs {
+    fn new() -> Self {
+        Self {
+            at_once: Arc::default(),
+            may_end: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    async fn run(self) -> Result<Action, ()> {
+        self.at_once.fetch_add(1, Ordering::SeqCst);
+        self.may_end.acquire().await.unwrap().forget();
+        self.at_once.fetch_sub(1, Ordering::SeqCst);
+        Ok(Action::Done)
+    }
+
+    /// How many runs there are once nothing moves any more.
+    async fn settled(&self) -> usize {
+        sleep(SECOND).await;
+        self.at_once.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_workers_changes_while_they_work() {
+    let queue = queue();
+    queue.add_many(0..100, |_| unreachable!());
+    let (runs, concurrency) = (Runs::new(), Concurrency::new(2));
+    let running = runs.clone();
+    let run = queue
+        .run(1, move |_| running.clone().run())
+        .concurrency(&concurrency);
+    let run = tokio::spawn(run.into_future());
+    assert_eq!(runs.settled().await, 2);
+    concurrency.set(5);
+    assert_eq!(runs.settled().await, 5);
+    // Nobody is interrupted; those who are too many end with their key.
+    concurrency.set(1);
+    assert_eq!(runs.settled().await, 5);
+    runs.may_end.add_permits(5);
+    assert_eq!(runs.settled().await, 1);
+    concurrency.set(0);
+    assert_eq!(concurrency.get(), 1);
+    concurrency.set(3);
+    assert_eq!(runs.settled().await, 3);
+    runs.may_end.add_permits(1000);
+    assert_eq!(runs.settled().await, 0);
+
+    // Idle workers are dismissed in their sleep, and appointed again.
+    let asleep = || requeue_tokio::core::Lock::with(queue.lock(), |state| state.asleep());
+    assert_eq!(asleep(), 3);
+    concurrency.set(1);
+    runs.settled().await;
+    assert_eq!(asleep(), 1);
+    concurrency.set(4);
+    runs.settled().await;
+    assert_eq!(asleep(), 4);
+    queue.shut_down();
+    assert!(run.await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_runs_of_one_key_never_overlap() {
+    let queue = queue();
+    let at_work = Arc::new(Mutex::new(Vec::new()));
+    let working = Arc::clone(&at_work);
+    let run = queue.run(8, move |key: u32| {
+        let at_work = Arc::clone(&working);
+        async move {
+            assert!(!at_work.lock().unwrap().contains(&key));
+            at_work.lock().unwrap().push(key);
+            sleep(SECOND).await;
+            at_work.lock().unwrap().retain(|other| *other != key);
+            Ok::<_, ()>(Action::Done)
+        }
+    });
+    let run = tokio::spawn(run.into_future());
+    for _ in 0..10 {
+        queue.add_many(0..3, |_| unreachable!());
+        sleep(SECOND / 4).await;
+    }
+    queue.shut_down();
+    assert!(
+        run.await.unwrap().is_empty(),
+        "a run that panics is retried"
+    );
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Uncloneable;
+
+impl Clone for Uncloneable {
+    fn clone(&self) -> Self {
+        panic!("on purpose")
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_panics_by_itself_is_not_hidden() {
+    let queue = WorkQueue::new();
+    queue.add(Uncloneable).unwrap();
+    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Done) });
+    let run = tokio::spawn(run.into_future());
+    assert!(run.await.unwrap_err().is_panic());
+    assert!(queue.state(&Uncloneable).unwrap().ready);
+}
