@@ -17,7 +17,7 @@ use crate::args::Options;
 use crate::copy::Temps;
 use crate::figures::Figures;
 use crate::key::Key;
-use crate::mirror::{Mirror, Queue, Tally, Troubles, locked};
+use crate::mirror::{GivenUp, Mirror, Queue, Tally, Troubles, locked};
 use crate::plan::{Plan, Seen, Shape};
 use crate::progress::{Load, Progress};
 use crate::report::Report;
@@ -125,8 +125,8 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
             }
             Ok(Message::Stop) => {
                 is_stopping = true;
-                mirror.progress.warn("stopping; once more to stop at once");
                 mirror.queue.shut_down();
+                mirror.progress.warn("stopping; once more to stop at once");
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -160,7 +160,7 @@ fn load(queue: &Queue) -> Load {
 fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) -> Report {
     let figures = mirror.queue.lock().with(|queue| queue.metrics().shown());
     let given_up = take(&mut *locked(&mirror.troubles.given_up));
-    let given_up: BTreeMap<Key, String> = given_up
+    let given_up: BTreeMap<Key, GivenUp> = given_up
         .into_iter()
         .filter(|(key, _)| is_amiss(&mirror, key))
         .collect();
@@ -174,7 +174,6 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         given_up,
         left,
         special: take(&mut *locked(&mirror.troubles.special)),
-        disk_full: mirror.troubles.disk_full.load(Ordering::Relaxed),
         elapsed,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use requeue::ItemExponentialFailure;
@@ -51,12 +51,18 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     /// Given up, and not made right since.
-    pub(crate) given_up: Mutex<BTreeMap<Key, String>>,
+    pub(crate) given_up: Mutex<BTreeMap<Key, GivenUp>>,
     /// Not taken by the queue, since it was shutting down.
     pub(crate) refused: Mutex<BTreeSet<Key>>,
     /// Devices, sockets and FIFOs.
     pub(crate) special: Mutex<BTreeSet<Arc<Path>>>,
-    pub(crate) disk_full: AtomicBool,
+}
+
+/// Why a key was given up.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    pub(crate) why: String,
+    pub(crate) is_disk_full: bool,
 }
 
 impl Mirror {
@@ -84,15 +90,16 @@ impl Mirror {
 
     /// A key has failed too often.
     pub(crate) fn give_up(&self, key: &Key, failure: &Failure<Error>) {
-        if matches!(failure, Failure::Error(error) if error.is_disk_full()) {
-            self.troubles.disk_full.store(true, Ordering::Relaxed);
-        }
-        let why = failure.to_string();
+        let given_up = GivenUp {
+            why: failure.to_string(),
+            is_disk_full: matches!(failure, Failure::Error(error) if error.is_disk_full()),
+        };
         if self.watch.is_some() {
             // The report may be days away.
+            let why = &given_up.why;
             self.progress.warn(&format!("given up: {key}: {why}"));
         }
-        locked(&self.troubles.given_up).insert(key.clone(), why);
+        locked(&self.troubles.given_up).insert(key.clone(), given_up);
     }
 
     /// A key has succeeded, whatever became of it before.

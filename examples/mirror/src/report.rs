@@ -13,7 +13,7 @@ use indicatif::HumanBytes;
 
 use crate::figures::Shown;
 use crate::key::Key;
-use crate::mirror::Tally;
+use crate::mirror::{GivenUp, Tally};
 
 /// Something was given up or left undone.
 const EXIT_UNFINISHED: u8 = 1;
@@ -26,10 +26,9 @@ pub(crate) struct Report {
     pub(crate) target: PathBuf,
     pub(crate) tally: Tally,
     pub(crate) figures: Shown,
-    pub(crate) given_up: BTreeMap<Key, String>,
+    pub(crate) given_up: BTreeMap<Key, GivenUp>,
     pub(crate) left: BTreeSet<Key>,
     pub(crate) special: BTreeSet<Arc<Path>>,
-    pub(crate) disk_full: bool,
     pub(crate) elapsed: Duration,
 }
 
@@ -85,15 +84,21 @@ impl Report {
 
     fn amiss(&self) -> String {
         let mut lines = String::new();
-        if self.disk_full {
-            lines += "mirror: the target's disk is full\n";
+        let (full, other): (Vec<_>, Vec<_>) = self
+            .given_up
+            .iter()
+            .partition(|(_, gone)| gone.is_disk_full);
+        if let Some((first, _)) = full.first() {
+            // One cause, however many paths it hits.
+            let count = full.len();
+            lines += &format!(
+                "mirror: given up: the target's disk is full: {count} paths, the first is {first}\n"
+            );
         }
-        let given_up = self.given_up.iter();
-        name(
-            &mut lines,
-            "given up",
-            given_up.map(|(key, why)| format!("{key}: {why}")),
-        );
+        let other = other
+            .iter()
+            .map(|(key, gone)| format!("{key}: {}", gone.why));
+        name(&mut lines, "given up", other);
         name(&mut lines, "left undone", self.left.iter());
         let special = self.special.iter().map(|path| path.display());
         name(&mut lines, "not a file, directory or symlink", special);

@@ -1,0 +1,259 @@
+//! Runs that end by themselves: whatever the target was, it becomes what the source is.
+#![cfg(unix)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic, and its support is shared"
+)]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use support::{Place, set_mode};
+
+fn varied() -> Place {
+    let mut place = Place::new();
+    for directory in 0..8 {
+        for file in 0..12 {
+            let name = format!("d{directory}/e{}/f{file}", file % 3);
+            place.write(name, &"text".repeat(file * 100));
+        }
+    }
+    for (mode, name) in [(0o600, "private"), (0o755, "program"), (0o4751, "suid")] {
+        set_mode(&place.write(name, name), mode);
+    }
+    place.write("empty file", "");
+    place.write("new\nline", "x");
+    place.write(OsStr::from_bytes(b"not\xffunicode/\xfe"), "y");
+    place.write("closed/file", "z");
+    set_mode(&place.source().join("closed"), 0o555);
+    fs::create_dir(place.source().join("empty")).unwrap();
+    place.link("link", "d0/e0/f0");
+    place.link("dangling", "/no/where");
+    place.link("d1/up", "..");
+    place
+}
+
+#[test]
+fn a_tree_is_copied_and_then_found_right() {
+    let place = varied();
+    let first = place.mirror(&[]);
+    first.assert_code(0);
+    place.assert_mirrored();
+    assert_eq!(first.figure("files copied"), 8 * 12 + 7);
+    assert_eq!(first.figure("symlinks made"), 3);
+    assert_eq!(first.figure("given up"), 0);
+    assert_eq!(first.figure("retries"), 0);
+
+    let again = place.mirror(&[]);
+    again.assert_code(0);
+    place.assert_mirrored();
+    for figure in [
+        "files copied",
+        "directories made",
+        "symlinks made",
+        "mode or time set",
+        "deleted",
+        "coalesced",
+    ] {
+        assert_eq!(again.figure(figure), 0, "{figure}");
+    }
+}
+
+#[test]
+fn one_worker_or_many_make_the_same() {
+    for workers in ["1", "16"] {
+        let place = varied();
+        place.mirror(&["--workers", workers]).assert_code(0);
+        place.assert_mirrored();
+    }
+}
+
+#[test]
+fn only_what_differs_is_touched() {
+    let mut place = varied();
+    place.mirror(&[]).assert_code(0);
+
+    place.write("d0/e0/f3", "other");
+    set_mode(&place.source().join("program"), 0o700);
+    set_mode(&place.source().join("d2"), 0o711);
+    fs::remove_file(place.source().join("link")).unwrap();
+    place.link("link", "elsewhere");
+    let run = place.mirror(&[]);
+    run.assert_code(0);
+    place.assert_mirrored();
+    assert_eq!(run.figure("files copied"), 1);
+    assert_eq!(run.figure("symlinks made"), 1);
+    assert_eq!(run.figure("deleted"), 0);
+}
+
+#[test]
+fn what_the_source_does_not_have_is_deleted() {
+    let place = varied();
+    place.mirror(&[]).assert_code(0);
+    fs::remove_dir_all(place.source().join("d3")).unwrap();
+    fs::remove_file(place.source().join("private")).unwrap();
+    fs::remove_file(place.source().join("dangling")).unwrap();
+    // And what an earlier run that was killed has left behind.
+    let temp = place.target().join("d0/.requeue-mirror-1-2-3.tmp");
+    fs::write(&temp, "half").unwrap();
+
+    let run = place.mirror(&[]);
+    run.assert_code(0);
+    place.assert_mirrored();
+    assert_eq!(run.figure("deleted"), 4);
+    assert_eq!(run.figure("files copied"), 0);
+}
+
+#[test]
+fn any_type_becomes_any_other() {
+    let kinds = ["file", "directory", "link"];
+    let mut place = Place::new();
+    let make = |place: &mut Place, name: &str, kind: &str| match kind {
+        "file" => drop(place.write(name, kind)),
+        "link" => place.link(name, "no/where"),
+        _ => drop(place.write(Path::new(name).join("in/side"), kind)),
+    };
+    for from in kinds {
+        for to in kinds {
+            make(&mut place, &format!("{from} to {to}"), from);
+        }
+    }
+    place.mirror(&[]).assert_code(0);
+    place.assert_mirrored();
+
+    for from in kinds {
+        for to in kinds.into_iter().filter(|to| *to != from) {
+            let name = format!("{from} to {to}");
+            let path = place.source().join(&name);
+            match from {
+                "directory" => fs::remove_dir_all(path).unwrap(),
+                _ => fs::remove_file(path).unwrap(),
+            }
+            make(&mut place, &name, to);
+        }
+    }
+    place.mirror(&[]).assert_code(0);
+    place.assert_mirrored();
+}
+
+#[test]
+fn nothing_outside_the_target_is_touched() {
+    let mut place = Place::new();
+    place.write("directory/file", "mine");
+    place.link("gone later", "nowhere");
+    let outside = place.path("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "precious").unwrap();
+    fs::write(outside.join("other"), "precious").unwrap();
+    fs::create_dir(place.target()).unwrap();
+    for name in ["directory", "extra"] {
+        symlink(&outside, place.target().join(name)).unwrap();
+    }
+
+    place.mirror(&[]).assert_code(0);
+    place.assert_mirrored();
+    for name in ["file", "other"] {
+        let content = fs::read_to_string(outside.join(name)).unwrap();
+        assert_eq!(content, "precious");
+    }
+}
+
+#[test]
+fn special_files_are_named_and_left_out() {
+    let mut place = Place::new();
+    place.write("file", "x");
+    let _socket = UnixListener::bind(place.source().join("socket")).unwrap();
+    let run = place.mirror(&[]);
+    run.assert_code(0);
+    assert_eq!(
+        run.stderr,
+        "mirror: not a file, directory or symlink: socket\n"
+    );
+    assert!(place.target().join("file").exists());
+    assert!(!place.target().join("socket").exists());
+}
+
+#[test]
+fn what_cannot_be_copied_is_given_up_and_named() {
+    let mut place = Place::new();
+    place.write("fine", "x");
+    // Short enough for the source, too long for the target below.
+    let long = "n".repeat(200);
+    place.write(&long, "too long there");
+    let target = too_deep_for(&place, &long);
+
+    let run = support::program(&["--retries", "2"])
+        .args([place.source(), target.clone()])
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8(run.stdout).unwrap(),
+        String::from_utf8(run.stderr).unwrap(),
+    );
+    assert_eq!(run.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(target.join("fine").exists());
+    let named = format!("mirror: given up: {long}: cannot ");
+    assert!(stderr.starts_with(&named), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let figure = |name| stdout.lines().find(|line| line.starts_with(name));
+    assert_eq!(figure("given up"), Some("given up          1"));
+    assert_eq!(figure("retries"), Some("retries           2"));
+}
+
+/// A directory so deep that `name` in it makes a path which no system call takes.
+fn too_deep_for(place: &Place, name: &str) -> PathBuf {
+    const PATH_MAX: usize = 4096;
+    let mut target = place.target();
+    let wanted = PATH_MAX - name.len();
+    while target.as_os_str().len() < wanted {
+        let missing = wanted - target.as_os_str().len();
+        target.push("d".repeat(missing.clamp(2, 100) - 1));
+    }
+    fs::create_dir_all(&target).unwrap();
+    target
+}
+
+#[test]
+fn bad_input_gets_one_line() {
+    let mut place = Place::new();
+    let file = place.write("file", "x");
+    let (source, target) = (place.source(), place.target());
+    let below = place.source().join("below/deep");
+    symlink(&source, place.path("alias")).unwrap();
+    let cases: [(&[&Path], &str); 8] = [
+        (&[&place.path("gone"), &target], "no such source"),
+        (&[&file, &target], "the source is not a directory"),
+        (&[&source, &file], "the target is not a directory"),
+        (&[&source, &source], "the same directory"),
+        (&[&source, &place.path("alias")], "the same directory"),
+        (&[&source, &below], "the target is inside the source"),
+        (
+            &[&source, &place.path("")],
+            "the source is inside the target",
+        ),
+        (&[&source], "no TARGET"),
+    ];
+    for (args, expected) in cases {
+        let run = support::program(args).output().unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{said}");
+        assert!(said.starts_with("mirror: "), "{said}");
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(run.stdout.is_empty());
+    }
+    assert!(!target.exists());
+    assert!(!below.exists());
+    assert!(file.exists());
+}
