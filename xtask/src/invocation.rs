@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn a_failure_says_which_line_failed() {
         let here = Path::new(".");
-        assert!(Invocation::new("cargo --version").run(here).is_ok());
-        let refused = Invocation::new("cargo --no-such-option").run(here);
-        assert!(refused.unwrap_err().ends_with(": cargo --no-such-option"));
+        assert!(Invocation::new("true").run(here).is_ok());
+        let refused = Invocation::new("false --why not").run(here);
+        assert!(refused.unwrap_err().ends_with(": false --why not"));
         let missing = Invocation::new("no-such-program-anywhere").run(here);
         assert!(missing.unwrap_err().ends_with(": no-such-program-anywhere"));
     }
