@@ -203,7 +203,13 @@ impl Running {
         assert!(status.success());
     }
 
-    /// Waits for its end.
+    /// Waits for its end before reading what it has said.
+    pub fn end_unread(mut self) -> Outcome {
+        while self.line().is_some() {}
+        self.end()
+    }
+
+    /// Reads what it says until its end.
     pub fn end(mut self) -> Outcome {
         let mut stdout = String::new();
         let pipe = self.child.stdout.as_mut().unwrap();
