@@ -27,7 +27,9 @@ pub trait Subject<K> {
 }
 
 /// The queue of this project, with growable storage and client-go's limiter per key.
-pub type Ours<K, H = foldhash::fast::RandomState> = Queue<K, Growable<H>, ItemExponentialFailure>;
+pub type Ours<K, H = RandomState> = Queue<K, Growable<H>, ItemExponentialFailure>;
+
+pub use foldhash::fast::RandomState;
 
 /// An empty queue of ours.
 pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
