@@ -77,7 +77,7 @@ pub(crate) fn make_link(
 ) -> Result<(), Error> {
     let temp = temps.beside(to);
     symlink(text, &temp.path).map_err(doing("create a symlink"))?;
-    filetime::set_symlink_file_times(&temp.path, mtime, mtime).map_err(doing("set the time"))?;
+    set_time(&temp.path, mtime)?;
     clear()?;
     temp.rename(to)
 }
@@ -93,6 +93,11 @@ pub(crate) fn make_directory(to: &Path) -> Result<(), Error> {
 /// Sets the mode of a file or directory.
 pub(crate) fn set_mode(to: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(to, Permissions::from_mode(mode)).map_err(doing("set the permissions"))
+}
+
+/// Sets the time of a directory or symlink, by its name: neither need be readable.
+pub(crate) fn set_time(to: &Path, mtime: FileTime) -> Result<(), Error> {
+    filetime::set_symlink_file_times(to, mtime, mtime).map_err(doing("set the time"))
 }
 
 /// Deletes whatever is there, if anything is.

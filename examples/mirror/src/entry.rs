@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::copy;
-use crate::error::{Error, doing};
+use crate::error::Error;
 use crate::key::Key;
 use crate::mirror::{Mirror, count, locked};
 use crate::plan::{Plan, Seen, Shape};
@@ -98,13 +98,11 @@ impl Mirror {
         match shape {
             Shape::Directory { mode, mtime } => {
                 copy::set_mode(to, *mode)?;
-                filetime::set_file_mtime(to, *mtime).map_err(doing("set the time"))
+                copy::set_time(to, *mtime)
             }
             // The time is equal, or it would not be the same file.
             Shape::File { mode, .. } => copy::set_mode(to, *mode),
-            Shape::Link { mtime, .. } => {
-                filetime::set_symlink_file_times(to, *mtime, *mtime).map_err(doing("set the time"))
-            }
+            Shape::Link { mtime, .. } => copy::set_time(to, *mtime),
             Shape::Special => Ok(()),
         }
     }

@@ -36,10 +36,11 @@ impl fmt::Display for Error {
             Self::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
             Self::Unsettled => f.write_str("the source keeps changing"),
             Self::SourceLost => f.write_str("the source directory is gone or another one"),
-            Self::Watch(error) => match error.kind {
+            Self::Watch(error) => match &error.kind {
                 notify::ErrorKind::MaxFilesWatch => {
                     f.write_str("cannot watch: no watches left (fs.inotify.max_user_watches)")
                 }
+                notify::ErrorKind::Io(error) => write!(f, "cannot watch: {error}"),
                 _ => write!(f, "cannot watch: {error}"),
             },
         }
