@@ -35,20 +35,21 @@ use crate::clock::TokioClock;
 /// };
 /// let stop = CancellationToken::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), &stop, async || {
+/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), stop.clone(), || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.cancel();
 ///     }
+///     async { /* poll sensor 17 */ }
 /// })
 /// .await;
 /// assert_eq!(runs, 3);
 /// # }
 /// ```
-pub async fn backoff_until<M: BackoffManager, R: Rng>(
+pub async fn backoff_until<M: BackoffManager, R: Rng, W: Future<Output = ()>>(
     mut backoff: BackoffUntil<M, R>,
-    stop: &CancellationToken,
-    mut work: impl AsyncFnMut(),
+    stop: CancellationToken,
+    mut work: impl FnMut() -> W,
 ) {
     let clock = TokioClock::new();
     while !stop.is_cancelled() {

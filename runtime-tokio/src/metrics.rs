@@ -74,7 +74,9 @@ impl NamedMetrics {
             queue_duration: histogram!("workqueue_queue_duration_seconds", "name" => name()),
             work_duration: histogram!("workqueue_work_duration_seconds", "name" => name()),
             unfinished_work: gauge!("workqueue_unfinished_work_seconds", "name" => name()),
-            longest_running: gauge!("workqueue_longest_running_processor_seconds", "name" => name()),
+            longest_running: gauge!(
+                "workqueue_longest_running_processor_seconds", "name" => name()
+            ),
             retries: counter!("workqueue_retries_total", "name" => name()),
             coalesced: counter!("workqueue_coalesced_total", "name" => name()),
             delayed: gauge!("workqueue_delayed", "name" => name()),

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use requeue_core::{
     Clock, Completion, DefaultController, Drained, Effect, Getter, Growable, Instant, Leftover,
-    Metrics, Next, NoMetrics, Queue, RateLimiter, Ticket, Wake, Waker, Work,
+    Metrics, Next, NoMetrics, Queue, RateLimiter, Wake, Waker,
 };
 
 use crate::clock::TokioClock;
 use crate::stream::Guards;
 use crate::sync::{Line, Locked, Place, Wakers};
-use crate::waiting::{State, Waiting};
+use crate::waiting::{State, Turn, Waiting};
 
 /// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
 /// tasks.
@@ -34,6 +34,27 @@ pub type Shared<K, L, M> =
 /// end of a scope. So say how it went: [`done`](requeue_core::Guard::done),
 /// [`forget`](requeue_core::Guard::forget), [`retry_after`](requeue_core::Guard::retry_after) or
 /// [`complete`](requeue_core::Guard::complete).
+///
+/// # Examples
+///
+/// ```
+/// use requeue_tokio::{Finished, Guard, WorkQueue};
+///
+/// async fn ping(node: Guard<&str>) -> Finished {
+///     let is_up = *node != "node-7";
+///     if is_up { node.forget() } else { node.retry() }.expect("nobody completes it by name")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = WorkQueue::new();
+/// queue.add_many(["node-7", "node-8"], |_| {});
+/// let first = tokio::spawn(ping(queue.get().await.unwrap()));
+/// let second = tokio::spawn(ping(queue.get().await.unwrap()));
+/// assert!(matches!(first.await.unwrap(), Finished::Delayed(_)));
+/// assert_eq!(second.await.unwrap(), Finished::Idle);
+/// # }
+/// ```
 pub type Guard<K, L = DefaultController, M = NoMetrics> =
     requeue_core::Guard<K, Arc<Shared<K, L, M>>>;
 
@@ -120,6 +141,22 @@ impl std::error::Error for GetError {}
 
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::core::ItemExponentialFailure;
+    /// use requeue_tokio::{Queue, WorkQueue};
+    ///
+    /// let plain = WorkQueue::new();
+    /// plain.add("node-7").unwrap();
+    ///
+    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
+    /// let patient = WorkQueue::from(Queue::builder().limiter(limiter).build());
+    /// let limited = patient.add_rate_limited("node-7").unwrap();
+    /// assert_eq!(limited.delay, Duration::from_secs(1));
+    /// ```
     pub fn new() -> Self {
         Self::from(Queue::builder().build())
     }
@@ -172,6 +209,29 @@ where
     ///
     /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
     /// nothing else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::{Drained, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let worker = tokio::spawn({
+    ///     let queue = queue.clone();
+    ///     async move {
+    ///         while let Some(guard) = queue.get().await {
+    ///             guard.forget().unwrap();
+    ///         }
+    ///     }
+    /// });
+    /// assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+    /// assert!(!queue.contains(&"node-8"));
+    /// # worker.await.unwrap();
+    /// # }
+    /// ```
     pub async fn shut_down_with_drain(&self) -> Drained {
         self.drain(Instant::NEVER).await
     }
@@ -182,6 +242,24 @@ where
     /// # Cancel safety
     ///
     /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::{Drained, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.get().await.unwrap();
+    /// let ten_seconds = Duration::from_secs(10);
+    /// assert_eq!(queue.drain_timeout(ten_seconds).await, Drained::Pending);
+    /// guard.done().unwrap();
+    /// assert_eq!(queue.drain_timeout(ten_seconds).await, Drained::Complete);
+    /// # }
+    /// ```
     pub async fn drain_timeout(&self, timeout: Duration) -> Drained {
         self.drain(self.clock().now() + timeout).await
     }
@@ -192,6 +270,25 @@ where
     /// # Cancel safety
     ///
     /// Dropping the future ends the wait and nothing else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let flushed = tokio::spawn({
+    ///     let queue = queue.clone();
+    ///     async move { queue.drained().await }
+    /// });
+    /// queue.get().await.unwrap().forget().unwrap();
+    /// queue.shut_down();
+    /// flushed.await.unwrap();
+    /// # }
+    /// ```
     pub async fn drained(&self) {
         let is_drained = |state: &mut State<K, L, M>| {
             let is_closed = state.shutting_down() && state.active_len() == 0;
@@ -208,6 +305,17 @@ where
     /// # Panics
     ///
     /// If memory for so many keys cannot be addressed, as with any collection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// let listed = ["node-7", "node-8", "node-9"];
+    /// let queue = WorkQueue::new();
+    /// queue.reserve(listed.len());
+    /// assert_eq!(queue.add_many(listed, |_| {}).ready, 3);
+    /// ```
     pub fn reserve(&self, additional: usize) {
         self.lock().lock().reserve(additional);
     }
@@ -280,18 +388,48 @@ where
     /// No key is lost: dropping the future before it is ready takes nothing out of the queue. If it
     /// had been woken, or watched the clock, another task takes that over. It loses its place in
     /// line.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.get().await.unwrap();
+    /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
+    /// guard.forget().unwrap();
+    ///
+    /// queue.shut_down();
+    /// assert!(queue.get().await.is_none());
+    /// # }
+    /// ```
     pub async fn get(&self) -> Option<Guard<K, L, M>> {
         let work = self.wait(None, Queue::get).await.ok()?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
     /// Hands out the first ready key, if there is one. O(1). Never waits but for the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// assert!(queue.try_get().is_none());
+    /// queue.add("node-7").unwrap();
+    /// queue.try_get().unwrap().forget().unwrap();
+    /// ```
     pub fn try_get(&self) -> Option<Guard<K, L, M>> {
         let work = self.act(Queue::try_get)?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
+    /// [`Duration::MAX`] waits as [`get`](Self::get) does.
     ///
     /// # Errors
     ///
@@ -300,11 +438,31 @@ where
     /// # Cancel safety
     ///
     /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::{GetError, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// match queue.get_timeout(Duration::from_secs(1)).await {
+    ///     Ok(guard) => guard.forget().map(drop).unwrap(),
+    ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
+    ///     Err(error) => println!("stopping: {error}"),
+    /// }
+    /// assert!(!queue.contains(&"node-7"));
+    /// # }
+    /// ```
     pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, M>, GetError> {
         self.get_until(self.clock().now() + timeout).await
     }
 
-    /// As [`get`](Self::get), but waits no longer than until `deadline`.
+    /// As [`get`](Self::get), but waits no longer than until `deadline`. A key that is ready is
+    /// handed out even if the deadline has passed.
     ///
     /// # Errors
     ///
@@ -313,6 +471,23 @@ where
     /// # Cancel safety
     ///
     /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::WorkQueue;
+    /// use tokio::time::Instant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let deadline = Instant::now() + Duration::from_secs(30);
+    /// assert!(queue.get_deadline(deadline).await.is_err());
+    /// assert_eq!(Instant::now(), deadline);
+    /// # }
+    /// ```
     pub async fn get_deadline(
         &self,
         deadline: tokio::time::Instant,
@@ -362,8 +537,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The key is completed as told in any case, even if the future is dropped before its first poll.
-    /// From then on as [`get`](Self::get).
+    /// The key is completed as told in any case, even if the future is dropped before its first
+    /// poll. From then on as [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -391,17 +566,7 @@ where
         completion: Completion,
     ) -> impl Future<Output = Option<Guard<K, L, M>>> {
         // Made before the first poll: the caller has said how it went, and may drop the future.
-        let mut turn = Turn {
-            queue: &self.shared,
-            ticket: None,
-            completion,
-        };
-        if std::ptr::eq(guard.queue(), turn.queue) {
-            turn.ticket = guard.into_ticket();
-        } else {
-            // What became of it matters to that queue alone, which loses nothing.
-            let _ = guard.complete(completion);
-        }
+        let mut turn = Turn::new(&*self.shared, guard, completion);
         async move {
             let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
             let work = self.wait(None, look).await.ok()?;
@@ -418,6 +583,20 @@ where
     /// After shutdown: takes out every key that has not been worked on, ready keys first, then
     /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
     /// out before shutdown. O(log n) per key, each under a lock of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// queue.add("node-7").unwrap();
+    /// queue.shut_down();
+    /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
+    /// assert_eq!(keys, ["node-7", "lease-3"]);
+    /// ```
     pub fn leftovers(&self) -> Vec<Leftover<K>> {
         let ready = std::iter::from_fn(|| self.take_ready());
         let delayed = std::iter::from_fn(|| self.take_delayed());
@@ -474,43 +653,6 @@ struct Drainer<'q> {
 impl Drop for Drainer<'_> {
     fn drop(&mut self) {
         drop(self.line.step_out(&self.place));
-    }
-}
-
-/// A run that its owner has declared over: completed in the first look, or on drop.
-struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
-    queue: &'q Shared<K, L, M>,
-    /// Present until the run is completed.
-    ticket: Option<Ticket>,
-    completion: Completion,
-}
-
-impl<K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'_, K, L, M> {
-    fn look(
-        &mut self,
-        state: &mut State<K, L, M>,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Next<Work<K>>> {
-        let Some(ticket) = self.ticket.take() else {
-            return state.get(now, getter);
-        };
-        let now = if self.completion.needs_time() {
-            self.queue.clock().now()
-        } else {
-            now
-        };
-        let step = state.next(ticket, self.completion, now, getter);
-        step.map(|step| step.next)
-    }
-}
-
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Turn<'_, K, L, M> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            // Somebody may have completed the key by name: then there is nothing left to do.
-            let _ = self.queue.complete(ticket, self.completion);
-        }
     }
 }
 

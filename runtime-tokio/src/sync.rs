@@ -109,8 +109,8 @@ impl Line {
         stands.is_some()
     }
 
-    /// Steps out of the line, and keeps the place. Answers the waker that stood there, to be dropped
-    /// once nothing is locked; nothing if it was woken.
+    /// Steps out of the line, and keeps the place. Answers the waker that stood there, to be
+    /// dropped once nothing is locked; nothing if it was woken.
     #[must_use = "a waker is dropped once nothing is locked"]
     pub(crate) fn step_out(&self, place: &Place) -> Option<task::Waker> {
         let number = place.0?;

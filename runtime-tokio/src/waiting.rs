@@ -6,12 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use requeue_core::{
-    Clock, Effect, Getter, Growable, Instant, Metrics, Next, Queue, RateLimiter, Waker,
+    Clock, Completion, Effect, Getter, Growable, Instant, Metrics, Next, Queue, RateLimiter,
+    Ticket, Waker, Work,
 };
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-use crate::queue::{GetError, Shared};
+use crate::queue::{GetError, Guard, Shared};
 use crate::sync::Place;
 
 /// What the lock of a [`WorkQueue`](crate::WorkQueue) holds.
@@ -30,11 +31,12 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The loop of every getter: look, return, or sleep until woken or until the deadline.
+    /// The loop of every getter: look, return, or sleep until woken or until the deadline. It looks
+    /// twice at most, and twice more for each deadline that comes while it goes to sleep.
     ///
     /// The waker goes into the line **under the queue's lock**, in the same look that counts the
-    /// getter as asleep. Between the two locks an `add` could see a sleeper, send its one wake to an
-    /// empty line, and send no other: the key would wait for a task that waits for the key.
+    /// getter as asleep. Between the two locks an `add` could see a sleeper, send its one wake to
+    /// an empty line, and send no other: the key would wait for a task that waits for the key.
     pub(crate) fn poll<K, L, M, T>(
         &mut self,
         queue: &Shared<K, L, M>,
@@ -75,6 +77,7 @@ impl Waiting {
                 Next::Work(work) => {
                     drop(state);
                     queue.waker().obey(wake);
+                    timer.set(None);
                     budget.made_progress();
                     return Poll::Ready(Ok(work));
                 }
@@ -119,6 +122,64 @@ impl Waiting {
             // asleep would be passed on by nobody.
             drop(queue.waker().getters.step_out(&self.place));
             queue.leave(&mut self.getter);
+        }
+    }
+}
+
+/// A run that its owner has declared over: completed in the first look, or on drop.
+pub(crate) struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
+    queue: &'q Shared<K, L, M>,
+    /// Present until the run is completed.
+    ticket: Option<Ticket>,
+    completion: Completion,
+}
+
+impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'q, K, L, M> {
+    /// The run of `guard`. That of another queue is completed at once: what became of it matters to
+    /// that queue alone, which loses nothing.
+    pub(crate) fn new(
+        queue: &'q Shared<K, L, M>,
+        guard: Guard<K, L, M>,
+        completion: Completion,
+    ) -> Self {
+        let mut ticket = None;
+        if std::ptr::eq(guard.queue(), queue) {
+            ticket = guard.into_ticket();
+        } else {
+            let _ = guard.complete(completion);
+        }
+        Self {
+            queue,
+            ticket,
+            completion,
+        }
+    }
+
+    /// Completes the run and takes the next key; afterwards takes the next key.
+    pub(crate) fn look(
+        &mut self,
+        state: &mut State<K, L, M>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<Work<K>>> {
+        let Some(ticket) = self.ticket.take() else {
+            return state.get(now, getter);
+        };
+        let now = if self.completion.needs_time() {
+            self.queue.clock().now()
+        } else {
+            now
+        };
+        let step = state.next(ticket, self.completion, now, getter);
+        step.map(|step| step.next)
+    }
+}
+
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Turn<'_, K, L, M> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            // Somebody may have completed the key by name: then there is nothing left to do.
+            let _ = self.queue.complete(ticket, self.completion);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Tasks that wait, on Tokio's clock, which stands still until the test or the runtime moves it. The
-//! twin of requeue-std's `threads.rs`.
+//! Tasks that wait, on Tokio's clock, which stands still until the test or the runtime moves it.
+//! The twin of requeue-std's `threads.rs`.
 
 #![allow(
     clippy::unwrap_used,
@@ -382,19 +382,22 @@ async fn backoff_until_runs_at_the_times_of_its_backoff() {
         steps: 9,
         ..Backoff::default()
     };
-    let stop = CancellationToken::new();
     let start = Instant::now();
-    let mut runs = Vec::new();
     let backoff = BackoffUntil::sliding(backoff, NoJitter);
-    backoff_until(backoff, &stop, async || {
-        runs.push(start.elapsed().as_secs());
-        tokio::time::sleep(SECOND).await;
-        if runs.len() == 4 {
-            stop.cancel();
-        }
-    })
-    .await;
-    assert_eq!(runs, [0, 2, 5, 10]);
+    // In a task of its own, as a program would.
+    let looping = tokio::spawn(async move {
+        let (stop, mut runs) = (CancellationToken::new(), Vec::new());
+        backoff_until(backoff, stop.clone(), || {
+            runs.push(start.elapsed().as_secs());
+            if runs.len() == 4 {
+                stop.cancel();
+            }
+            tokio::time::sleep(SECOND)
+        })
+        .await;
+        runs
+    });
+    assert_eq!(looping.await.unwrap(), [0, 2, 5, 10]);
     assert_eq!(start.elapsed(), 11 * SECOND, "stopped, it does not pause");
 }
 
@@ -407,15 +410,15 @@ async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_en
     let (stop, runs) = (CancellationToken::new(), Rc::new(Cell::new(0)));
     let mut looping = by_hand(backoff_until(
         BackoffUntil::sliding(backoff, NoJitter),
-        &stop,
-        async || runs.set(runs.get() + 1),
+        stop.clone(),
+        || async { runs.set(runs.get() + 1) },
     ));
     assert!(looping.is_pending());
     stop.cancel();
     looping.ready();
     drop(looping);
     let backoff = BackoffUntil::sliding(backoff, NoJitter);
-    backoff_until(backoff, &stop, async || runs.set(runs.get() + 1)).await;
+    backoff_until(backoff, stop, || async { runs.set(runs.get() + 1) }).await;
     assert_eq!(runs.get(), 1);
 }
 

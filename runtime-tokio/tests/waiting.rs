@@ -218,12 +218,13 @@ async fn keys_due_at_once_reach_as_many_getters() {
     assert!(first.is_pending());
     advance(SECOND).await;
     assert_eq!(first.ready(), Some(1));
+    assert_eq!((second.wakes(), third.wakes()), (1, 0));
     assert_eq!(second.ready(), Some(2));
     assert_eq!(third.wakes(), 0);
 }
 
-// Cancel safety: each method that waits, dropped before its first poll, while it waits, and after it
-// was woken.
+// Cancel safety: each method that waits, dropped before its first poll, while it waits, and after
+// it was woken.
 
 #[tokio::test(start_paused = true)]
 async fn get_dropped_passes_on_its_wake_and_its_watch() {

@@ -1,0 +1,118 @@
+//! The figures of a queue, as a recorder of the `metrics` facade receives them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use metrics::{
+    Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    with_local_recorder,
+};
+use requeue_tokio::core::ItemExponentialFailure;
+use requeue_tokio::{NamedMetrics, Queue, WorkQueue};
+use tokio::time::advance;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+struct Figures {
+    counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    histograms: Mutex<BTreeMap<String, Arc<Values>>>,
+}
+
+#[derive(Default)]
+struct Values(Mutex<Vec<f64>>);
+
+impl HistogramFn for Values {
+    fn record(&self, value: f64) {
+        self.0.lock().unwrap().push(value);
+    }
+}
+
+/// The name of a figure that has one label, `name="webhooks"`.
+fn name(key: &Key) -> String {
+    let labels: Vec<_> = key.labels().map(|l| (l.key(), l.value())).collect();
+    assert_eq!(labels, [("name", "webhooks")]);
+    key.name().to_owned()
+}
+
+impl Recorder for Figures {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let mut counters = self.counters.lock().unwrap();
+        Counter::from_arc(Arc::clone(counters.entry(name(key)).or_default()))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        let mut gauges = self.gauges.lock().unwrap();
+        Gauge::from_arc(Arc::clone(gauges.entry(name(key)).or_default()))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        let mut histograms = self.histograms.lock().unwrap();
+        Histogram::from_arc(Arc::clone(histograms.entry(name(key)).or_default()))
+    }
+}
+
+impl Figures {
+    fn counter(&self, name: &str) -> u64 {
+        let counters = self.counters.lock().unwrap();
+        counters.get(name).unwrap().load(Ordering::SeqCst)
+    }
+
+    fn gauge(&self, name: &str) -> f64 {
+        let gauges = self.gauges.lock().unwrap();
+        f64::from_bits(gauges.get(name).unwrap().load(Ordering::SeqCst))
+    }
+
+    fn histogram(&self, name: &str) -> Vec<f64> {
+        let histograms = self.histograms.lock().unwrap();
+        histograms.get(name).unwrap().0.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dashboard_of_kubernetes_shows_the_queue() {
+    let figures = Figures::default();
+    let metrics = with_local_recorder(&figures, || NamedMetrics::new("webhooks"));
+    let limiter = ItemExponentialFailure::new(SECOND, 9 * SECOND);
+    let parts = Queue::builder().limiter(limiter).metrics(metrics);
+    let queue = WorkQueue::from(parts.build());
+
+    queue.add_many([1, 2, 1, 3], |_| unreachable!());
+    assert_eq!(figures.gauge("workqueue_depth"), 3.0);
+    assert_eq!(figures.counter("workqueue_adds_total"), 3);
+    assert_eq!(figures.counter("workqueue_coalesced_total"), 1);
+
+    advance(2 * SECOND).await;
+    let first = queue.get().await.unwrap();
+    let second = queue.get().await.unwrap();
+    assert_eq!(figures.gauge("workqueue_depth"), 1.0);
+    assert_eq!(figures.gauge("workqueue_depth_max"), 3.0);
+    let waited = figures.histogram("workqueue_queue_duration_seconds");
+    assert_eq!(waited, [2.0, 2.0]);
+
+    advance(3 * SECOND).await;
+    queue.report_running();
+    assert_eq!(figures.gauge("workqueue_unfinished_work_seconds"), 6.0);
+    let longest = figures.gauge("workqueue_longest_running_processor_seconds");
+    assert_eq!(longest, 3.0);
+
+    first.retry().unwrap();
+    second.forget().unwrap();
+    let worked = figures.histogram("workqueue_work_duration_seconds");
+    assert_eq!(worked, [3.0, 3.0]);
+    assert_eq!(figures.counter("workqueue_retries_total"), 1);
+    assert_eq!(figures.gauge("workqueue_delayed"), 1.0);
+}
