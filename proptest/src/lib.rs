@@ -1,15 +1,9 @@
-//! The proof of requeue's queues.
-//!
-//! - [`Model`]: the reference model, slow and obviously right.
-//! - [`Subject`](subject::Subject): what an implementation shows to be tested.
-//! - [`cases`]: one scripted case for each rule.
-//! - [`suite`]: any sequence of operations, on a subject and on the model side by side.
-//! - [`trace`]: replays what the real client-go was recorded doing.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod cases;
+mod caught;
 mod figures;
 mod model;
 pub mod subject;

@@ -153,6 +153,8 @@ pub trait Subject {
     fn now(&self) -> Instant;
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
+    /// How many calls sleep; nothing if that cannot be seen.
+    fn asleep(&mut self) -> Option<usize>;
     /// Whom the queue has woken since this was last asked; nothing if that cannot be seen.
     fn wakes(&mut self) -> Option<Wake>;
     /// Checks the queue's own invariants.

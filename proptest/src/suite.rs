@@ -12,9 +12,10 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{FileFailurePersistence, TestRunner};
+use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 use requeue_core::{Completion, Instant};
 
+use crate::caught::caught;
 use crate::subject::{Key, Setup, Subject};
 use crate::trace::limiter::{FloatBits, LimiterSpec};
 
@@ -111,11 +112,7 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 ///
-/// [`Failure`] where they part.
-///
-/// # Panics
-///
-/// If an invariant of the queue does not hold.
+/// [`Failure`] where they part, or where an invariant of the queue does not hold.
 ///
 /// # Examples
 ///
@@ -133,10 +130,17 @@ pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), 
     let mut run = run::Run::<S>::new(setup, keys);
     for (step, op) in ops.iter().enumerate() {
         let at = |reason| Failure { step, reason };
-        run.step(op, looks).map_err(at)?;
+        caught(|| run.step(op, looks))
+            .and_then(|outcome| outcome)
+            .map_err(at)?;
     }
-    let step = ops.len();
-    run.finish().map_err(|reason| Failure { step, reason })
+    let at = |reason| Failure {
+        step: ops.len(),
+        reason,
+    };
+    caught(|| run.finish())
+        .and_then(|outcome| outcome)
+        .map_err(at)
 }
 
 impl Op {
@@ -168,19 +172,48 @@ pub fn run<S: Subject>(crowd: Crowd, regressions: &'static str) {
         max_shrink_iters: 100_000,
         ..ProptestConfig::default()
     };
+    let fails = |setup: &Setup, ops: &[Op]| {
+        let looks = [Looks::Always, Looks::Last];
+        looks
+            .iter()
+            .find_map(|looks| check::<S>(setup, ops, *looks).err())
+    };
     let outcome = TestRunner::new(config).run(&(setups(), sequences(crowd)), |(setup, ops)| {
-        for looks in [Looks::Always, Looks::Last] {
-            let outcome = check::<S>(&setup, &ops, looks);
-            outcome.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        match fails(&setup, &ops) {
+            Some(failure) => Err(TestCaseError::fail(failure.to_string())),
+            None => Ok(()),
         }
-        Ok(())
     });
-    if let Err(error) = outcome {
-        #[expect(clippy::panic, reason = "this is how a test fails")]
-        {
-            panic!("{error}");
+    #[expect(clippy::panic, reason = "this is how a test fails")]
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(_, (setup, ops))) => {
+            let ops = without_needless(ops, |ops| fails(&setup, ops).is_some());
+            let failure = fails(&setup, &ops).map(|failure| failure.to_string());
+            let failure = failure.unwrap_or_default();
+            let story = ops.iter().map(|op| format!("  {op:?}\n"));
+            let story = story.collect::<String>();
+            panic!("{setup:?}\n{story}{failure}");
+        }
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+    }
+}
+
+/// Leaves out every operation without which the sequence still fails. proptest does so before it
+/// makes the operations simpler, and not again after.
+fn without_needless(mut ops: Vec<Op>, fails: impl Fn(&[Op]) -> bool) -> Vec<Op> {
+    let mut index = ops.len();
+    while let Some(last) = index.checked_sub(1) {
+        index = last;
+        let needed = ops.remove(index);
+        if fails(&ops) {
+            // Something before it may be needless now.
+            index = ops.len();
+        } else {
+            ops.insert(index, needed);
         }
     }
+    ops
 }
 
 /// Queues of all kinds.
@@ -221,24 +254,27 @@ fn limiters() -> Vec<LimiterSpec> {
 
 /// A busy queue, which may be shut down towards the end.
 pub fn sequences(crowd: Crowd) -> impl Strategy<Value = Vec<Op>> {
-    let (keys, length) = match crowd {
-        Crowd::Few => (6, 60),
-        Crowd::Many => (30, 150),
+    // A crowd forms where keys come faster than they go.
+    let (keys, length, adds) = match crowd {
+        Crowd::Few => (6, 60, 10),
+        Crowd::Many => (40, 150, 60),
     };
-    let late = prop_oneof![8 => busy(keys), 3 => closing()];
-    (vec(busy(keys), 0..length), vec(late, 0..25)).prop_map(|(mut ops, late)| {
+    let late = prop_oneof![1 => busy(keys, 10), 1 => closing()];
+    (vec(busy(keys, adds), 0..length), vec(late, 0..40)).prop_map(|(mut ops, late)| {
         ops.extend(late);
         ops
     })
 }
 
-fn busy(keys: Key) -> impl Strategy<Value = Op> {
+/// Boxed, since the name of its type would fill pages of a backtrace.
+fn busy(keys: Key, adds: u32) -> BoxedStrategy<Op> {
     prop_oneof![
-        10 => adding(keys),
+        adds => adding(keys),
         10 => getting(),
         8 => completing(keys),
         4 => passing(),
     ]
+    .boxed()
 }
 
 fn adding(keys: Key) -> impl Strategy<Value = Op> {
@@ -284,10 +320,10 @@ fn passing() -> impl Strategy<Value = Op> {
 
 fn closing() -> impl Strategy<Value = Op> {
     prop_oneof![
-        Just(Op::ShutDown),
-        Just(Op::BeginDrain),
-        Just(Op::TakeDelayed),
-        Just(Op::TakeReady),
+        1 => Just(Op::ShutDown),
+        1 => Just(Op::BeginDrain),
+        2 => Just(Op::TakeDelayed),
+        4 => Just(Op::TakeReady),
     ]
 }
 
@@ -305,7 +341,7 @@ fn delay() -> impl Strategy<Value = Duration> {
     prop_oneof![
         2 => Just(Duration::ZERO),
         8 => (1..=5u64).prop_map(Duration::from_nanos),
-        2 => (6..=30u64).prop_map(Duration::from_nanos),
+        3 => (6..=1000u64).prop_map(Duration::from_nanos),
         1 => select(vec![
             Duration::from_nanos(u64::MAX - 1),
             Duration::from_nanos(u64::MAX),
@@ -316,7 +352,7 @@ fn delay() -> impl Strategy<Value = Duration> {
 
 fn instant() -> impl Strategy<Value = Instant> {
     prop_oneof![
-        8 => (0..40u64).prop_map(Instant::from_nanos),
+        8 => (0..1000u64).prop_map(Instant::from_nanos),
         1 => select(vec![Instant::from_nanos(u64::MAX - 1), Instant::NEVER]),
     ]
 }

@@ -205,6 +205,10 @@ impl Subject for Model {
         self.release();
     }
 
+    fn asleep(&mut self) -> Option<usize> {
+        None
+    }
+
     fn wakes(&mut self) -> Option<Wake> {
         None
     }

@@ -286,6 +286,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.now = self.now + by;
     }
 
+    fn asleep(&mut self) -> Option<usize> {
+        Some(self.queue.asleep())
+    }
+
     fn wakes(&mut self) -> Option<Wake> {
         Some(std::mem::take(&mut self.wake))
     }

@@ -239,6 +239,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.0.advance(by);
     }
 
+    fn asleep(&mut self) -> Option<usize> {
+        Some(self.with(|queue| queue.asleep()))
+    }
+
     fn wakes(&mut self) -> Option<Wake> {
         self.0.wakes()
     }

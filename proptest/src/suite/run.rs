@@ -305,6 +305,9 @@ impl<S: Subject> Run<S> {
         for (drain, expected) in &self.drains {
             same("drained", subject.drained(drain), model.drained(expected))?;
         }
+        if let Some(asleep) = subject.asleep() {
+            same("how many sleep", asleep, self.sleepers.len())?;
+        }
         if let Some(figures) = subject.figures() {
             same("the figures", Some(figures), model.figures())?;
         }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Debug};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
+
+use crate::caught::caught;
 
 /// How many steps before a mismatch are told with it.
 const HISTORY: usize = 100;
@@ -160,14 +161,8 @@ impl Progress {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        // The subject is gone after a panic, and the story so far is whole.
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
-        outcome.unwrap_or_else(|payload| {
-            let message = payload.downcast_ref::<String>().map(String::as_str);
-            let message = message.or_else(|| payload.downcast_ref().copied());
-            let message = message.unwrap_or("for a reason that it does not tell");
-            Err(self.mismatch(&format!("\n  the queue panicked: {message}")))
-        })
+        let outcome = caught(|| run(self));
+        outcome.unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  {panic}"))))
     }
 
     /// Notes a step, and whether it went as recorded.
