@@ -20,3 +20,9 @@ pub mod std {
 pub mod tokio {
     pub use requeue_tokio::*;
 }
+
+/// The queue for tasks on microcontrollers: the crate `requeue-embassy`.
+#[cfg(feature = "embassy")]
+pub mod embassy {
+    pub use requeue_embassy::*;
+}

@@ -20,6 +20,7 @@ use crate::outcome::Completion;
 /// );
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Action {
     /// Nothing until somebody adds the key again.
@@ -53,6 +54,7 @@ impl Action {
 /// assert_eq!(Retries::UNLIMITED.completion(u32::MAX), Some(Completion::Retry));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Retries(Option<u32>);
 
 impl Retries {

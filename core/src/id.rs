@@ -2,6 +2,7 @@
 
 /// The number of a slot: small, dense, reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SlotId(pub(crate) u32);
 
 impl SlotId {

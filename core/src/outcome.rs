@@ -22,6 +22,7 @@ use crate::id::SlotId;
 /// assert_eq!(effect.wake, Wake::None, "nobody sleeps yet");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "`wake` names the sleepers that have to be woken"]
 pub struct Effect<T> {
     /// The outcome itself.
@@ -72,6 +73,7 @@ impl<T> Effect<T> {
 /// assert_eq!(queue.shut_down(now).wake, Wake::All);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a sleeper that is not woken sleeps on"]
 pub enum Wake {
     /// Nobody.
@@ -102,6 +104,7 @@ pub enum Wake {
 /// assert_eq!(saved, 2);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Added {
     /// The key is ready; it was not before.
@@ -137,6 +140,7 @@ pub enum Added {
 /// assert_eq!(rejected.into_key(), "sensor-1");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Rejected<K> {
     /// The queue holds as many keys as it has room for, and this is a new one.
@@ -179,6 +183,7 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 /// assert_eq!(limited.added, Added::Delayed);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limited {
     /// How long the limiter lets the key wait. A deadline that the key had before and that is
@@ -208,6 +213,7 @@ pub struct Limited {
 /// assert_eq!(queue.num_requeues(&"node-7"), 1);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a key that is handed out has to be completed"]
 #[non_exhaustive]
 pub struct Work<K> {
@@ -243,6 +249,7 @@ pub struct Work<K> {
 /// assert_eq!(queue.done(second.ticket, now).value, Ok(()));
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a key whose ticket is dropped stays in work for ever"]
 pub struct Ticket {
     pub(crate) id: SlotId,
@@ -270,6 +277,7 @@ pub struct Ticket {
 /// assert_eq!(queue.get(due, &mut getter).value, Next::Closed);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Next<T> {
     /// Work.
@@ -314,6 +322,7 @@ pub enum Next<T> {
 /// assert!(!judge(Ok(None)).needs_time());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Completion {
     /// The run is over, as after client-go's `Done`: the failures stay remembered.
@@ -360,6 +369,7 @@ impl Completion {
 /// assert_eq!(run(Completion::Succeeded), Finished::Idle);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Finished {
     /// The key is neither ready nor asked to come back.
@@ -393,6 +403,7 @@ pub enum Finished {
 /// assert!(matches!(step.next, Next::Work(work) if work.key == "node-8"));
 /// ```
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub struct Step<T> {
@@ -420,6 +431,7 @@ pub struct Step<T> {
 /// assert_eq!((leftover.key, leftover.left), ("lease-3", Duration::from_secs(40)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Leftover<K> {
     /// The key.
@@ -447,6 +459,7 @@ pub struct Leftover<K> {
 /// assert_eq!(queue.len(now).value, 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NotActive;
 
 impl fmt::Display for NotActive {
@@ -469,6 +482,7 @@ impl core::error::Error for NotActive {}
 /// assert_eq!((many.ready, many.coalesced, many.rejected), (3, 1, 1));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct AddedMany {
     /// Keys that became ready.
@@ -503,6 +517,7 @@ pub struct AddedMany {
 /// assert_eq!(queue.state(&"node-8", now).value, None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct KeyState {
     /// The key waits for its turn.
@@ -523,6 +538,7 @@ pub struct KeyState {
 ///
 /// [`Queue::shut_down_with_drain`]: crate::Queue::shut_down_with_drain
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "ask the queue whether it has drained"]
 pub struct Drain {
     pub(crate) epoch: u32,
@@ -550,6 +566,7 @@ pub struct Drain {
 /// assert_eq!(queue.drained(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Drained {
     /// Keys are still ready or in work.

@@ -63,6 +63,7 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// assert_eq!(Instant::from_nanos(1_500_000_000).to_string(), "1.5s");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Instant(u64);
 
 impl Instant {

@@ -1,0 +1,294 @@
+//! Clocks that tasks can wait on.
+
+use core::cell::Cell;
+use core::future::{Pending, pending};
+use core::time::Duration;
+
+use embassy_sync::blocking_mutex::Mutex;
+use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, RawMutex};
+use embassy_time::TICK_HZ;
+use requeue_core::{Clock, Instant};
+
+/// A clock, and how a task waits for one of its instants.
+///
+/// [`EmbassyClock`] is for programs, [`ManualClock`] for their tests; a board that keeps time in
+/// another way, with a clock that runs while the rest of it is switched off, has one of its own.
+///
+/// # Contract
+///
+/// - What [`sleep_until`](Self::sleep_until) answers MUST wake the task that polled it last once
+///   `due` has come. It may do so earlier, or more than once: the clock is looked at again.
+/// - Dropping it MUST be enough to stop it.
+///
+/// # Examples
+///
+/// Code that takes a queue on any clock:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+/// use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
+/// use requeue_embassy::{ManualClock, Queue, Timer, WorkQueue};
+///
+/// type Leases<C> =
+///     WorkQueue<NoopRawMutex, u32, 8, ItemExponentialFailure, 3, NoMetrics, u8, C>;
+///
+/// fn renew_later<C: Timer>(queue: &Leases<C>, lease: u32) {
+///     queue.add_after(lease, Duration::from_secs(60)).unwrap();
+/// }
+///
+/// let clock: ManualClock<CriticalSectionRawMutex> = ManualClock::new();
+/// let queue = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+/// renew_later(&queue, 3);
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(queue.len(), 1);
+/// ```
+pub trait Timer: Clock {
+    /// Ends once its instant has come.
+    type Sleep: Future<Output = ()> + Unpin;
+
+    /// Waits until `due`, which is not [`Instant::NEVER`].
+    fn sleep_until(&self, due: Instant) -> Self::Sleep;
+}
+
+impl<C: Timer + ?Sized> Timer for &C {
+    type Sleep = C::Sleep;
+
+    fn sleep_until(&self, due: Instant) -> C::Sleep {
+        (**self).sleep_until(due)
+    }
+}
+
+/// embassy-time's clock, on whatever driver and at whatever tick rate the firmware has chosen.
+///
+/// Its epoch is the driver's. It shows the beginning of the present tick, and an alarm is set for
+/// the first tick that does not lie before the deadline: by this clock nothing is ever early. As
+/// with embassy-time's own timers, a delay counts from the beginning of the tick in which it is
+/// asked for.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_embassy::EmbassyClock;
+/// use requeue_embassy::core::Clock;
+///
+/// let earlier = EmbassyClock.now();
+/// // A host test drives embassy-time by hand; a board does not need to be told.
+/// embassy_time::MockDriver::get().advance(embassy_time::Duration::from_secs(3600));
+/// assert_eq!(EmbassyClock.now(), earlier + Duration::from_secs(3600));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct EmbassyClock;
+
+impl EmbassyClock {
+    /// One of embassy-time's instants as this clock shows it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::EmbassyClock;
+    /// use requeue_embassy::core::Instant;
+    ///
+    /// let second = embassy_time::Instant::from_secs(1);
+    /// assert_eq!(EmbassyClock::at(second), Instant::EPOCH + Duration::from_secs(1));
+    /// ```
+    pub const fn at(instant: embassy_time::Instant) -> Instant {
+        instant_of(instant.as_ticks(), TICK_HZ)
+    }
+}
+
+impl Clock for EmbassyClock {
+    #[inline]
+    fn now(&self) -> Instant {
+        Self::at(embassy_time::Instant::now())
+    }
+}
+
+impl Timer for EmbassyClock {
+    type Sleep = embassy_time::Timer;
+
+    fn sleep_until(&self, due: Instant) -> embassy_time::Timer {
+        let ticks = ticks_until(due, TICK_HZ);
+        embassy_time::Timer::at(embassy_time::Instant::from_ticks(ticks))
+    }
+}
+
+/// A clock that stands still until a test moves it, by way of a reference: it belongs to the test.
+///
+/// A task that waits for a deadline sleeps until [`WorkQueue::clock_moved`] tells it to look again.
+///
+/// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+/// use requeue_embassy::raw::NoopRawMutex;
+/// use requeue_embassy::{ManualClock, Queue, WorkQueue};
+///
+/// type Clock<'c> = &'c ManualClock<NoopRawMutex>;
+/// type Probes<'c> =
+///     WorkQueue<NoopRawMutex, u8, 4, ItemExponentialFailure, 3, NoMetrics, u8, Clock<'c>>;
+///
+/// let clock = ManualClock::new();
+/// let queue: Probes<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+/// queue.add_after(17, Duration::from_secs(3600)).unwrap();
+/// assert!(queue.try_get().is_none());
+///
+/// clock.advance(Duration::from_secs(3600));
+/// assert_eq!(*queue.try_get().unwrap(), 17);
+/// ```
+#[derive(Debug)]
+pub struct ManualClock<R: RawMutex = CriticalSectionRawMutex> {
+    now: Mutex<R, Cell<Instant>>,
+}
+
+impl<R: RawMutex> ManualClock<R> {
+    /// A clock that stands at its epoch.
+    pub const fn new() -> Self {
+        Self {
+            now: Mutex::new(Cell::new(Instant::EPOCH)),
+        }
+    }
+
+    /// Moves the clock forward, to [`Instant::NEVER`] at most. Tasks that wait learn of it by
+    /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
+    pub fn advance(&self, by: Duration) {
+        self.now.lock(|now| now.set(now.get() + by));
+    }
+
+    /// Sets the clock; tasks that wait learn of it as after [`advance`](Self::advance). `now` must
+    /// not lie in the past, since a [`Clock`] does not go backwards.
+    pub fn set(&self, now: Instant) {
+        self.now.lock(|present| present.set(now));
+    }
+}
+
+impl<R: RawMutex> Default for ManualClock<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: RawMutex> Clock for ManualClock<R> {
+    fn now(&self) -> Instant {
+        self.now.lock(Cell::get)
+    }
+}
+
+impl<R: RawMutex> Timer for ManualClock<R> {
+    type Sleep = Pending<()>;
+
+    fn sleep_until(&self, _due: Instant) -> Pending<()> {
+        pending()
+    }
+}
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// The instant at which a tick begins, its fraction of a nanosecond cut off.
+///
+/// `hz` is a constant wherever this is called, so that for rates that divide a second evenly
+/// nothing is left but a multiplication, and for powers of two no division: a processor that has no
+/// instruction for it would take hundreds of them.
+#[inline]
+const fn instant_of(ticks: u64, hz: u64) -> Instant {
+    if NANOS_PER_SEC.is_multiple_of(hz) {
+        return Instant::from_nanos(ticks.saturating_mul(NANOS_PER_SEC / hz));
+    }
+    // The remainder is less than `hz`, of which the fastest there is has 33 bits: it fits.
+    let rest = (ticks % hz) * NANOS_PER_SEC / hz;
+    let whole = (ticks / hz).saturating_mul(NANOS_PER_SEC);
+    Instant::from_nanos(whole.saturating_add(rest))
+}
+
+/// The first tick that does not begin before an instant.
+#[inline]
+const fn ticks_until(due: Instant, hz: u64) -> u64 {
+    let nanos = due.as_nanos();
+    if NANOS_PER_SEC.is_multiple_of(hz) {
+        return nanos.div_ceil(NANOS_PER_SEC / hz);
+    }
+    let rest = ((nanos % NANOS_PER_SEC) * hz).div_ceil(NANOS_PER_SEC);
+    let whole = (nanos / NANOS_PER_SEC).saturating_mul(hz);
+    whole.saturating_add(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: [u64; 12] = [
+        1,
+        100,
+        128,
+        1_000,
+        1_024,
+        32_768,
+        1_000_000,
+        12_000_000,
+        64_000_000,
+        1_000_000_000,
+        1_310_720_000,
+        5_242_880_000,
+    ];
+
+    /// Small numbers, large ones, and what lies around whole seconds.
+    fn samples(unit: u64) -> impl Iterator<Item = u64> {
+        let near = |n: u64| n.saturating_sub(2)..=n.saturating_add(2);
+        let seconds = [0, 1, 2, 59, 86_400, 31_536_000, 3_153_600_000];
+        let whole = seconds.map(|n| unit.saturating_mul(n));
+        let powers = (0..64).map(|bit| 1_u64 << bit);
+        whole.into_iter().chain(powers).flat_map(near)
+    }
+
+    #[test]
+    fn the_clock_shows_the_beginning_of_a_tick() {
+        for hz in RATES {
+            for ticks in samples(hz) {
+                let exact = u128::from(ticks) * 1_000_000_000 / u128::from(hz);
+                let exact = u64::try_from(exact).unwrap_or(u64::MAX);
+                let shown = instant_of(ticks, hz).as_nanos();
+                assert_eq!(shown, exact, "tick {ticks} at {hz} Hz");
+            }
+        }
+    }
+
+    #[test]
+    fn an_alarm_rings_at_the_first_tick_that_is_not_early() {
+        for hz in RATES {
+            for nanos in samples(NANOS_PER_SEC) {
+                let due = Instant::from_nanos(nanos);
+                let ticks = ticks_until(due, hz);
+                if ticks == u64::MAX {
+                    let reach = u128::from(nanos) * u128::from(hz) / 1_000_000_000;
+                    assert!(reach >= u128::from(u64::MAX), "{nanos} ns at {hz} Hz");
+                    continue;
+                }
+                assert!(instant_of(ticks, hz) >= due, "{nanos} ns at {hz} Hz: early");
+                let before = ticks.checked_sub(1).map(|tick| instant_of(tick, hz));
+                assert!(
+                    before.is_none_or(|before| before < due),
+                    "{nanos} ns at {hz} Hz: a tick late"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_tick_comes_back_as_itself() {
+        // Where a tick is a nanosecond or longer, no two of them begin at the same one.
+        for hz in RATES.into_iter().filter(|hz| *hz <= NANOS_PER_SEC) {
+            for ticks in samples(hz) {
+                let begin = instant_of(ticks, hz);
+                if !begin.is_never() {
+                    assert_eq!(ticks_until(begin, hz), ticks, "tick {ticks} at {hz} Hz");
+                }
+            }
+        }
+    }
+}

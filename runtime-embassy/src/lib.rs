@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod backoff;
+mod clock;
+mod queue;
+mod sync;
+mod told;
+mod waiting;
+mod workers;
+
+pub use embassy_sync::blocking_mutex::raw;
+pub use requeue_core as core;
+
+pub use backoff::backoff_until;
+pub use clock::{EmbassyClock, ManualClock, Timer};
+pub use queue::{GetError, Guard, Shared, WorkQueue};
+pub use requeue_core::{
+    Action, Added, Completion, Drained, Finished, Leftover, Queue, Rejected, Retries,
+};
+pub use sync::{Locked, TooManyWaiters, Wakers};

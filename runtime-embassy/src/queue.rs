@@ -1,0 +1,793 @@
+//! The queue for microcontrollers: what is left to do is to wait.
+
+use core::fmt;
+use core::future::poll_fn;
+use core::hash::Hash;
+use core::ops::Deref;
+use core::task::Poll;
+use core::time::Duration;
+
+use embassy_sync::blocking_mutex::raw::RawMutex;
+use requeue_core::{
+    Clock, Completion, Drained, Effect, Fixed, Getter, Index, Instant, ItemExponentialFailure,
+    Leftover, Lock, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Ticket, Wake, Waker,
+    Work,
+};
+
+use crate::clock::{EmbassyClock, Timer};
+use crate::sync::{For, Locked, Place, TooManyWaiters, Wakers};
+use crate::told;
+use crate::waiting::{Alarm, State, Stored, Waiting};
+
+/// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
+/// tasks on a microcontroller. What a [`WorkQueue`] dereferences to.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_embassy::WorkQueue;
+/// use requeue_embassy::core::{Lock, default_item_based};
+/// use requeue_embassy::raw::NoopRawMutex;
+///
+/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+/// queue.add(7).unwrap();
+/// // It leads to the state machine, which tells more than the methods of the queue.
+/// let held = queue.lock().with(|state| state.held_len());
+/// assert_eq!(held, 1);
+/// ```
+pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C> =
+    Stored<R, K, Fixed<N, I>, L, WAITERS, M, C>;
+
+/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+///
+/// **A guard that is dropped without having been completed counts as failed**: its key is requeued
+/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A future that is dropped by a `select`
+/// or a timeout drops its guards, and no guard can tell that apart from the end of a scope. So say
+/// how it went: [`done`](requeue_core::Guard::done), [`forget`](requeue_core::Guard::forget),
+/// [`retry_after`](requeue_core::Guard::retry_after) or [`complete`](requeue_core::Guard::complete).
+///
+/// # Examples
+///
+/// ```
+/// use requeue_embassy::core::default_item_based;
+/// use requeue_embassy::raw::NoopRawMutex;
+/// use requeue_embassy::{Finished, Guard, WorkQueue};
+///
+/// fn read(sensor: Guard<'_, NoopRawMutex, u16, 16>) -> Finished {
+///     let answers = *sensor != 17;
+///     if answers { sensor.forget() } else { sensor.retry() }.expect("nobody completes it by name")
+/// }
+///
+/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+/// queue.add_many([17, 18], |_| {});
+/// assert!(matches!(read(queue.try_get().unwrap()), Finished::Delayed(_)));
+/// assert_eq!(read(queue.try_get().unwrap()), Finished::Idle);
+/// ```
+pub type Guard<
+    'q,
+    R,
+    K,
+    const N: usize,
+    L = ItemExponentialFailure,
+    const WAITERS: usize = 3,
+    M = NoMetrics,
+    I = u8,
+    C = EmbassyClock,
+> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, M, I, C>>;
+
+/// A keyed work queue for tasks on a microcontroller, made for a `static`.
+///
+/// | parameter | |
+/// |---|---|
+/// | `R` | the kind of mutex, as in embassy-sync: [`CriticalSectionRawMutex`] where an interrupt or another core adds keys |
+/// | `K` | the keys: small and `Clone`, an enum or an integer |
+/// | `N` | how many keys it holds |
+/// | `L` | what decides how long a failed key waits |
+/// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
+/// | `M` | who is told the figures |
+/// | `I` | holds slot numbers: `u8` up to 255 keys, `u16` beyond |
+/// | `C` | the clock |
+///
+/// The producer side is core's, reached through `Deref`: [`add`](requeue_core::WorkQueue::add),
+/// [`add_after`](requeue_core::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::WorkQueue::forget), [`try_get`](requeue_core::WorkQueue::try_get) and
+/// the rest, none of which waits. Here is what waits.
+///
+/// No task runs in the background: of the tasks that wait in [`get`](Self::get), one has set a
+/// timer for the earliest deadline, and the others none. A task is woken only if one waits, and
+/// after the lock is released; tasks are woken in the order in which they came.
+///
+/// # From an interrupt
+///
+/// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
+/// section: none waits, and none allocates. Interrupts are held off for one operation:
+/// [`add`](requeue_core::WorkQueue::add) takes O(1) expected, and at most `N` comparisons of keys
+/// if all of them share a hash; each deadline that has come in the meantime, `N` at most, is
+/// released by whoever comes next, at O(log `N`) each. A second, shorter section takes the waker of
+/// a task that waits, O(`WAITERS`), and wakes it behind that.
+///
+/// # Panics
+///
+/// If a key's own code touches the queue that calls it. No method panics by itself.
+///
+/// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
+///
+/// # Examples
+///
+/// ```
+/// use requeue_embassy::core::default_item_based;
+/// use requeue_embassy::raw::CriticalSectionRawMutex;
+/// use requeue_embassy::WorkQueue;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// enum Job {
+///     Read(u8),
+///     Upload,
+/// }
+///
+/// static JOBS: WorkQueue<CriticalSectionRawMutex, Job, 16> =
+///     WorkQueue::new(default_item_based());
+///
+/// fn on_data_ready() {
+///     // An interrupt handler: ten edges make one run.
+///     let _ = JOBS.add(Job::Read(3));
+/// }
+///
+/// async fn worker() {
+///     while let Ok(job) = JOBS.get().await {
+///         let read = matches!(*job, Job::Read(_));
+///         let _ = job.forget();
+///         if read {
+///             let _ = JOBS.add(Job::Upload);
+///         }
+///     }
+/// }
+///
+/// on_data_ready();
+/// on_data_ready();
+/// # let mut worker = core::pin::pin!(worker());
+/// # assert!(embassy_futures::poll_once(worker.as_mut()).is_pending());
+/// # assert!(!JOBS.contains(&Job::Read(3)) && !JOBS.contains(&Job::Upload));
+/// ```
+pub struct WorkQueue<
+    R,
+    K,
+    const N: usize,
+    L = ItemExponentialFailure,
+    const WAITERS: usize = 3,
+    M = NoMetrics,
+    I = u8,
+    C = EmbassyClock,
+> where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+{
+    shared: Shared<R, K, N, L, WAITERS, M, I, C>,
+}
+
+/// Why [`WorkQueue::get`] has no key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use embassy_futures::block_on;
+/// use requeue_embassy::core::{NoLimit, NoMetrics};
+/// use requeue_embassy::raw::NoopRawMutex;
+/// use requeue_embassy::{GetError, WorkQueue};
+///
+/// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit> = WorkQueue::new(NoLimit);
+/// let error = block_on(queue.get_timeout(Duration::ZERO)).unwrap_err();
+/// assert_eq!(error, GetError::TimedOut);
+/// queue.shut_down();
+/// let error = block_on(queue.get()).unwrap_err();
+/// assert_eq!(error, GetError::Closed);
+/// assert_eq!(error.to_string(), "the queue is shutting down and nothing is ready");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum GetError {
+    /// No key was ready in time. Only calls with a deadline answer this.
+    TimedOut,
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+    /// No key is ready, and more calls wait already than the queue has places for.
+    TooManyWaiters,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("no key was ready in time"),
+            Self::Closed => f.write_str("the queue is shutting down and nothing is ready"),
+            Self::TooManyWaiters => TooManyWaiters.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for GetError {}
+
+impl From<TooManyWaiters> for GetError {
+    fn from(_: TooManyWaiters) -> Self {
+        Self::TooManyWaiters
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, I> WorkQueue<R, K, N, L, WAITERS, NoMetrics, I>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    I: Index,
+{
+    /// An empty queue on embassy-time's clock, in a `static` if need be. A queue of other parts is
+    /// made by [`from_queue`](Self::from_queue).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_embassy::core::{DefaultController, default_controller, default_item_based};
+    /// use requeue_embassy::raw::CriticalSectionRawMutex;
+    /// use requeue_embassy::WorkQueue;
+    ///
+    /// // 1 ms doubled per failure for each key.
+    /// static PLAIN: WorkQueue<CriticalSectionRawMutex, u16, 16> =
+    ///     WorkQueue::new(default_item_based());
+    /// // A bucket for all keys together besides, and five calls that may wait.
+    /// static MORE: WorkQueue<CriticalSectionRawMutex, u16, 200, DefaultController, 5> =
+    ///     WorkQueue::new(default_controller());
+    /// # PLAIN.add(1).unwrap();
+    /// # MORE.add(1).unwrap();
+    /// ```
+    pub const fn new(limiter: L) -> Self {
+        Self::from_queue(Queue::new(limiter), EmbassyClock)
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+{
+    /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_embassy::core::{Metrics, NoLimit};
+    /// use requeue_embassy::raw::CriticalSectionRawMutex;
+    /// use requeue_embassy::{EmbassyClock, Queue, WorkQueue};
+    ///
+    /// struct Deepest(usize);
+    ///
+    /// impl Metrics for Deepest {
+    ///     type Stamps = ();
+    ///
+    ///     fn depth(&mut self, keys: usize) {
+    ///         self.0 = self.0.max(keys);
+    ///     }
+    /// }
+    ///
+    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, NoLimit, 3, Deepest> =
+    ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
+    /// # QUEUE.add(1).unwrap();
+    /// ```
+    pub const fn from_queue(queue: Queue<K, Fixed<N, I>, L, M>, clock: C) -> Self {
+        Self {
+            shared: Shared::from_parts(Locked::new(queue), clock, Wakers::new()),
+        }
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+    C: Timer,
+{
+    /// Takes no more keys and waits until nothing is ready, dirty or in work. Answers how it ended:
+    /// a [`shut_down`](requeue_core::WorkQueue::shut_down) meanwhile interrupts it.
+    ///
+    /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
+    /// while it holds a guard waits for itself. Delayed keys are not waited for:
+    /// [`leftovers`](Self::leftovers) hands them back.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyWaiters`] if there is no place to wait: the queue takes no more keys all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
+    /// nothing else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use embassy_futures::block_on;
+    /// use embassy_futures::join::join;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{Drained, WorkQueue};
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add_many([17, 18], |_| {});
+    /// let work = async {
+    ///     while let Ok(guard) = queue.get().await {
+    ///         guard.forget().unwrap();
+    ///     }
+    /// };
+    /// let (drained, ()) = block_on(join(queue.shut_down_with_drain(), work));
+    /// assert_eq!(drained, Ok(Drained::Complete));
+    /// assert!(!queue.contains(&18));
+    /// ```
+    pub async fn shut_down_with_drain(&self) -> Result<Drained, TooManyWaiters> {
+        self.drain(Instant::NEVER).await
+    }
+
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain), but waits no longer than `timeout`:
+    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
+    pub async fn drain_timeout(&self, timeout: Duration) -> Result<Drained, TooManyWaiters> {
+        self.drain(self.clock().now() + timeout).await
+    }
+
+    /// Waits until the queue has been shut down, by whomever, and nothing is ready, dirty or in
+    /// work.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyWaiters`] if there is no place to wait.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the wait and nothing else.
+    pub async fn drained(&self) -> Result<(), TooManyWaiters> {
+        let is_drained = |state: &mut State<K, Fixed<N, I>, L, M>| {
+            let is_closed = state.shutting_down() && state.active_len() == 0;
+            // Nothing becomes due any more: the time does not matter.
+            let ready = state.len(Instant::EPOCH);
+            ready.map(|ready| (is_closed && ready == 0).then_some(()))
+        };
+        let ended = self.wait_for_drain(is_drained, Instant::NEVER).await;
+        ended.map(Option::unwrap_or_default)
+    }
+
+    /// Makes every waiting task look at the queue again: after a
+    /// [`ManualClock`](crate::ManualClock) was moved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::pin::pin;
+    /// use core::time::Duration;
+    /// use embassy_futures::poll_once;
+    /// use requeue_embassy::core::{NoLimit, NoMetrics};
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{ManualClock, Queue, WorkQueue};
+    ///
+    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
+    /// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit, 3, NoMetrics, u8, _> =
+    ///     WorkQueue::from_queue(Queue::new(NoLimit), &clock);
+    /// queue.add_after(17, Duration::from_secs(3600)).unwrap();
+    /// let mut worker = pin!(queue.get());
+    /// assert!(poll_once(worker.as_mut()).is_pending());
+    ///
+    /// clock.advance(Duration::from_secs(3600));
+    /// queue.clock_moved();
+    /// assert!(poll_once(worker.as_mut()).is_ready());
+    /// ```
+    pub fn clock_moved(&self) {
+        self.waker().wake_all();
+    }
+
+    /// Reports to the metrics how long the keys in work have been so, at once and then every
+    /// `period`, until the queue is shut down. client-go does so every 500 ms.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the reports and nothing else.
+    pub async fn report_running_every(&self, period: Duration) {
+        while !self.shutting_down() {
+            self.report_running();
+            let due = self.clock().now() + period;
+            crate::backoff::sleep_until(self.clock(), due).await;
+        }
+    }
+
+    async fn drain(&self, deadline: Instant) -> Result<Drained, TooManyWaiters> {
+        let drain = self.begin_drain();
+        let ended = |state: &mut State<K, Fixed<N, I>, L, M>| {
+            let drained = state.drained(&drain);
+            Effect {
+                value: (drained != Drained::Pending).then_some(drained),
+                wake: Wake::None,
+            }
+        };
+        let ended = self.wait_for_drain(ended, deadline).await;
+        ended.map(|drained| drained.unwrap_or(Drained::Pending))
+    }
+
+    /// Waits until `ended` has an answer, and no longer than until `deadline`.
+    async fn wait_for_drain<T>(
+        &self,
+        ended: impl Fn(&mut State<K, Fixed<N, I>, L, M>) -> Effect<Option<T>>,
+        deadline: Instant,
+    ) -> Result<Option<T>, TooManyWaiters> {
+        let mut drainer = Drainer {
+            line: self.waker(),
+            place: Place::NONE,
+        };
+        let mut late = Alarm::new();
+        poll_fn(|context| {
+            loop {
+                let is_late = !deadline.is_never() && self.clock().now() >= deadline;
+                let (stands, Effect { value, wake }) = self.lock().with(|state| {
+                    let effect = ended(state);
+                    let stands = if effect.value.is_some() || is_late {
+                        Ok(())
+                    } else {
+                        // Under the queue's lock, as in `Waiting::poll`.
+                        let place = &mut drainer.place;
+                        drainer.line.stand(place, For::Drain, context.waker())
+                    };
+                    (stands, effect)
+                });
+                self.waker().obey(wake);
+                if stands.is_err() {
+                    told::no_place(WAITERS);
+                }
+                if value.is_some() || is_late || stands.is_err() {
+                    return Poll::Ready(stands.map(|()| value));
+                }
+                late.set(self.clock(), Some(deadline));
+                if late.poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+where
+    R: RawMutex,
+    K: Eq + Hash + Clone,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+    C: Timer,
+{
+    /// Hands out the first ready key; waits for one if there is none.
+    ///
+    /// A task that finds a key every time does not let others run: it awaits something else now and
+    /// then, as [`run`](Self::run) does.
+    ///
+    /// # Errors
+    ///
+    /// [`GetError::Closed`] once the queue is shut down and no key is ready;
+    /// [`GetError::TooManyWaiters`] if there is neither a key nor a place to wait for one. A call
+    /// that has been woken keeps its place until it ends, and does not meet this.
+    ///
+    /// # Cancel safety
+    ///
+    /// No key is lost: dropping the future before it is ready takes nothing out of the queue. If it
+    /// had been woken, or watched the clock, another task takes that over. It loses its place in
+    /// line.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use embassy_futures::block_on;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{GetError, WorkQueue};
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add(7).unwrap();
+    /// let guard = block_on(queue.get()).unwrap();
+    /// assert_eq!((*guard, guard.attempt()), (7, 1));
+    /// guard.forget().unwrap();
+    ///
+    /// queue.shut_down();
+    /// assert_eq!(block_on(queue.get()).unwrap_err(), GetError::Closed);
+    /// ```
+    pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+        let work = self.wait(None, Queue::get).await?;
+        Ok(Guard::new(work, &self.shared))
+    }
+
+    /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and [`GetError::TimedOut`] if no key was ready in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_timeout(
+        &self,
+        timeout: Duration,
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+        self.get_deadline(self.clock().now() + timeout).await
+    }
+
+    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock:
+    /// [`EmbassyClock::at`] makes one of embassy-time's. A key that is ready is handed out even if
+    /// the deadline has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_timeout`](Self::get_timeout).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_deadline(
+        &self,
+        deadline: Instant,
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+        let work = self.wait(Some(deadline), Queue::get).await?;
+        Ok(Guard::new(work, &self.shared))
+    }
+
+    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
+    /// Waits as [`get`](Self::get).
+    ///
+    /// A guard of another queue is completed there. To learn what became of the key, complete it by
+    /// its guard.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// The key is completed as told in any case, even if the future is dropped before its first poll.
+    /// From then on as [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use embassy_futures::block_on;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{Completion, WorkQueue};
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add_many([17, 18], |_| {});
+    /// queue.shut_down();
+    ///
+    /// let mut seen = Vec::new();
+    /// block_on(async {
+    ///     let mut next = queue.get().await;
+    ///     while let Ok(guard) = next {
+    ///         seen.push(*guard);
+    ///         next = queue.next(guard, Completion::Succeeded).await;
+    ///     }
+    /// });
+    /// assert_eq!(seen, [17, 18]);
+    /// ```
+    pub fn next<'q>(
+        &'q self,
+        guard: Guard<'_, R, K, N, L, WAITERS, M, I, C>,
+        completion: Completion,
+    ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, M, I, C>, GetError>> {
+        // Made before the first poll: the caller has said how it went, and may drop the future.
+        let mut turn = Turn {
+            queue: &self.shared,
+            ticket: None,
+            completion,
+        };
+        if core::ptr::eq(guard.queue(), turn.queue) {
+            turn.ticket = guard.into_ticket();
+        } else {
+            // What became of it matters to that queue alone, which loses nothing.
+            let _ = guard.complete(completion);
+        }
+        async move {
+            let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
+            let work = self.wait(None, look).await?;
+            Ok(Guard::new(work, &self.shared))
+        }
+    }
+
+    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
+    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
+    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::WorkQueue;
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add_after(3, Duration::from_secs(60)).unwrap();
+    /// queue.add(7).unwrap();
+    /// queue.shut_down();
+    /// assert!(queue.leftovers().map(|left| left.key).eq([7, 3]));
+    /// ```
+    pub fn leftovers(&self) -> impl Iterator<Item = Leftover<K>> {
+        let ready = core::iter::from_fn(|| self.take_ready());
+        let delayed = core::iter::from_fn(|| self.take_delayed());
+        ready.chain(delayed)
+    }
+
+    /// Looks until there is an answer, and sleeps in between.
+    async fn wait<T>(
+        &self,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut State<K, Fixed<N, I>, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Result<T, GetError> {
+        let mut sleeper = Sleeper {
+            queue: &self.shared,
+            waiting: Waiting::new(),
+        };
+        poll_fn(|context| {
+            let Sleeper { queue, waiting } = &mut sleeper;
+            waiting.poll(queue, context, deadline, &mut look)
+        })
+        .await
+    }
+}
+
+/// A call that waits for a key. However it ends, the queue is told if it has to know.
+struct Sleeper<'q, R, K, S, L, const WAITERS: usize, M, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    C: Timer,
+{
+    queue: &'q Stored<R, K, S, L, WAITERS, M, C>,
+    waiting: Waiting<C::Sleep>,
+}
+
+impl<R, K, S, L, const WAITERS: usize, M, C> Drop for Sleeper<'_, R, K, S, L, WAITERS, M, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    C: Timer,
+{
+    fn drop(&mut self) {
+        self.waiting.end(self.queue);
+    }
+}
+
+/// A call that waits for the drain. Nobody has to take its place.
+struct Drainer<'q, R: RawMutex, const WAITERS: usize> {
+    line: &'q Wakers<R, WAITERS>,
+    place: Place,
+}
+
+impl<R: RawMutex, const WAITERS: usize> Drop for Drainer<'_, R, WAITERS> {
+    fn drop(&mut self) {
+        self.line.step_out(&mut self.place);
+    }
+}
+
+/// A run that its owner has declared over: completed in the first look, or on drop.
+struct Turn<'q, R, K, S, L, const WAITERS: usize, M, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    C: Clock,
+{
+    queue: &'q Stored<R, K, S, L, WAITERS, M, C>,
+    /// Present until the run is completed.
+    ticket: Option<Ticket>,
+    completion: Completion,
+}
+
+impl<R, K, S, L, const WAITERS: usize, M, C> Turn<'_, R, K, S, L, WAITERS, M, C>
+where
+    R: RawMutex,
+    K: Eq + Hash + Clone,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    C: Clock,
+{
+    fn look(
+        &mut self,
+        state: &mut State<K, S, L, M>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<Work<K>>> {
+        let Some(ticket) = self.ticket.take() else {
+            return state.get(now, getter);
+        };
+        let now = if self.completion.needs_time() {
+            self.queue.clock().now()
+        } else {
+            now
+        };
+        let step = state.next(ticket, self.completion, now, getter);
+        step.map(|step| step.next)
+    }
+}
+
+impl<R, K, S, L, const WAITERS: usize, M, C> Drop for Turn<'_, R, K, S, L, WAITERS, M, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    C: Clock,
+{
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            // Somebody may have completed the key by name: then there is nothing left to do.
+            let _ = self.queue.complete(ticket, self.completion);
+        }
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> Deref
+    for WorkQueue<R, K, N, L, WAITERS, M, I, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+{
+    type Target = Shared<R, K, N, L, WAITERS, M, I, C>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.shared
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> fmt::Debug
+    for WorkQueue<R, K, N, L, WAITERS, M, I, C>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.lock().with(|state| {
+            f.debug_struct("WorkQueue")
+                .field("held", &state.held_len())
+                .field("active", &state.active_len())
+                .field("delayed", &state.delayed_len())
+                .field("shutting_down", &state.shutting_down())
+                .finish()
+        })
+    }
+}

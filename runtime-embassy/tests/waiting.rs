@@ -1,0 +1,440 @@
+//! Who is woken, in which order, and what becomes of a future that is dropped: each is polled by
+//! hand, on a clock that stands still.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+
+use std::time::Duration;
+
+use requeue_embassy::core::{ItemExponentialFailure, Lock, NoLimit, NoMetrics, default_item_based};
+use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
+use requeue_embassy::{
+    Completion, Drained, Finished, GetError, Guard, ManualClock, Queue, TooManyWaiters, WorkQueue,
+};
+
+mod by_hand;
+use by_hand::{ByHand, by_hand};
+
+type Clock = ManualClock<NoopRawMutex>;
+type Of<'c, L, const WAITERS: usize> =
+    WorkQueue<NoopRawMutex, u32, 8, L, WAITERS, NoMetrics, u8, &'c Clock>;
+type Keys<'c, const WAITERS: usize = 3> = Of<'c, NoLimit, WAITERS>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
+    WorkQueue::from_queue(Queue::new(NoLimit), clock)
+}
+
+fn asleep<const WAITERS: usize>(queue: &Keys<'_, WAITERS>) -> usize {
+    queue.lock().with(|state| state.asleep())
+}
+
+fn finish<const WAITERS: usize>(
+    guard: Guard<'_, NoopRawMutex, u32, 8, NoLimit, WAITERS, NoMetrics, u8, &Clock>,
+) -> u32 {
+    let key = *guard;
+    guard.forget().unwrap();
+    key
+}
+
+/// Getters that wait, in the order in which they came. Each answers the key that it gets.
+fn getters<'q, const N: usize, const WAITERS: usize>(
+    queue: &'q Keys<'_, WAITERS>,
+) -> [ByHand<impl Future<Output = Result<u32, GetError>> + 'q>; N] {
+    std::array::from_fn(|_| {
+        let mut getter = by_hand(async { queue.get().await.map(finish) });
+        assert!(getter.is_pending());
+        getter
+    })
+}
+
+#[test]
+fn a_queue_lives_in_a_static_and_may_be_reached_from_anywhere() {
+    static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16> =
+        WorkQueue::new(default_item_based());
+    fn is_shared(_: &(impl Send + Sync)) {}
+    is_shared(&QUEUE);
+    QUEUE.add(7).unwrap();
+    let key = by_hand(QUEUE.get()).ready().unwrap();
+    let finished = key.complete(Completion::Done);
+    assert_eq!(finished, Ok(Finished::Idle));
+}
+
+#[test]
+fn two_idle_getters_cause_no_polls() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [first, second] = getters(&queue);
+    for _ in 0..100 {
+        clock.advance(SECOND);
+        assert!(queue.is_empty() && !queue.contains(&1));
+    }
+    assert_eq!((first.wakes(), second.wakes()), (0, 0));
+    assert_eq!(asleep(&queue), 2);
+}
+
+#[test]
+fn getters_are_woken_in_the_order_in_which_they_came() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [mut first, mut second, mut third] = getters(&queue);
+    for (turn, key) in [7, 8, 9].into_iter().enumerate() {
+        queue.add(key).unwrap();
+        let woken = [first.wakes(), second.wakes(), third.wakes()];
+        assert_eq!(woken, std::array::from_fn(|at| usize::from(at <= turn)));
+        // Polled for another reason, those who were not woken keep their places.
+        let getter = match turn {
+            0 => {
+                assert!(third.is_pending() && second.is_pending());
+                &mut first
+            }
+            1 => {
+                assert!(third.is_pending());
+                &mut second
+            }
+            _ => &mut third,
+        };
+        assert_eq!(getter.ready(), Ok(key));
+    }
+}
+
+#[test]
+fn a_getter_that_was_woken_for_nothing_goes_back_to_its_place() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [mut first, mut second] = getters(&queue);
+    queue.add(1).unwrap();
+    assert_eq!(queue.try_get().map(finish), Some(1), "somebody was faster");
+    assert!(first.is_pending());
+    queue.add(2).unwrap();
+    assert_eq!((first.wakes(), second.wakes()), (2, 0));
+    assert_eq!(first.ready(), Ok(2));
+    queue.add(3).unwrap();
+    assert_eq!(second.ready(), Ok(3));
+}
+
+#[test]
+fn a_getter_that_moves_to_another_task_is_woken_there() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [mut first, second] = getters(&queue);
+    assert!(first.poll_anew().is_pending());
+    queue.add(1).unwrap();
+    assert_eq!((first.wakes(), second.wakes()), (1, 0), "its place is kept");
+    assert_eq!(first.ready(), Ok(1));
+}
+
+#[test]
+fn one_wake_is_under_way_and_the_woken_wakes_the_next() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [mut first, mut second, third] = getters(&queue);
+    queue.add_many([1, 2], |_| unreachable!());
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    assert_eq!(first.ready(), Ok(1));
+    assert_eq!((second.wakes(), third.wakes()), (1, 0));
+    assert_eq!(second.ready(), Ok(2));
+    assert_eq!(third.wakes(), 0);
+}
+
+#[test]
+fn one_call_too_many_is_an_error_and_harms_nobody() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 2> = queue(&clock);
+    let [mut first, mut second] = getters(&queue);
+    let refused = by_hand(queue.get()).ready().map(finish);
+    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    let patient = by_hand(queue.get_timeout(SECOND)).ready().map(finish);
+    assert_eq!(patient, Err(GetError::TooManyWaiters));
+    let impatient = by_hand(queue.get_timeout(Duration::ZERO)).ready();
+    assert_eq!(
+        impatient.map(finish),
+        Err(GetError::TimedOut),
+        "it does not wait"
+    );
+    assert_eq!(asleep(&queue), 2);
+
+    // A key is handed out without a place, and the two who have one were not disturbed.
+    assert_eq!((first.wakes(), second.wakes()), (0, 0));
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    assert_eq!(by_hand(queue.get()).ready().map(finish), Ok(1));
+    assert_eq!(first.ready(), Ok(2));
+    assert_eq!(second.ready(), Ok(3));
+}
+
+#[test]
+fn a_call_that_was_woken_still_has_its_place() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 1> = queue(&clock);
+    let [mut only] = getters(&queue);
+    queue.add(1).unwrap();
+    assert_eq!(queue.try_get().map(finish), Some(1));
+    // It is on its way, and nobody may sit down on its chair.
+    let refused = by_hand(queue.get()).ready().map(finish);
+    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    assert!(only.is_pending());
+    drop(only);
+    assert!(by_hand(queue.get()).is_pending(), "now it is free");
+}
+
+#[test]
+fn one_that_is_refused_passes_a_duty_on() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 1> = queue(&clock);
+    let [mut only] = getters(&queue);
+    // The sleeper has been woken to watch the deadline. Whoever looks first could become the keeper
+    // but for the place.
+    queue.add_after(1, SECOND).unwrap();
+    assert_eq!(only.wakes(), 1);
+    let refused = by_hand(queue.get()).ready().map(finish);
+    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    assert!(only.is_pending());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert_eq!(only.ready(), Ok(1));
+}
+
+#[test]
+fn a_dropped_getter_passes_its_wake_on() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [first, mut second] = getters(&queue);
+    queue.add(1).unwrap();
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    drop(first);
+    assert_eq!(second.wakes(), 1);
+    assert_eq!(second.ready(), Ok(1));
+    assert_eq!(asleep(&queue), 0);
+}
+
+#[test]
+fn a_dropped_keeper_is_replaced() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_after(1, SECOND).unwrap();
+    let [keeper, mut other] = getters(&queue);
+    drop(keeper);
+    assert_eq!(other.wakes(), 1, "it takes the watch over");
+    assert!(other.is_pending());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert_eq!(other.ready(), Ok(1));
+}
+
+#[test]
+fn a_getter_that_is_dropped_unpolled_leaves_nothing_behind() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    drop(by_hand(queue.get()));
+    drop(by_hand(queue.get_timeout(SECOND)));
+    assert_eq!(asleep(&queue), 0);
+    queue.add(1).unwrap();
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn places_are_given_back_however_a_call_ends() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 2> = queue(&clock);
+    // More than there are numbers for places would be needed to tell a leak by its number.
+    for round in 0..1000 {
+        let [mut first, second] = getters(&queue);
+        queue.add(round).unwrap();
+        assert_eq!(first.ready(), Ok(round));
+        drop(second);
+    }
+    assert_eq!(asleep(&queue), 0);
+    let drain = by_hand(queue.shut_down_with_drain()).ready();
+    assert_eq!(drain, Ok(Drained::Complete));
+}
+
+#[test]
+fn a_timeout_is_judged_by_the_clock() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let mut late = by_hand(async { queue.get_timeout(SECOND).await.map(finish) });
+    assert!(late.is_pending());
+    clock.advance(SECOND - Duration::from_nanos(1));
+    queue.clock_moved();
+    assert!(late.is_pending());
+    clock.advance(Duration::from_nanos(1));
+    queue.clock_moved();
+    assert_eq!(late.ready(), Err(GetError::TimedOut));
+
+    // A key that is ready is handed out even so.
+    queue.add(1).unwrap();
+    let in_time = by_hand(queue.get_timeout(Duration::ZERO)).ready();
+    assert_eq!(in_time.map(finish), Ok(1));
+}
+
+#[test]
+fn a_call_that_times_out_passes_its_wake_on() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let mut impatient = by_hand(async { queue.get_timeout(SECOND).await.map(finish) });
+    assert!(impatient.is_pending());
+    queue.add_after(1, 2 * SECOND).unwrap();
+    assert!(impatient.is_pending(), "it watches the deadline");
+    let [mut patient] = getters(&queue);
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert!(patient.is_pending());
+    assert_eq!(impatient.ready(), Err(GetError::TimedOut));
+    assert_eq!(patient.wakes(), 2, "the watch is its own now");
+    assert!(patient.is_pending());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert_eq!(patient.ready(), Ok(1));
+}
+
+#[test]
+fn shutdown_wakes_everybody() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [mut first, mut second, mut third] = getters(&queue);
+    queue.shut_down();
+    for getter in [&mut first, &mut second, &mut third] {
+        assert_eq!(getter.wakes(), 1);
+        assert_eq!(getter.ready(), Err(GetError::Closed));
+    }
+}
+
+#[test]
+fn every_drainer_is_told_when_the_last_key_is_done() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let guard = queue.try_get().unwrap();
+    let mut first = by_hand(queue.shut_down_with_drain());
+    let mut second = by_hand(queue.drained());
+    let mut third = by_hand(queue.drain_timeout(SECOND));
+    assert!(first.is_pending() && second.is_pending() && third.is_pending());
+    let refused = by_hand(queue.drained()).ready();
+    assert_eq!(refused, Err(TooManyWaiters));
+
+    clock.advance(SECOND);
+    assert_eq!(third.ready(), Ok(Drained::Pending), "it waits no longer");
+    finish(guard);
+    assert_eq!(first.ready(), Ok(Drained::Complete));
+    assert_eq!(second.ready(), Ok(()));
+}
+
+#[test]
+fn a_shutdown_interrupts_the_drain() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let mut drain = by_hand(queue.shut_down_with_drain());
+    assert!(drain.is_pending());
+    queue.shut_down();
+    assert_eq!(drain.ready(), Ok(Drained::Interrupted));
+}
+
+#[test]
+fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 1> = queue(&clock);
+    queue.add(1).unwrap();
+    drop(by_hand(queue.shut_down_with_drain()));
+    assert!(!queue.shutting_down(), "it was never polled");
+    {
+        let mut drain = by_hand(queue.shut_down_with_drain());
+        assert!(drain.is_pending());
+    }
+    {
+        let mut late = by_hand(queue.drain_timeout(SECOND));
+        assert!(late.is_pending());
+    }
+    let mut drained = by_hand(queue.drained());
+    assert!(queue.shutting_down() && drained.is_pending());
+    assert_eq!(queue.try_get().map(finish), Some(1));
+    assert_eq!(drained.ready(), Ok(()));
+}
+
+#[test]
+fn a_wake_for_a_key_does_not_go_to_a_drainer() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let mut drained = by_hand(queue.drained());
+    assert!(drained.is_pending());
+    let [mut getter] = getters(&queue);
+    queue.add(1).unwrap();
+    assert_eq!((drained.wakes(), getter.wakes()), (0, 1));
+    assert_eq!(getter.ready(), Ok(1));
+}
+
+#[test]
+fn next_completes_its_key_even_if_it_is_dropped_at_once() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let guard = queue.try_get().unwrap();
+    drop(queue.next(guard, Completion::Succeeded));
+    assert!(!queue.contains(&1));
+
+    queue.add_many([1, 2], |_| unreachable!());
+    let guard = queue.try_get().unwrap();
+    let mut next = by_hand(async { queue.next(guard, Completion::Done).await.map(finish) });
+    assert_eq!(next.ready(), Ok(2));
+    assert_eq!(queue.lock().with(|state| state.held_len()), 0);
+}
+
+#[test]
+fn next_that_waits_and_is_dropped_leaves_no_sleeper() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let guard = queue.try_get().unwrap();
+    let mut next = by_hand(queue.next(guard, Completion::RetryAfter(SECOND)));
+    assert!(next.is_pending());
+    assert_eq!(asleep(&queue), 1);
+    drop(next);
+    assert_eq!(asleep(&queue), 0);
+    clock.advance(SECOND);
+    assert_eq!(queue.try_get().map(finish), Some(1));
+}
+
+#[test]
+fn a_guard_of_another_queue_is_completed_there() {
+    let clock = Clock::new();
+    let (queue, other): (Keys<'_>, Keys<'_>) = (queue(&clock), queue(&clock));
+    queue.add(1).unwrap();
+    other.add(2).unwrap();
+    let guard = other.try_get().unwrap();
+    let next = by_hand(queue.next(guard, Completion::Succeeded)).ready();
+    assert_eq!(next.map(finish), Ok(1));
+    assert!(!other.contains(&2));
+}
+
+#[test]
+fn a_guard_that_is_dropped_counts_as_failed() {
+    let clock = Clock::new();
+    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
+    queue.add(1).unwrap();
+    let mut worker = by_hand(async {
+        let _guard = queue.get().await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    assert!(worker.is_pending());
+    drop(worker);
+    assert_eq!(queue.num_requeues(&1), 1);
+    clock.advance(SECOND);
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn the_queue_tells_what_it_holds() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let shown = format!("{queue:?}");
+    assert_eq!(
+        shown,
+        "WorkQueue { held: 1, active: 0, delayed: 0, shutting_down: false }"
+    );
+}

@@ -1,0 +1,182 @@
+//! What `run` makes of answers, and of being dropped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::time::Duration;
+
+use requeue_embassy::core::{ItemExponentialFailure, NoMetrics};
+use requeue_embassy::raw::NoopRawMutex;
+use requeue_embassy::{Action, ManualClock, Queue, Retries, TooManyWaiters, WorkQueue};
+
+mod by_hand;
+use by_hand::by_hand;
+
+type Clock = ManualClock<NoopRawMutex>;
+type Keys<'c, const WAITERS: usize = 3> =
+    WorkQueue<NoopRawMutex, u32, 8, ItemExponentialFailure, WAITERS, NoMetrics, u8, &'c Clock>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
+    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    WorkQueue::from_queue(Queue::new(limiter), clock)
+}
+
+#[test]
+fn answers_decide_when_a_key_runs_again() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    let runs = RefCell::new(Vec::new());
+    let mut worker = by_hand(queue.run(async |key| {
+        runs.borrow_mut().push(*key);
+        match key {
+            1 => Ok(Action::Done),
+            2 => Ok(Action::RequeueAfter(5 * SECOND)),
+            _ => Err("no answer"),
+        }
+    }));
+    // Once for each key: others are let run in between.
+    for _ in 0..4 {
+        assert!(worker.is_pending());
+    }
+    assert_eq!(*runs.borrow(), [1, 2, 3]);
+    assert!(!queue.contains(&1));
+    assert_eq!(queue.num_requeues(&3), 1);
+
+    clock.advance(SECOND);
+    queue.clock_moved();
+    for _ in 0..2 {
+        assert!(worker.is_pending());
+    }
+    assert_eq!(*runs.borrow(), [1, 2, 3, 3]);
+    assert_eq!(queue.num_requeues(&3), 2);
+    clock.advance(4 * SECOND);
+    queue.clock_moved();
+    for _ in 0..3 {
+        assert!(worker.is_pending());
+    }
+    assert_eq!(*runs.borrow(), [1, 2, 3, 3, 3, 2]);
+    drop(worker);
+}
+
+#[test]
+fn two_workers_never_run_one_key_at_once() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let running = Cell::new(0);
+    let gate = Cell::new(false);
+    let reconcile = async |_: &u32| {
+        running.set(running.get() + 1);
+        std::future::poll_fn(|_| match gate.get() {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        })
+        .await;
+        running.set(running.get() - 1);
+        Ok::<_, Infallible>(Action::Done)
+    };
+    let mut first = by_hand(queue.run(reconcile));
+    let mut second = by_hand(queue.run(reconcile));
+    assert!(first.is_pending() && second.is_pending());
+    queue.add(1).unwrap();
+    assert!(first.is_pending());
+    queue.add(1).unwrap();
+    assert!(second.is_pending());
+    assert_eq!(running.get(), 1);
+
+    queue.add(2).unwrap();
+    assert!(second.is_pending());
+    assert_eq!(running.get(), 2, "another key may");
+    gate.set(true);
+    queue.shut_down();
+    while first.is_pending() || running.get() > 0 {
+        let _ = second.poll();
+    }
+    assert!(!queue.contains(&1));
+}
+
+#[test]
+fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2], |_| unreachable!());
+    queue.shut_down();
+    let mut seen = Vec::new();
+    {
+        let mut worker = by_hand(queue.run(async |key| {
+            seen.push(*key);
+            Ok::<_, Infallible>(Action::RequeueAfter(SECOND))
+        }));
+        assert!(worker.is_pending() && worker.is_pending());
+        assert_eq!(worker.ready(), Ok(()));
+    }
+    assert_eq!(seen, [1, 2]);
+    let left = queue.leftovers().map(|left| (left.key, left.left));
+    assert!(left.eq([(1, SECOND), (2, SECOND)]));
+}
+
+#[test]
+fn one_worker_too_many_is_told() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 1> = queue(&clock);
+    let idle = async |_: &u32| Ok::<_, Infallible>(Action::Done);
+    let mut worker = by_hand(queue.run(idle));
+    assert!(worker.is_pending());
+    assert_eq!(by_hand(queue.run(idle)).ready(), Err(TooManyWaiters));
+    assert!(worker.is_pending());
+}
+
+#[test]
+fn a_key_that_fails_too_often_is_given_up() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let given_up = RefCell::new(Vec::new());
+    let fail = async |_: &u32| Err::<Action, _>("no answer");
+    let keep = |key: &u32, why| given_up.borrow_mut().push((*key, why));
+    let mut worker = by_hand(queue.run_with(Retries::at_most(1), fail, keep));
+    assert!(worker.is_pending() && worker.is_pending());
+    assert!(given_up.borrow().is_empty());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert!(worker.is_pending() && worker.is_pending());
+    assert_eq!(*given_up.borrow(), [(1, "no answer")]);
+    assert!(!queue.contains(&1));
+    assert_eq!(queue.num_requeues(&1), 0);
+}
+
+#[test]
+fn a_dropped_worker_requeues_what_it_worked_on() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let mut worker = by_hand(queue.run(async |_| {
+        std::future::pending::<()>().await;
+        Ok::<_, Infallible>(Action::Done)
+    }));
+    assert!(worker.is_pending());
+    drop(worker);
+    assert_eq!(queue.num_requeues(&1), 1);
+    clock.advance(SECOND);
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2], |_| unreachable!());
+    let mut worker = by_hand(queue.run(async |_| Ok::<_, Infallible>(Action::Done)));
+    assert!(worker.is_pending(), "it lets others run");
+    drop(worker);
+    assert!(!queue.contains(&1));
+    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.len(), 1);
+}
