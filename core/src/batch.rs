@@ -9,9 +9,9 @@ use crate::outcome::{Completion, NotActive, Work};
 
 /// Keys in work that were handed out together.
 ///
-/// Dropping the batch completes its keys, as [`done`](Self::done) does. Dropped while its thread
-/// unwinds from a panic, it counts a failure of every key and requeues them rate-limited, since
-/// nobody knows how far the worker came.
+/// Dropping the batch completes its keys, as [`done`](Self::done) does. Dropped where its runtime
+/// calls it [abandoned](crate::Waker::is_abandoned), it counts a failure of every key and requeues
+/// them rate-limited, since nobody knows how far the worker came.
 ///
 /// `H` is how the batch holds its queue, as with a [`Guard`].
 ///

@@ -85,7 +85,7 @@ where
     }
 
     fn completion_on_drop(&self) -> Completion {
-        if self.waker().unwinding() {
+        if self.waker().is_abandoned() {
             Completion::Retry
         } else {
             Completion::Done
@@ -95,10 +95,11 @@ where
 
 /// A key that its owner works on. Dereferences to the key.
 ///
-/// Dropping the guard completes the run, as [`done`](Self::done) does. Dropped while its thread
-/// unwinds from a panic, it counts a failure and requeues the key rate-limited instead
-/// ([`retry`](Self::retry)), so that a worker that panics loses nothing. While the queue shuts down
-/// the key is kept for [`take_delayed`](crate::Queue::take_delayed) instead.
+/// Dropping the guard completes the run, as [`done`](Self::done) does. Dropped where its runtime
+/// calls it [abandoned](crate::Waker::is_abandoned), it counts a failure and requeues the key
+/// rate-limited instead ([`retry`](Self::retry)), so that a worker that panics or is cancelled loses
+/// nothing: on threads while they unwind from a panic, in tasks always. While the queue shuts down
+/// such a key is kept for [`take_delayed`](crate::Queue::take_delayed).
 ///
 /// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that lives
 /// on its own.
@@ -129,6 +130,7 @@ where
     /// Present until the run is completed.
     ticket: Option<Ticket>,
     requeues: u32,
+    waited: Duration,
     queue: H,
 }
 
@@ -140,6 +142,7 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
             key: work.key,
             ticket: Some(work.ticket),
             requeues: work.requeues,
+            waited: work.waited,
             queue,
         }
     }
@@ -163,6 +166,12 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// Which attempt this run is: one more than the [failures before it](Self::requeues).
     pub fn attempt(&self) -> u32 {
         self.requeues.saturating_add(1)
+    }
+
+    /// How long the key was ready, or dirty, before it was handed out; zero where the queue's metrics
+    /// keep no [`Times`](crate::Times).
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Completes the run: the key may be worked on again, and its failures stay remembered. O(1).

@@ -51,10 +51,10 @@ pub use limiter::{
     RateLimiter, WithMaxWait, default_controller, default_item_based,
 };
 pub use lock::Lock;
-pub use metrics::{Metrics, NoMetrics, Stamps, Times};
+pub use metrics::{Metrics, NoMetrics, Stamps, Timed, Times};
 pub use outcome::{
-    Added, AddedMany, Completion, Drain, Drained, Effect, Finished, KeyState, Leftover, Limited,
-    Next, NotActive, Rejected, Step, Ticket, Wake, Work,
+    Added, AddedMany, Completion, Drain, Drained, Effect, Finished, GetError, KeyState, Leftover,
+    Limited, Next, NotActive, Rejected, Step, Ticket, Wake, Work,
 };
 pub use queue::Queue;
 pub use slots::Storage;

@@ -97,6 +97,28 @@ impl Metrics for NoMetrics {
     type Stamps = ();
 }
 
+/// Metrics that go nowhere, of a queue that keeps times all the same: for those who ask each
+/// [`Guard`](crate::Guard::waited) how long its key has waited.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Timed};
+///
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
+/// queue.add("node-7", Instant::from_nanos(10)).value.unwrap();
+/// let work = queue.try_get(Instant::from_nanos(25)).value.unwrap();
+/// assert_eq!(work.waited, Duration::from_nanos(15));
+/// # queue.done(work.ticket, Instant::from_nanos(25)).value.unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timed;
+
+impl Metrics for Timed {
+    type Stamps = Times;
+}
+
 /// The times a queue with metrics keeps of a key: [`Times`], or `()` for none. The trait is sealed.
 ///
 /// # Examples

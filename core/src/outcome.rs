@@ -223,6 +223,9 @@ pub struct Work<K> {
     pub ticket: Ticket,
     /// How many failures the limiter remembers of the key.
     pub requeues: u32,
+    /// How long the key was ready, or dirty, before it was handed out; zero where the metrics keep
+    /// no [`Times`](crate::Times).
+    pub waited: Duration,
 }
 
 /// The right to complete one run of one key.
@@ -469,6 +472,36 @@ impl fmt::Display for NotActive {
 }
 
 impl core::error::Error for NotActive {}
+
+/// Why a runtime's timed `get` has no key.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::GetError;
+///
+/// assert_eq!(GetError::TimedOut.to_string(), "no key was ready in time");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum GetError {
+    /// No key was ready in time.
+    TimedOut,
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "no key was ready in time",
+            Self::Closed => "the queue is shutting down and nothing is ready",
+        })
+    }
+}
+
+impl core::error::Error for GetError {}
 
 /// How many keys of a batch were taken, and how.
 ///

@@ -305,7 +305,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     fn note_drain(&mut self) {
         if self.closed {
-            self.drain_untold = self.active == 0 && self.lists.ready_len() == 0;
+            self.drain_untold = self.is_drained();
         }
     }
 
@@ -368,16 +368,17 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         slot.run = self.runs;
         slot.phase = Phase::Active;
         slot.note.stamps.stamp_started(now);
-        let latency = now.saturating_since(slot.note.stamps.added());
+        let waited = now.saturating_since(slot.note.stamps.added());
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
         self.active += 1;
         self.report_depth();
-        self.metrics.queue_latency(latency);
+        self.metrics.queue_latency(waited);
         Some(Work {
             key,
             ticket,
             requeues,
+            waited,
         })
     }
 }

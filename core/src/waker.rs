@@ -34,9 +34,13 @@ pub trait Waker {
     /// Wakes every sleeping getter, and everybody who waits for the drain.
     fn wake_all(&self);
 
-    /// Whether the present thread is unwinding from a panic. A guard that is dropped then gives its
-    /// key back as failed. Runtimes that cannot tell say no.
-    fn unwinding(&self) -> bool {
+    /// Whether a guard that is dropped here and now has been abandoned: its key is then given back
+    /// as failed, and otherwise completed.
+    ///
+    /// Threads answer whether they unwind from a panic. A runtime whose tasks can be cancelled
+    /// answers yes, since a cancelled task drops its guards like any other. One where neither
+    /// happens keeps the no.
+    fn is_abandoned(&self) -> bool {
         false
     }
 

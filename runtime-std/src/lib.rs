@@ -12,8 +12,9 @@ pub use requeue_core as core;
 
 pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, SystemClock, Timer};
-pub use queue::{Batch, GetError, Guard, Shared, WorkQueue};
+pub use queue::{Batch, Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, Added, Completion, Drained, Failure, Finished, Leftover, Queue, Rejected, Workers,
+    Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
+    Workers,
 };
 pub use sync::{Condvars, Locked};

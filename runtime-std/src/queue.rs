@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::{
-    Clock, Completion, DefaultController, Drain, Drained, Effect, Getter, Growable, Instant,
-    Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Waker,
+    Clock, Completion, DefaultController, Drain, Drained, Effect, GetError, Getter, Growable,
+    Instant, Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Waker,
 };
 
 use crate::clock::{SystemClock, Timer};
@@ -117,41 +117,6 @@ where
 {
     shared: Arc<Shared<K, L, M, C>>,
 }
-
-/// Why [`WorkQueue::get_timeout`] has no key.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use requeue_std::{GetError, WorkQueue};
-///
-/// let queue: WorkQueue<&str> = WorkQueue::new();
-/// assert_eq!(queue.get_timeout(Duration::ZERO).unwrap_err(), GetError::TimedOut);
-/// queue.shut_down();
-/// let error = queue.get_timeout(Duration::from_secs(60)).unwrap_err();
-/// assert_eq!(error, GetError::Closed);
-/// assert_eq!(error.to_string(), "the queue is shutting down and nothing is ready");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GetError {
-    /// No key was ready in time.
-    TimedOut,
-    /// The queue is shutting down and nothing is ready.
-    Closed,
-}
-
-impl fmt::Display for GetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "no key was ready in time",
-            Self::Closed => "the queue is shutting down and nothing is ready",
-        })
-    }
-}
-
-impl std::error::Error for GetError {}
 
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of
@@ -548,6 +513,8 @@ where
                 }
                 Next::Closed => {
                     sleeper.is_asleep = false;
+                    drop(state);
+                    self.waker().obey(wake);
                     return Err(GetError::Closed);
                 }
             };
@@ -583,7 +550,7 @@ impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> Drop for Sleeper<'_, K,
         if self.is_asleep {
             self.queue.leave(&mut self.getter);
         }
-        if self.queue.waker().unwinding() {
+        if std::thread::panicking() {
             self.queue.waker().wake_all();
         }
     }

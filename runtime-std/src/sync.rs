@@ -49,7 +49,7 @@ impl Waker for Condvars {
         self.drains.notify_all();
     }
 
-    fn unwinding(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         std::thread::panicking()
     }
 }

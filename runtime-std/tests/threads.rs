@@ -164,6 +164,21 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
 }
 
 #[test]
+fn a_drain_is_told_by_a_worker_that_completes_the_last_key_and_ends() {
+    let (queue, _) = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    thread::scope(|scope| {
+        let drain = scope.spawn(|| queue.shut_down_with_drain());
+        while !queue.shutting_down() {
+            thread::yield_now();
+        }
+        assert!(queue.next(guard, Completion::Succeeded).is_none());
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+    });
+}
+
+#[test]
 fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let (queue, clock) = queue();
     queue.add(1).unwrap();

@@ -19,9 +19,10 @@ pub use backoff::backoff_until;
 pub use clock::TokioClock;
 #[cfg(feature = "metrics")]
 pub use metrics::{DURATION_BUCKETS, NamedMetrics};
-pub use queue::{Batch, GetError, Guard, Shared, WorkQueue};
+pub use queue::{Batch, Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, Added, Completion, Drained, Failure, Finished, Leftover, Queue, Rejected, Workers,
+    Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
+    Workers,
 };
 pub use stream::Guards;
 pub use sync::{Locked, Wakers};

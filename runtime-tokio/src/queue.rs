@@ -10,8 +10,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::{
-    Clock, Completion, DefaultController, Drained, Effect, Getter, Growable, Instant, Leftover,
-    Metrics, Next, NoMetrics, Queue, RateLimiter, Wake, Waker,
+    Clock, Completion, DefaultController, Drained, Effect, GetError, Getter, Growable, Instant,
+    Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Wake, Waker,
 };
 
 use crate::clock::TokioClock;
@@ -117,27 +117,6 @@ where
 {
     pub(crate) shared: Arc<Shared<K, L, M>>,
 }
-
-/// Why [`WorkQueue::get_timeout`] has no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GetError {
-    /// No key was ready in time.
-    TimedOut,
-    /// The queue is shutting down and nothing is ready.
-    Closed,
-}
-
-impl fmt::Display for GetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "no key was ready in time",
-            Self::Closed => "the queue is shutting down and nothing is ready",
-        })
-    }
-}
-
-impl std::error::Error for GetError {}
 
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
@@ -290,11 +269,9 @@ where
     /// # }
     /// ```
     pub async fn drained(&self) {
-        let is_drained = |state: &mut State<K, L, M>| {
-            let is_closed = state.shutting_down() && state.active_len() == 0;
-            // Nothing becomes due any more: the time does not matter.
-            let ready = state.len(Instant::EPOCH);
-            ready.map(|ready| (is_closed && ready == 0).then_some(()))
+        let is_drained = |state: &mut State<K, L, M>| Effect {
+            value: state.is_drained().then_some(()),
+            wake: Wake::None,
         };
         self.wait_for_drain(is_drained, Instant::NEVER).await;
     }

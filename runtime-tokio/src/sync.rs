@@ -60,7 +60,7 @@ impl Waker for Wakers {
 
     /// Always: an aborted task drops its guards without a panic, so that a guard which is dropped
     /// cannot tell whether its work is over. Only being told counts.
-    fn unwinding(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         true
     }
 }

@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use requeue_core::{
-    Clock, Completion, Effect, Getter, Growable, Instant, Metrics, Next, Queue, RateLimiter,
-    Ticket, Waker, Work,
+    Clock, Completion, Effect, GetError, Getter, Growable, Instant, Metrics, Next, Queue,
+    RateLimiter, Ticket, Waker, Work,
 };
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-use crate::queue::{GetError, Guard, Shared};
+use crate::queue::{Guard, Shared};
 use crate::sync::Place;
 
 /// What the lock of a [`WorkQueue`](crate::WorkQueue) holds.

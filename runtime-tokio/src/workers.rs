@@ -294,7 +294,7 @@ where
 
     /// One run of one key.
     async fn reconcile(&self, guard: &Guard<K, L, M>) -> Completion {
-        let span = self.trace.span(guard, guard.attempt());
+        let span = self.trace.span(guard, guard.attempt(), guard.waited());
         let run = async { (self.reconcile)(guard.key().clone()).await };
         let result = match span.contain(caught(run)).await {
             Ok(result) => result.map_err(Failure::Error),

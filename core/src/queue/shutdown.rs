@@ -73,13 +73,33 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// Delayed keys are not waited for: [`take_delayed`](Self::take_delayed) hands them back.
     pub fn drained(&self, drain: &Drain) -> Drained {
-        if self.active == 0 && self.lists.ready_len() == 0 {
+        if self.is_drained() {
             Drained::Complete
         } else if drain.epoch == self.epoch {
             Drained::Pending
         } else {
             Drained::Interrupted
         }
+    }
+
+    /// Whether the queue is shut down and nothing is ready, dirty or in work. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(NoLimit);
+    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// let _ = queue.shut_down(Instant::EPOCH);
+    /// assert!(!queue.is_drained());
+    ///
+    /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
+    /// queue.done(work.ticket, Instant::EPOCH).value.unwrap();
+    /// assert!(queue.is_drained());
+    /// ```
+    pub fn is_drained(&self) -> bool {
+        self.closed && self.active == 0 && self.lists.ready_len() == 0
     }
 
     fn close(&mut self, now: Instant) -> Effect<()> {

@@ -1,6 +1,7 @@
 //! No spans: no room, no code.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use requeue_core::Completion;
 
@@ -13,7 +14,7 @@ impl<K> Trace<K> {
         Self(PhantomData)
     }
 
-    pub(crate) fn span(&self, _key: &K, _attempt: u32) -> RunSpan {
+    pub(crate) fn span(&self, _key: &K, _attempt: u32, _waited: Duration) -> RunSpan {
         RunSpan
     }
 }

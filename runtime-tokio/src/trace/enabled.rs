@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::time::Duration;
 
 use requeue_core::{Completion, Metrics, RateLimiter};
 use tracing::field::{Empty, display};
@@ -24,8 +25,14 @@ impl<K> Trace<K> {
 }
 
 impl<K: 'static> Trace<K> {
-    pub(crate) fn span(&self, key: &K, attempt: u32) -> RunSpan {
-        let span = info_span!("reconcile", key = Empty, attempt, outcome = Empty);
+    pub(crate) fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
+        let span = info_span!(
+            "reconcile",
+            key = Empty,
+            attempt,
+            queue_latency = ?waited,
+            outcome = Empty
+        );
         if let Some(show) = &self.show {
             span.record("key", display(Shown { key, show }));
         }
@@ -76,8 +83,9 @@ where
     /// Shows the key in the span of each run, as `show` writes it. At first it is not shown: a key
     /// may be something that does not belong into a log.
     ///
-    /// The spans are named `reconcile`, of the level `INFO`, and have the fields `key`, `attempt`
-    /// and `outcome`: `done`, `requeued`, `failed` or `panicked`, the last two with `, given up`
+    /// The spans are named `reconcile`, of the level `INFO`, and have the fields `key`, `attempt`,
+    /// `queue_latency` (zero unless the queue's metrics keep times:
+    /// [`Timed`](requeue_core::Timed) will do) and `outcome`: `done`, `requeued`, `failed` or `panicked`, the last two with `, given up`
     /// where that is so. A run that is aborted has no outcome.
     pub fn trace_keys(
         mut self,
