@@ -114,8 +114,9 @@ pub(crate) fn delete(path: &Path) -> Result<(), Error> {
     .map_err(doing("delete"))
 }
 
-/// Runs `work`, which creates, renames or deletes `path`. If its directory turns out to be read-only
-/// it is made writable; its own key, which follows every such change, makes it right again.
+/// Runs `work`, which creates, renames or deletes `path`. If its directory turns out to be
+/// read-only it is made writable; its own key, which follows every such change, makes it right
+/// again.
 pub(crate) fn in_directory<T>(
     path: &Path,
     mut work: impl FnMut() -> Result<T, Error>,
@@ -131,7 +132,7 @@ pub(crate) fn in_directory<T>(
 }
 
 fn open(from: &Path) -> Result<File, Error> {
-    // Should the file have become a symlink or a FIFO by now, it is neither followed nor waited for.
+    // A symlink or a FIFO that has taken its place is neither followed nor waited for.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hdrhistogram::{CreationError, Histogram};
 use requeue::{Metrics, Times};
 
-/// What the queue tells of itself. It lives inside the queue, which calls it under its lock: no lock
-/// or atomics of its own.
+/// What the queue tells of itself. It lives inside the queue, which calls it under its lock, so it
+/// needs no lock or atomics of its own.
 #[derive(Debug)]
 pub(crate) struct Figures {
     adds: u64,

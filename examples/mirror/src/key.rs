@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// that is a reference count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Key {
-    /// The entry at this path, for itself: whether it exists, its type, content, mode and time. What
-    /// is in a directory is not its affair, so a storm of events costs one look at one path each.
+    /// The entry at this path, for itself: whether it exists, its type, content, mode and time.
+    /// What is in a directory is not its affair, so an event costs a look at one path.
     Entry(Arc<Path>),
     /// What is in the directory at this path, all the way down: adds the keys of its children. It
     /// changes nothing itself, so it may run beside the entry's own key.

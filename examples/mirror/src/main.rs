@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A key says *where* something may be wrong, never *what* has happened: a worker compares source
-//! and target at that path as they are now. So a thousand events on one path make one copy, an event
-//! that comes twice does no harm, and a run that was killed is made good by the next one.
+//! and target at that path as they are now. So a thousand events on one path make one copy, an
+//! event that comes twice does no harm, and a run that was killed is made good by the next one.
 //!
 //! - `key` and `job` are the queue's side: what a key is, and how queue, workers, signals and
 //!   progress come together.

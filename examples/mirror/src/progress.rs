@@ -28,8 +28,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done. Nobody but the workers and the watch adds keys, so without a watch
-    /// this does not change any more.
+    /// Whether everything is done. Nobody but the workers and the watch adds keys, so without a
+    /// watch this does not change any more.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
     }

@@ -154,8 +154,8 @@ fn existing_part(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(part.unwrap_or(&path))
 }
 
-/// Whether `inner` is `outer` or somewhere below it. Directories are compared by identity, so that a
-/// second mount of one is found too.
+/// Whether `inner` is `outer` or somewhere below it. Directories are compared by identity, so that
+/// a second mount of one is found too.
 fn is_inside(inner: &Path, outer: &Path) -> bool {
     inner.ancestors().any(|above| is_same(above, outer))
 }

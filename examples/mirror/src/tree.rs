@@ -15,9 +15,9 @@ use crate::roots::is_absent;
 use crate::watch::Watched;
 
 impl Mirror {
-    /// Adds a key for everything that is in the directory on either side, and for the directories in
-    /// it that are on both. One that is missing in the target is brought by its own entry, once that
-    /// has been made.
+    /// Adds a key for everything that is in the directory on either side, and for the trees of the
+    /// directories in it that are on both. A tree that is missing in the target is brought by its
+    /// own entry, once that has been made.
     pub(crate) fn tree(&self, path: &Arc<Path>) -> Result<(), Error> {
         let entry = Key::Entry(Arc::clone(path));
         for seen in [

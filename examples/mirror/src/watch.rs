@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::mirror::{Queue, locked};
 
-/// inotify watches single directories. Who watches recursively through it learns of a new directory,
-/// and watches it, too late for what was made in it meanwhile. So a directory is watched here when
-/// its tree is about to be listed. Elsewhere the system itself watches recursively.
+/// inotify watches single directories. Who watches recursively through it learns of a new
+/// directory, and watches it, too late for what was made in it meanwhile. So a directory is watched
+/// here when its tree is about to be listed. Elsewhere the system itself watches recursively.
 const PER_DIRECTORY: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// The watch over the source. It ends when this is dropped.

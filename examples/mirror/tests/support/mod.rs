@@ -137,8 +137,8 @@ impl Outcome {
     }
 }
 
-/// A program that runs. Its stdout is not read until [`end`](Self::end), so a program that says more
-/// than a pipe holds stands still.
+/// A program that runs. Its stdout is not read until [`end`](Self::end), so a program that says
+/// more than a pipe holds stands still.
 pub struct Running {
     child: Child,
     errors: Receiver<String>,
