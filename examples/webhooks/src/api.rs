@@ -1,0 +1,323 @@
+//! What users ask for over HTTP.
+
+mod request;
+mod response;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use crate::dispatch::Dispatcher;
+use crate::key::parse_id;
+use crate::stats::{Look, Stats};
+use crate::store::{Object, Owed, PutSubscription, State, Subscription};
+use crate::target::{Target, URL_LEN_MAX};
+
+use request::{Query, body};
+use response::{Refused, empty, html, json, text};
+
+/// Answers requests.
+pub(crate) struct Api {
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) stats: Arc<Stats>,
+}
+
+type Answer = Result<Response<Full<Bytes>>, Refused>;
+
+/// How long a request may take, its body included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+const OBJECT_BYTES_MAX: usize = 256 * 1024;
+
+/// A subscription's JSON: a URL, each of whose bytes may be written as `\u00xx`, and little more.
+const SUBSCRIPTION_BYTES_MAX: usize = 6 * URL_LEN_MAX + 1024;
+
+/// Deliveries per second that can be asked for.
+const RATE_MIN: f64 = 0.001;
+const RATE_MAX: f64 = 10_000.0;
+
+const PAGE: &str = include_str!("page.html");
+
+/// A subscription, as it is put.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewSubscription {
+    url: String,
+    rate: Option<f64>,
+}
+
+/// A subscription, as it is shown: of the URL only what is no secret.
+#[derive(Serialize)]
+struct ShownSubscription<'a> {
+    id: &'a str,
+    receiver: String,
+    rate: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ShownChange<'a> {
+    id: &'a str,
+    version: i64,
+    subscriptions: usize,
+}
+
+#[derive(Serialize)]
+struct ShownObject<'a> {
+    id: &'a str,
+    version: i64,
+    data: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct ShownDeliveries<'a> {
+    total: i64,
+    deliveries: Vec<ShownDelivery<'a>>,
+    /// The next page is asked for with this as `after`.
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ShownDelivery<'a> {
+    subscription: &'a str,
+    object: &'a str,
+    version: i64,
+    delivered: i64,
+    /// How often it failed since it last succeeded, or was given up.
+    failures: u32,
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ShownStats {
+    now: Look,
+    history: Vec<Look>,
+}
+
+impl Api {
+    /// Answers a request, whatever it is.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let answer = timeout(REQUEST_TIMEOUT, self.route(request)).await;
+        let answer = answer.unwrap_or(Err(Refused::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "that took too long",
+        )));
+        answer.unwrap_or_else(Refused::into_response)
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Answer {
+        let path = request.uri().path().to_owned();
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        let method = request.method().clone();
+        match (&segments[..], &method) {
+            (["subscriptions", id], _) => {
+                let id = named(id)?;
+                match method {
+                    Method::PUT => self.put_subscription(id, request).await,
+                    Method::GET => self.subscription(id).await,
+                    Method::DELETE => self.delete_subscription(id).await,
+                    _ => Err(Refused::method("GET, PUT, DELETE")),
+                }
+            }
+            (["objects", id], _) => {
+                let id = named(id)?;
+                match method {
+                    Method::PUT => self.put_object(id, request).await,
+                    Method::GET => self.object(id).await,
+                    Method::DELETE => self.delete_object(id).await,
+                    _ => Err(Refused::method("GET, PUT, DELETE")),
+                }
+            }
+            (["" | "deliveries" | "stats" | "healthz" | "metrics"], &Method::GET) => {
+                self.look(segments[0], &Query::of(request.uri())).await
+            }
+            (["" | "deliveries" | "stats" | "healthz" | "metrics"], _) => {
+                Err(Refused::method("GET"))
+            }
+            _ => Err(Refused::new(StatusCode::NOT_FOUND, "there is no such path")),
+        }
+    }
+
+    async fn look(&self, at: &str, query: &Query<'_>) -> Answer {
+        match at {
+            "deliveries" => self.deliveries(query).await,
+            "stats" => self.stats(query).await,
+            "healthz" => self.health().await,
+            "metrics" => Ok(text(self.stats.prometheus.render())),
+            _ => Ok(html(PAGE)),
+        }
+    }
+
+    async fn put_subscription(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
+        let bytes = body(request, SUBSCRIPTION_BYTES_MAX).await?;
+        // What serde says of a mistake may quote the URL.
+        let new: NewSubscription = serde_json::from_slice(&bytes)
+            .map_err(|_| Refused::input("this is no JSON like {\"url\": \"…\", \"rate\": 10}"))?;
+        let target = Target::parse(&new.url, self.dispatcher.allow_private);
+        let target = target.map_err(Refused::input)?;
+        if new
+            .rate
+            .is_some_and(|rate| !(RATE_MIN..=RATE_MAX).contains(&rate))
+        {
+            return Err(Refused::input("the rate has to be between 0.001 and 10000"));
+        }
+        let subscription = Subscription {
+            url: new.url,
+            rate: new.rate,
+        };
+        let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
+        let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
+        let status = match put.await?? {
+            PutSubscription::Created => StatusCode::CREATED,
+            PutSubscription::Changed => StatusCode::OK,
+            PutSubscription::TooMany => {
+                let why = "there are too many subscriptions";
+                return Err(Refused::new(StatusCode::CONFLICT, why));
+            }
+        };
+        let shown = ShownSubscription {
+            id: &id,
+            receiver: target.to_string(),
+            rate: new.rate,
+        };
+        Ok(json(status, &shown))
+    }
+
+    async fn subscription(&self, id: Arc<str>) -> Answer {
+        let found = self.dispatcher.store.subscription(Arc::clone(&id)).await?;
+        let subscription = found.ok_or(Refused::missing("there is no such subscription"))?;
+        // Private or not, it may be shown.
+        let target = Target::parse(&subscription.url, true).map_err(Refused::input)?;
+        let shown = ShownSubscription {
+            id: &id,
+            receiver: target.to_string(),
+            rate: subscription.rate,
+        };
+        Ok(json(StatusCode::OK, &shown))
+    }
+
+    async fn delete_subscription(&self, id: Arc<str>) -> Answer {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let deleted = whole(async move { dispatcher.delete_subscription(id).await });
+        match deleted.await?? {
+            true => Ok(empty()),
+            false => Err(Refused::missing("there is no such subscription")),
+        }
+    }
+
+    async fn put_object(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
+        let bytes = body(request, OBJECT_BYTES_MAX).await?;
+        let data: Box<RawValue> = serde_json::from_slice(&bytes)
+            .map_err(|error| Refused::input(format!("this is no JSON: {error}")))?;
+        let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
+        let data = String::from(Box::<str>::from(data));
+        let change = whole(async move { dispatcher.put_object(name, data).await });
+        let change = change.await??;
+        let status = match change.is_new {
+            true => StatusCode::CREATED,
+            false => StatusCode::OK,
+        };
+        let shown = ShownChange {
+            id: &id,
+            version: change.version,
+            subscriptions: change.subscriptions.len(),
+        };
+        Ok(json(status, &shown))
+    }
+
+    async fn object(&self, id: Arc<str>) -> Answer {
+        let found = self.dispatcher.store.object(Arc::clone(&id)).await?;
+        let Object { version, body } = found.ok_or(Refused::missing("there is no such object"))?;
+        let data = serde_json::from_str(&body);
+        let data = data.map_err(|error| Refused::fault(&error))?;
+        let shown = ShownObject {
+            id: &id,
+            version,
+            data,
+        };
+        Ok(json(StatusCode::OK, &shown))
+    }
+
+    async fn delete_object(&self, id: Arc<str>) -> Answer {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let deleted = whole(async move { dispatcher.delete_object(id).await });
+        match deleted.await?? {
+            true => Ok(empty()),
+            false => Err(Refused::missing("there is no such object")),
+        }
+    }
+
+    async fn deliveries(&self, query: &Query<'_>) -> Answer {
+        let state = match query.get("state") {
+            Some("pending") => State::Pending,
+            Some("failed") => State::Failed,
+            _ => {
+                return Err(Refused::input(
+                    "state=pending or state=failed has to be given",
+                ));
+            }
+        };
+        let (limit, after) = (query.limit()?, query.after()?);
+        let (store, queue) = (&self.dispatcher.store, &self.dispatcher.queue);
+        let total = store.owed_len(state).await?;
+        let owed = store.owed(state, after, limit).await?;
+        let is_full = limit > 0 && owed.len() == limit;
+        let shown = |owed: &'_ Owed| queue.num_requeues(&owed.key);
+        let failures: Vec<u32> = owed.iter().map(shown).collect();
+        let deliveries = owed
+            .iter()
+            .zip(failures)
+            .map(|(owed, failures)| ShownDelivery {
+                subscription: &owed.key.subscription,
+                object: &owed.key.object,
+                version: owed.version,
+                delivered: owed.delivered,
+                failures,
+                error: owed.error.as_deref(),
+            });
+        let shown = ShownDeliveries {
+            total,
+            deliveries: deliveries.collect(),
+            next: owed
+                .last()
+                .filter(|_| is_full)
+                .map(|owed| owed.key.to_string()),
+        };
+        Ok(json(StatusCode::OK, &shown))
+    }
+
+    async fn stats(&self, query: &Query<'_>) -> Answer {
+        let (now, history) = self.stats.show(query.number("after")?).await;
+        Ok(json(StatusCode::OK, &ShownStats { now, history }))
+    }
+
+    async fn health(&self) -> Answer {
+        self.dispatcher.store.check().await?;
+        if self.dispatcher.queue.shutting_down() {
+            let why = "the service is stopping";
+            return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        Ok(text("ok\n"))
+    }
+}
+
+fn named(id: &str) -> Result<Arc<str>, Refused> {
+    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores";
+    parse_id(id).ok_or(Refused::input(why))
+}
+
+/// Runs something to its end, also if its client goes away: what was written into the database has
+/// to be told to the queue.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Refused> {
+    tokio::spawn(work)
+        .await
+        .map_err(|error| Refused::fault(&error))
+}

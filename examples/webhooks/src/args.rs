@@ -1,0 +1,177 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::prelude::*;
+
+const HELP: &str = "\
+Tells subscribers over HTTP what objects look like now.
+
+Usage: webhooks [OPTIONS]
+
+Options:
+  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; anybody who
+                        reaches it may use it
+  -d, --database FILE   the SQLite file, made if it is not there
+                        [default: webhooks.sqlite]
+  -j, --workers N       how many deliveries at once [default: 32]; a quarter of
+                        them to one receiver
+      --allow-private   deliver to loopback and private addresses as well
+      --tries N         how often a version is tried before it is listed as
+                        failed [default: 8]
+      --pause MILLIS    how long after the first failure; each pause is twice as
+                        long as the one before, up to 5 minutes [default: 500]
+      --timeout MILLIS  how long one delivery may take [default: 10000]
+      --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
+                        be delivered [default: 10]
+  -h, --help            say this
+  -V, --version         say the version
+
+Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over; a second
+one stops at once. However it was stopped, the next start goes on from there.
+
+Exit code: 0 if it was told to stop, 2 if it could not begin.
+";
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    Serve(Options),
+    Say(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) listen: SocketAddr,
+    pub(crate) database: PathBuf,
+    pub(crate) workers: NonZeroUsize,
+    pub(crate) allow_private: bool,
+    pub(crate) tries: NonZeroU32,
+    pub(crate) pause: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            database: "webhooks.sqlite".into(),
+            workers: NonZeroUsize::MIN.saturating_add(31),
+            allow_private: false,
+            tries: NonZeroU32::MIN.saturating_add(7),
+            pause: Duration::from_millis(500),
+            timeout: Duration::from_secs(10),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Reads the arguments. The error is one line for the user.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
+    parse_args(lexopt::Parser::from_args(args)).map_err(|error| format!("{error}; see --help"))
+}
+
+fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut options = Options::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
+            Short('d') | Long("database") => options.database = parser.value()?.into(),
+            Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
+            Long("allow-private") => options.allow_private = true,
+            Long("tries") => options.tries = parser.value()?.parse()?,
+            Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
+            Long("timeout") => options.timeout = Duration::from_millis(parser.value()?.parse()?),
+            Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
+            Short('h') | Long("help") => return Ok(Command::Say(HELP.into())),
+            Short('V') | Long("version") => {
+                let version = concat!("webhooks ", env!("CARGO_PKG_VERSION"), "\n");
+                return Ok(Command::Say(version.into()));
+            }
+            _ => return Err(arg.unexpected()),
+        }
+    }
+    Ok(Command::Serve(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Result<Command, String> {
+        parse(args.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn every_flag_has_a_default() {
+        assert_eq!(parsed(&[]), Ok(Command::Serve(Options::default())));
+    }
+
+    #[test]
+    fn flags_are_heard() {
+        let args = [
+            "--listen=[::1]:0",
+            "-d",
+            "x.db",
+            "-j3",
+            "--allow-private",
+            "--tries",
+            "2",
+            "--pause=7",
+            "--timeout=70",
+            "--grace=700",
+        ];
+        let expected = Options {
+            listen: "[::1]:0".parse().unwrap(),
+            database: "x.db".into(),
+            workers: NonZeroUsize::new(3).unwrap(),
+            allow_private: true,
+            tries: NonZeroU32::new(2).unwrap(),
+            pause: Duration::from_millis(7),
+            timeout: Duration::from_millis(70),
+            grace: Duration::from_secs(700),
+        };
+        assert_eq!(parsed(&args), Ok(Command::Serve(expected)));
+    }
+
+    #[test]
+    fn nonsense_gets_one_line() {
+        for (args, because) in [
+            (["--workers", "0"], "\"0\""),
+            (["--listen", "localhost"], "\"localhost\""),
+            (["--tries", "many"], "\"many\""),
+            (["--database=a", "b"], "\"b\""),
+            (["--what", "b"], "--what"),
+        ] {
+            let message = parsed(&args).unwrap_err();
+            assert!(message.contains(because), "{message}");
+            assert_eq!(message.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn help_tells_every_option_and_its_default() {
+        let defaults = Options::default();
+        for text in [
+            format!(
+                "--listen ADDR     where to serve [default: {}]",
+                defaults.listen
+            ),
+            format!("[default: {}]", defaults.database.display()),
+            format!("at once [default: {}]", defaults.workers),
+            "--allow-private".into(),
+            format!("failed [default: {}]", defaults.tries),
+            format!("5 minutes [default: {}]", defaults.pause.as_millis()),
+            format!("may take [default: {}]", defaults.timeout.as_millis()),
+            format!("be delivered [default: {}]", defaults.grace.as_secs()),
+        ] {
+            assert!(HELP.contains(&text), "{text}");
+        }
+        assert!(HELP.lines().all(|line| line.len() <= 80));
+    }
+}

@@ -1,0 +1,260 @@
+//! What changes, and what a worker does about it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use requeue::tokio::{Completion, WorkQueue};
+use requeue::{Bucket, Clock, ItemExponentialFailure};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use crate::figures::Figures;
+use crate::gate::{Admission, Gates};
+use crate::key::Key;
+use crate::post::Poster;
+use crate::say;
+use crate::stats::{Outcome, Tally};
+use crate::store::{Change, PutSubscription, State, Store, StoreError, Subscription, Task};
+use crate::target::Target;
+
+/// Failed keys wait longer and longer, each for itself, and all together come back at a rate.
+pub(crate) type Limiter = (ItemExponentialFailure, Bucket);
+pub(crate) type Queue = WorkQueue<Key, Limiter, Figures>;
+type Guard = requeue::tokio::Guard<Key, Limiter, Figures>;
+
+/// Tells the queue what has changed, and works on it.
+pub(crate) struct Dispatcher {
+    pub(crate) queue: Queue,
+    pub(crate) store: Store,
+    pub(crate) gates: Arc<Gates>,
+    pub(crate) poster: Poster,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) tries: u32,
+    pub(crate) allow_private: bool,
+    /// A subscription stands in the database and has a gate: held while the two may differ.
+    pub(crate) subscribing: Mutex<()>,
+}
+
+/// How many keys are read from the database at once.
+const PAGE_LEN: usize = 1000;
+
+/// What a receiver gets.
+#[derive(Serialize)]
+struct Event<'a> {
+    object: &'a str,
+    /// Grows with every change of any object: what comes with a smaller one is older.
+    version: i64,
+    deleted: bool,
+    data: Option<&'a RawValue>,
+}
+
+impl Dispatcher {
+    /// Adds what is owed according to the database: what the last run left undone, however it ended.
+    /// Answers how much that is.
+    pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
+        for (subscription, rate) in self.store.rates().await? {
+            self.gates.set(&subscription, rate);
+        }
+        self.add_owed(None).await
+    }
+
+    pub(crate) async fn put_object(
+        &self,
+        id: Arc<str>,
+        body: String,
+    ) -> Result<Change, StoreError> {
+        let change = self.store.put_object(Arc::clone(&id), body).await?;
+        self.add_changed(&id, &change);
+        Ok(change)
+    }
+
+    pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<bool, StoreError> {
+        let change = self.store.delete_object(Arc::clone(&id)).await?;
+        if let Some(change) = &change {
+            self.add_changed(&id, change);
+        }
+        Ok(change.is_some())
+    }
+
+    pub(crate) async fn put_subscription(
+        &self,
+        id: Arc<str>,
+        subscription: Subscription,
+    ) -> Result<PutSubscription, StoreError> {
+        let _held = self.subscribing.lock().await;
+        let rate = subscription.rate;
+        let put = self
+            .store
+            .put_subscription(Arc::clone(&id), subscription)
+            .await?;
+        if put != PutSubscription::TooMany {
+            self.gates.set(&id, rate);
+            self.add_owed(Some(&id)).await?;
+        }
+        Ok(put)
+    }
+
+    pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
+        let _held = self.subscribing.lock().await;
+        let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
+        // Its keys may stay in the queue: they will find nothing to do.
+        self.gates.remove(&id);
+        Ok(is_deleted)
+    }
+
+    /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
+    /// aborts them; their keys stay owed.
+    pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
+        let mut crew = JoinSet::new();
+        for _ in 0..workers {
+            crew.spawn(Arc::clone(&self).work());
+        }
+        while let Some(ended) = crew.join_next().await {
+            if ended.is_err() {
+                // The key that it dropped comes back as one that failed.
+                say("a worker panicked; another takes its place");
+                crew.spawn(Arc::clone(&self).work());
+            }
+        }
+    }
+
+    /// One worker's loop: each turn completes a key and takes the next under one lock.
+    async fn work(self: Arc<Self>) {
+        let mut next = self.queue.get().await;
+        while let Some(guard) = next {
+            let completion = self.reconcile(&guard).await;
+            next = self.queue.next(guard, completion).await;
+        }
+    }
+
+    async fn reconcile(&self, guard: &Guard) -> Completion {
+        match self.gates.enter(guard.key(), self.queue.clock().now()) {
+            Admission::Now => {
+                let _pass = Pass {
+                    dispatcher: self,
+                    subscription: &guard.key().subscription,
+                };
+                self.deliver(guard).await
+            }
+            // Neither of these is a failure, and those there were are not forgotten.
+            Admission::Later(wait) => Completion::RetryAfter(wait),
+            Admission::Parked => Completion::Done,
+            Admission::Unknown => Completion::Succeeded,
+        }
+    }
+
+    /// Brings a receiver up to date about an object, as late a version as can be.
+    async fn deliver(&self, guard: &Guard) -> Completion {
+        let task = match self.store.task(guard).await {
+            Ok(Some(task)) => task,
+            Ok(None) => return Completion::Succeeded,
+            Err(error) => return self.postpone(&error),
+        };
+        if let Err(why) = self.post(guard, &task).await {
+            return self.fail(guard, &task, why).await;
+        }
+        match self.store.record_delivered(guard, &task).await {
+            Ok(()) => {
+                self.tally.count(Outcome::Delivered);
+                Completion::Succeeded
+            }
+            // It will be delivered twice, which is better than not at all.
+            Err(error) => self.postpone(&error),
+        }
+    }
+
+    async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
+        let target = Target::parse(&task.url, self.allow_private)?;
+        let json = event(key, task).map_err(|error| error.to_string())?;
+        let posted = self.poster.post(&target, json).await;
+        posted.map_err(|refusal| format!("{target} {refusal}"))
+    }
+
+    async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
+        if guard.attempt() < self.tries {
+            self.tally.count(Outcome::Retried);
+            return Completion::Retry;
+        }
+        say(&format!(
+            "gave up {}, version {}: {why}",
+            guard.key(),
+            task.version
+        ));
+        match self.store.record_failed(guard, task, why).await {
+            Ok(()) => {
+                self.tally.count(Outcome::GivenUp);
+                Completion::Succeeded
+            }
+            Err(error) => self.postpone(&error),
+        }
+    }
+
+    fn postpone(&self, error: &StoreError) -> Completion {
+        say(&error.to_string());
+        Completion::Retry
+    }
+
+    fn add_changed(&self, object: &Arc<str>, change: &Change) {
+        let key = |subscription: &Arc<str>| Key {
+            subscription: Arc::clone(subscription),
+            object: Arc::clone(object),
+        };
+        self.add(change.subscriptions.iter().map(key));
+    }
+
+    /// Adds what is owed to one subscription, or to all. Answers how much that is.
+    async fn add_owed(&self, subscription: Option<&Arc<str>>) -> Result<usize, StoreError> {
+        let mut added = 0;
+        let mut after = subscription.map(|id| Key::new(Arc::clone(id), ""));
+        loop {
+            let owed = self.store.owed(State::Pending, after, PAGE_LEN).await?;
+            let is_last = owed.len() < PAGE_LEN;
+            let keys = owed.into_iter().map(|owed| owed.key);
+            let keys = keys.take_while(|key| subscription.is_none_or(|id| *id == key.subscription));
+            let keys: Vec<Key> = keys.collect();
+            after = keys.last().cloned();
+            added += keys.len();
+            for key in &keys {
+                // Somebody has asked for it: it need not wait for what failed before.
+                self.queue.forget(key);
+            }
+            let is_other = keys.len() < PAGE_LEN;
+            self.add(keys);
+            if is_last || is_other {
+                return Ok(added);
+            }
+        }
+    }
+
+    fn add(&self, keys: impl IntoIterator<Item = Key>) {
+        // What comes when the queue is shut down is found by the next start.
+        let _ = self.queue.add_many(keys, |_| {});
+    }
+}
+
+/// A key that has passed its gate; however its run ends, it is counted out again.
+struct Pass<'d> {
+    dispatcher: &'d Dispatcher,
+    subscription: &'d Arc<str>,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let parked = self.dispatcher.gates.leave(self.subscription);
+        let key = |object| Key::new(Arc::clone(self.subscription), object);
+        self.dispatcher.add(parked.map(key));
+    }
+}
+
+fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
+    let body = task.body.as_deref();
+    let event = Event {
+        object: &key.object,
+        version: task.version,
+        deleted: body.is_none(),
+        data: body.map(serde_json::from_str).transpose()?,
+    };
+    serde_json::to_vec(&event).map(Bytes::from)
+}

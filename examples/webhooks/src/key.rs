@@ -1,0 +1,67 @@
+//! What the queue holds: who may have to be told about what.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A subscription and an object. Its clones share their text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) subscription: Arc<str>,
+    pub(crate) object: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(subscription: impl Into<Arc<str>>, object: impl Into<Arc<str>>) -> Self {
+        Self {
+            subscription: subscription.into(),
+            object: object.into(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    /// As [`parse_key`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.subscription, self.object)
+    }
+}
+
+const ID_LEN_MAX: usize = 128;
+
+/// An id: 1 to 128 letters, digits, dots, dashes and underscores, so that it stands in a path and
+/// in a log as it is.
+pub(crate) fn parse_id(text: &str) -> Option<Arc<str>> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_id = (1..=ID_LEN_MAX).contains(&text.len()) && text.bytes().all(is_plain);
+    is_id.then(|| text.into())
+}
+
+/// A key as it shows itself.
+pub(crate) fn parse_key(text: &str) -> Option<Key> {
+    let (subscription, object) = text.split_once('/')?;
+    Some(Key::new(parse_id(subscription)?, parse_id(object)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_short_and_plain() {
+        for id in ["a", "Node-7.local_2", &"x".repeat(128)] {
+            assert_eq!(parse_id(id).as_deref(), Some(id));
+        }
+        for text in ["", "a/b", "a b", "a%20b", "ä", "a\n", &"x".repeat(129)] {
+            assert_eq!(parse_id(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_as_they_are_shown() {
+        let key = Key::new("s1", "node-7");
+        assert_eq!(parse_key(&key.to_string()), Some(key));
+        for text in ["s1", "s1/", "/o", "s1/o/p"] {
+            assert_eq!(parse_key(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A webhook dispatcher: tells every subscriber over HTTP what every object looks like now.
+//!
+//! ```text
+//!   PUT /objects/o ──▶ SQLite: a new version ──▶ add (s, o) for every subscription s ──▶ queue
+//!                        ▲       │                                                        │
+//!     start: what is owed│       └──── read the newest version ◀──── worker ◀─────────────┘
+//!                        │                                             │
+//!                        └──────── record that it was delivered ◀── POST to s ──▶ again later
+//! ```
+//!
+//! A key says *who* may have to be told about *what*, never what has changed: a worker reads the
+//! newest version when it is its turn. So ten changes in a burst make one delivery of the newest,
+//! and a key that is worked on once too often does no harm. What is owed stands in the database, not
+//! in the queue: the next start finds it there, however the last one ended.
+//!
+//! - `key`, `dispatch` and `gate` are the queue's side: what a key is, what a worker does with it,
+//!   and how often and how many at once a receiver is called.
+//! - `store` is the source of truth; nothing else knows SQL.
+//! - `post`, `connect`, `address` and `target` face the receivers, of whom nothing is believed.
+//! - `api`, `server` and `page.html` face the user, `figures` and `stats` show what happens.
+//! - `args`, `signals` and `service` start it, put it together, and stop it.
+
+mod address;
+mod api;
+mod args;
+mod connect;
+mod dispatch;
+mod figures;
+mod gate;
+mod key;
+mod post;
+mod server;
+mod service;
+mod signals;
+mod stats;
+mod store;
+mod target;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use args::Command;
+
+/// The arguments make no sense, or the service could not begin.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let ended = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Serve(options)) => serve(options),
+        Ok(Command::Say(text)) => {
+            // Whoever closes the pipe early has read enough.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            Ok(())
+        }
+        Err(message) => Err(message),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&message);
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+fn serve(options: args::Options) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let ended = runtime.block_on(service::run(options));
+    // A name that takes long to resolve holds a thread; nobody waits for its address any more.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Tells the operator. Nothing secret comes here: a URL only as [`target::Target`] shows itself.
+fn say(message: &str) {
+    // Nobody may be reading any more, which is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "webhooks: {message}");
+}

@@ -1,0 +1,161 @@
+//! One run of the program: database, queue, workers, server and signals, put together.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
+use requeue::{Bucket, ItemExponentialFailure};
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::api::Api;
+use crate::args::Options;
+use crate::dispatch::{Dispatcher, Queue};
+use crate::figures::{Figures, Waits};
+use crate::gate::Gates;
+use crate::post::Poster;
+use crate::say;
+use crate::server;
+use crate::signals::Signals;
+use crate::stats::{History, Stats, Tally};
+use crate::store::{State, Store};
+
+/// The longest pause after a failure.
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// How many failed keys come back per second, of all subscriptions together: a receiver that is down
+/// makes every one of its keys fail, and the others are to notice little of it.
+const RETRIES_PER_SECOND: f64 = 500.0;
+const RETRIES_BURST: u32 = 1000;
+
+/// One receiver gets no more than this part of the workers.
+const SHARE: usize = 4;
+
+/// What a shell reports of a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Serves until it is told to stop. The error, one line for the user, says why it could not begin.
+pub(crate) async fn run(options: Options) -> Result<(), String> {
+    let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
+    let listener = TcpListener::bind(options.listen).await;
+    let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
+    let address = listener.local_addr().map_err(cannot("listen"))?;
+    let prometheus = record()?;
+    let api = Arc::new(assemble(&options, prometheus)?);
+    let dispatcher = Arc::clone(&api.dispatcher);
+    // Whoever calls now waits until it is known what is owed.
+    let owed = dispatcher
+        .resume()
+        .await
+        .map_err(cannot("read what is owed"))?;
+    announce(address, owed);
+
+    let stop = CancellationToken::new();
+    let running = Running {
+        crew: tokio::spawn(dispatcher.employ(options.workers.get())),
+        served: tokio::spawn(server::serve(listener, Arc::clone(&api), stop.clone())),
+        looking: tokio::spawn({
+            let stats = Arc::clone(&api.stats);
+            async move { stats.look_on().await }
+        }),
+    };
+    signals.next().await;
+    say("stopping; once more to stop at once");
+    tokio::select! {
+        () = wind_down(&api, running, &stop, options.grace) => Ok(()),
+        () = signals.next() => std::process::exit(EXIT_INTERRUPTED),
+    }
+}
+
+/// The tasks.
+struct Running {
+    crew: JoinHandle<()>,
+    served: JoinHandle<()>,
+    looking: JoinHandle<()>,
+}
+
+/// Installs who receives the figures.
+fn record() -> Result<PrometheusHandle, String> {
+    let builder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS);
+    let builder = builder.map_err(cannot("keep figures"))?;
+    builder.install_recorder().map_err(cannot("keep figures"))
+}
+
+/// Makes the parts, for the recorder that is installed.
+fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, String> {
+    let store = Store::open(&options.database)?;
+    let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
+    let limiter = (
+        ItemExponentialFailure::new(options.pause, PAUSE_MAX),
+        Bucket::new(RETRIES_PER_SECOND, RETRIES_BURST),
+    );
+    let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
+    let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
+    let queue = Queue::from(parts.build());
+    let gates = Arc::new(Gates::new(options.workers.get() / SHARE));
+    let tally = Arc::new(Tally::default());
+    let stats = Stats {
+        queue: queue.clone(),
+        gates: Arc::clone(&gates),
+        tally: Arc::clone(&tally),
+        waits,
+        prometheus,
+        history: History::default(),
+    };
+    let dispatcher = Dispatcher {
+        queue,
+        store,
+        gates,
+        poster: Poster::new(options.allow_private, options.timeout),
+        tally,
+        tries: options.tries.get(),
+        allow_private: options.allow_private,
+        subscribing: Mutex::new(()),
+    };
+    Ok(Api {
+        dispatcher: Arc::new(dispatcher),
+        stats: Arc::new(stats),
+    })
+}
+
+/// Tells a script where it listens, and a human what there is to do.
+fn announce(address: SocketAddr, owed: usize) {
+    // Nobody may be reading.
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "listening on http://{address}");
+    let _ = out.flush();
+    if owed > 0 {
+        say(&format!("{owed} deliveries are owed from before"));
+    }
+}
+
+/// Takes no more requests, delivers what is ready until the grace is over, and leaves the rest to
+/// the next start.
+async fn wind_down(api: &Api, running: Running, stop: &CancellationToken, grace: Duration) {
+    let Dispatcher { queue, store, .. } = &*api.dispatcher;
+    stop.cancel();
+    api.stats.history.end();
+    if queue.drain_timeout(grace).await == Drained::Pending {
+        // Deliveries under way are broken off. They stay owed.
+        running.crew.abort();
+    }
+    // They have ended, or were aborted, or panicked: in any case they are over.
+    let _ = running.crew.await;
+    let _ = running.served.await;
+    running.looking.abort();
+    match store.owed_len(State::Pending).await {
+        Ok(0) => {}
+        Ok(left) => say(&format!("{left} deliveries are left for the next start")),
+        Err(error) => say(&error.to_string()),
+    }
+    store.close().await;
+}
+
+fn cannot<E: Display>(what: &str) -> impl FnOnce(E) -> String {
+    move |error| format!("cannot {what}: {error}")
+}

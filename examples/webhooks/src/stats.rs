@@ -1,0 +1,229 @@
+//! What happens, second by second: for the page, and for whoever waits for something to happen.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::counter;
+use metrics_exporter_prometheus::PrometheusHandle;
+use requeue::Effect;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::dispatch::Queue;
+use crate::figures::Waits;
+use crate::gate::Gates;
+
+/// How often it is looked.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How many looks are kept: five minutes.
+const HISTORY_LEN: usize = 300;
+
+/// After how many looks a generation of waits ends: the p99 is that of the last half to whole minute.
+const TURN: u64 = 30;
+
+/// How long somebody waits for the next look, if there is none.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How deliveries went, since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    delivered: AtomicU64,
+    retried: AtomicU64,
+    given_up: AtomicU64,
+}
+
+/// How a delivery went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Delivered,
+    Retried,
+    GivenUp,
+}
+
+/// One look.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Look {
+    /// Counts the looks.
+    seq: u64,
+    /// Keys that are ready.
+    depth: usize,
+    /// Keys in work.
+    in_flight: usize,
+    /// Keys that wait: after a failure, or for their receiver's rate.
+    delayed: usize,
+    /// Keys whose receiver has as much at once as it gets.
+    parked: usize,
+    delivered: u64,
+    retries: u64,
+    given_up: u64,
+    /// How long keys were ready before their run.
+    wait_p99_ms: f64,
+}
+
+/// Looks, and remembers what it saw.
+pub(crate) struct Stats {
+    pub(crate) queue: Queue,
+    pub(crate) gates: Arc<Gates>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) waits: Arc<Waits>,
+    pub(crate) prometheus: PrometheusHandle,
+    pub(crate) history: History,
+}
+
+/// The last looks, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    looks: Mutex<VecDeque<Look>>,
+    newest: watch::Sender<u64>,
+}
+
+impl Tally {
+    pub(crate) fn count(&self, outcome: Outcome) {
+        let (figure, name) = match outcome {
+            Outcome::Delivered => (&self.delivered, "delivered"),
+            Outcome::Retried => (&self.retried, "retried"),
+            Outcome::GivenUp => (&self.given_up, "given_up"),
+        };
+        figure.fetch_add(1, Ordering::Relaxed);
+        counter!("webhooks_deliveries_total", "outcome" => name).increment(1);
+    }
+}
+
+impl Stats {
+    /// Looks once a period, for ever.
+    pub(crate) async fn look_on(&self) {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for seq in 1.. {
+            ticks.tick().await;
+            if seq % TURN == 0 {
+                self.waits.turn();
+            }
+            self.queue.report_running();
+            self.prometheus.run_upkeep();
+            self.history.push(self.look(seq));
+        }
+    }
+
+    /// What there is now, and the looks after that one, for which it waits a little if need be.
+    pub(crate) async fn show(&self, after: Option<u64>) -> (Look, Vec<Look>) {
+        let looks = self.history.after(after).await;
+        let seq = looks.last().map_or(0, |look| look.seq);
+        (self.look(seq), looks)
+    }
+
+    fn look(&self, seq: u64) -> Look {
+        // All at one moment: a key that goes from one state to another in between would be missed.
+        let (depth, in_flight, delayed) = self.queue.act(|queue, now| {
+            let Effect { value: ready, wake } = queue.len(now);
+            let value = (ready, queue.active_len(), queue.delayed_len());
+            Effect { value, wake }
+        });
+        let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        Look {
+            seq,
+            depth,
+            in_flight,
+            delayed,
+            parked: self.gates.parked_len(),
+            delivered: count(&self.tally.delivered),
+            retries: count(&self.tally.retried),
+            given_up: count(&self.tally.given_up),
+            wait_p99_ms: self.waits.p99().as_secs_f64() * 1000.0,
+        }
+    }
+}
+
+impl History {
+    fn push(&self, look: Look) {
+        let seq = look.seq;
+        let mut looks = self.locked();
+        if looks.len() == HISTORY_LEN {
+            looks.pop_front();
+        }
+        looks.push_back(look);
+        drop(looks);
+        self.newest.send_replace(seq);
+    }
+
+    /// Nobody need wait for a look any more.
+    pub(crate) fn end(&self) {
+        self.newest.send_replace(u64::MAX);
+    }
+
+    /// All looks, or those after one; waits for the first of these.
+    async fn after(&self, after: Option<u64>) -> Vec<Look> {
+        if let Some(after) = after {
+            let mut newest = self.newest.subscribe();
+            // Whoever has waited long enough gets none, and asks again.
+            let _ = timeout(WAIT_MAX, newest.wait_for(|newest| *newest > after)).await;
+        }
+        let after = after.unwrap_or(0);
+        let looks = self.locked();
+        looks
+            .iter()
+            .filter(|look| look.seq > after)
+            .cloned()
+            .collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, VecDeque<Look>> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(seq: u64) -> Look {
+        Look {
+            seq,
+            depth: 0,
+            in_flight: 0,
+            delayed: 0,
+            parked: 0,
+            delivered: 0,
+            retries: 0,
+            given_up: 0,
+            wait_p99_ms: 0.0,
+        }
+    }
+
+    async fn seqs(history: &History, after: Option<u64>) -> Vec<u64> {
+        let looks = history.after(after).await;
+        looks.iter().map(|look| look.seq).collect()
+    }
+
+    #[tokio::test]
+    async fn the_last_looks_are_kept() {
+        let history = History::default();
+        assert_eq!(seqs(&history, None).await, [0; 0]);
+        let last = HISTORY_LEN as u64 + 7;
+        for seq in 1..=last {
+            history.push(look(seq));
+        }
+        let expected: Vec<u64> = (8..=last).collect();
+        assert_eq!(seqs(&history, None).await, expected);
+        assert_eq!(seqs(&history, Some(last - 2)).await, [last - 1, last]);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_seen_all_waits_for_the_next() {
+        let history = History::default();
+        history.push(look(1));
+        let wait = seqs(&history, Some(1));
+        let push = async {
+            tokio::task::yield_now().await;
+            history.push(look(2));
+        };
+        let (seen, ()) = tokio::join!(wait, push);
+        assert_eq!(seen, [2]);
+        history.end();
+        assert_eq!(seqs(&history, Some(2)).await, [0; 0]);
+    }
+}

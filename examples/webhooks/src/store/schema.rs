@@ -1,0 +1,101 @@
+//! The tables.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+
+/// Changed whenever the tables are.
+const VERSION: i64 = 1;
+
+/// A version is a number that is never given again, so that a receiver that keeps the greatest it
+/// has seen is right, whatever was deleted and made anew in between.
+///
+/// `deliveries` has a row for whoever is to know an object, or knows it. Its `state` is NULL if the
+/// newest version was delivered. An object whose `body` is NULL was deleted: it stays until
+/// everybody knows.
+const TABLES: &str = "
+CREATE TABLE versions (newest INTEGER NOT NULL) STRICT;
+INSERT INTO versions VALUES (0);
+
+CREATE TABLE subscriptions (
+    id TEXT NOT NULL PRIMARY KEY,
+    url TEXT NOT NULL,
+    rate REAL,
+    -- A version of its own, changed with the URL: what the old receiver knows is of no use.
+    revision INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE objects (
+    id TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT
+) STRICT;
+CREATE INDEX deleted_objects ON objects (id) WHERE body IS NULL;
+
+CREATE TABLE deliveries (
+    subscription TEXT NOT NULL,
+    object TEXT NOT NULL,
+    delivered INTEGER NOT NULL DEFAULT 0,
+    state TEXT CHECK (state IN ('pending', 'failed')),
+    error TEXT,
+    PRIMARY KEY (subscription, object)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_by_object ON deliveries (object);
+CREATE INDEX owed_deliveries ON deliveries (state, subscription, object) WHERE state IS NOT NULL;
+";
+
+/// How many statements are kept prepared: more than there are.
+const STATEMENTS_MAX: usize = 64;
+
+/// Opens a database for this process alone: two dispatchers would deliver everything twice.
+pub(crate) fn open(path: &Path) -> Result<Connection, String> {
+    keep_to_oneself(path).map_err(|error| error.to_string())?;
+    let db = Connection::open(path).map_err(|error| error.to_string())?;
+    let prepared = prepare(&db).map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy) => "another process has it open".to_owned(),
+        _ => error.to_string(),
+    })?;
+    if prepared == VERSION {
+        Ok(db)
+    } else {
+        Err(format!("it has version {prepared}, this program {VERSION}"))
+    }
+}
+
+/// URLs may hold secrets: a file that is made here is read by its owner alone. SQLite gives the
+/// files beside it the same rights.
+fn keep_to_oneself(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// Sets the database up and answers the version of its tables.
+fn prepare(db: &Connection) -> rusqlite::Result<i64> {
+    db.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Another process that has it open will not let go of it.
+    db.busy_timeout(Duration::ZERO)?;
+    // FULL: what was answered survives a power cut as well, not only a kill.
+    db.execute_batch(
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;",
+    )?;
+    db.execute_batch("BEGIN EXCLUSIVE")?;
+    let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let first = "SELECT name FROM sqlite_schema LIMIT 1";
+    let is_new = db.query_row(first, [], |_| Ok(())).optional()?.is_none();
+    if is_new {
+        db.execute_batch(TABLES)?;
+        db.pragma_update(None, "user_version", VERSION)?;
+    }
+    db.execute_batch("COMMIT")?;
+    Ok(if is_new { VERSION } else { version })
+}
+
+/// A version that was never given before.
+pub(super) fn next_version(db: &Connection) -> rusqlite::Result<i64> {
+    let sql = "UPDATE versions SET newest = newest + 1 RETURNING newest";
+    db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}

@@ -1,0 +1,251 @@
+//! What is owed, and when it no longer is.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::key::Key;
+
+struct Place {
+    store: Store,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("db")).unwrap();
+        Self { store, folder }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("db")
+    }
+
+    async fn subscribe(&self, id: &str, url: &str) -> PutSubscription {
+        let subscription = Subscription {
+            url: url.into(),
+            rate: None,
+        };
+        let put = self.store.put_subscription(id.into(), subscription);
+        put.await.unwrap()
+    }
+
+    async fn put(&self, id: &str) -> i64 {
+        let change = self.store.put_object(id.into(), "{}".into()).await;
+        change.unwrap().version
+    }
+
+    async fn task(&self, key: &Key) -> Option<Task> {
+        self.store.task(key).await.unwrap()
+    }
+
+    async fn deliver(&self, key: &Key) {
+        let task = self.task(key).await.unwrap();
+        self.store.record_delivered(key, &task).await.unwrap();
+    }
+
+    async fn owed(&self, state: State) -> Vec<String> {
+        let owed = self.store.owed(state, None, 100).await.unwrap();
+        let len = self.store.owed_len(state).await.unwrap();
+        assert_eq!(usize::try_from(len), Ok(owed.len()));
+        owed.iter().map(|owed| owed.key.to_string()).collect()
+    }
+}
+
+#[tokio::test]
+async fn everybody_is_owed_every_object() {
+    let place = Place::new();
+    assert_eq!(place.subscribe("s", "u").await, PutSubscription::Created);
+    place.put("a").await;
+    place.put("b").await;
+    place.subscribe("t", "u").await;
+    assert_eq!(
+        place.owed(State::Pending).await,
+        ["s/a", "s/b", "t/a", "t/b"]
+    );
+
+    place.deliver(&Key::new("s", "a")).await;
+    assert_eq!(place.owed(State::Pending).await, ["s/b", "t/a", "t/b"]);
+    assert!(place.task(&Key::new("s", "a")).await.is_none());
+    let after = Some(Key::new("s", "b"));
+    let rest = place.store.owed(State::Pending, after, 1).await.unwrap();
+    assert_eq!(rest[0].key, Key::new("t", "a"));
+    assert_eq!(rest.len(), 1);
+}
+
+#[tokio::test]
+async fn a_version_that_came_meanwhile_is_still_owed() {
+    let place = Place::new();
+    let key = Key::new("s", "a");
+    place.subscribe("s", "u").await;
+    let first = place.put("a").await;
+    let task = place.task(&key).await.unwrap();
+    let second = place.put("a").await;
+    assert!(second > first);
+    place
+        .store
+        .record_failed(&key, &task, "x".into())
+        .await
+        .unwrap();
+    assert_eq!(place.owed(State::Failed).await, [""; 0]);
+    place.store.record_delivered(&key, &task).await.unwrap();
+    assert_eq!(place.owed(State::Pending).await, ["s/a"]);
+    assert_eq!(place.task(&key).await.unwrap().version, second);
+}
+
+#[tokio::test]
+async fn what_was_given_up_is_owed_again_after_a_change() {
+    let place = Place::new();
+    let key = Key::new("s", "a");
+    place.subscribe("s", "u").await;
+    for revive in ["object", "subscription"] {
+        place.put("a").await;
+        let task = place.task(&key).await.unwrap();
+        place
+            .store
+            .record_failed(&key, &task, "x".into())
+            .await
+            .unwrap();
+        assert_eq!(place.owed(State::Failed).await, ["s/a"]);
+        match revive {
+            "object" => drop(place.put("a").await),
+            _ => assert_eq!(place.subscribe("s", "u").await, PutSubscription::Changed),
+        }
+        assert_eq!(place.owed(State::Failed).await, [""; 0]);
+        assert_eq!(place.owed(State::Pending).await, ["s/a"]);
+    }
+}
+
+#[tokio::test]
+async fn another_receiver_knows_nothing() {
+    let place = Place::new();
+    let key = Key::new("s", "a");
+    place.subscribe("s", "u").await;
+    place.put("a").await;
+    let task = place.task(&key).await.unwrap();
+    place.subscribe("s", "v").await;
+    // The old receiver's answer comes late.
+    place.store.record_delivered(&key, &task).await.unwrap();
+    assert_eq!(place.owed(State::Pending).await, ["s/a"]);
+    place.deliver(&key).await;
+    place.subscribe("s", "v").await;
+    assert_eq!(place.owed(State::Pending).await, [""; 0]);
+    place.subscribe("s", "u").await;
+    assert_eq!(place.owed(State::Pending).await, ["s/a"]);
+}
+
+#[tokio::test]
+async fn an_object_ends_when_everybody_knows() {
+    let place = Place::new();
+    place.subscribe("s", "u").await;
+    place.subscribe("t", "u").await;
+    let first = place.put("a").await;
+    place.deliver(&Key::new("s", "a")).await;
+    let change = place
+        .store
+        .delete_object("a".into())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(change.version > first);
+    assert_eq!(place.store.object("a".into()).await.unwrap(), None);
+    assert_eq!(place.store.delete_object("a".into()).await.unwrap(), None);
+    assert_eq!(place.owed(State::Pending).await, ["s/a", "t/a"]);
+    // Who comes later need not hear of it.
+    place.subscribe("w", "u").await;
+    assert_eq!(place.owed(State::Pending).await, ["s/a", "t/a"]);
+
+    assert!(
+        place
+            .task(&Key::new("s", "a"))
+            .await
+            .unwrap()
+            .body
+            .is_none()
+    );
+    place.deliver(&Key::new("s", "a")).await;
+    assert!(place.store.delete_subscription("t".into()).await.unwrap());
+    assert_eq!(place.owed(State::Pending).await, [""; 0]);
+    let left = |db: &Connection| db.query_row("SELECT count(*) FROM objects", [], |r| r.get(0));
+    assert_eq!(place.store.run::<i64>(left).await.unwrap(), 0);
+    // Its versions go on.
+    assert!(place.put("a").await > change.version);
+}
+
+#[tokio::test]
+async fn there_is_an_end_to_subscriptions() {
+    let place = Place::new();
+    for id in 0..subscriptions::SUBSCRIPTIONS_MAX {
+        place.subscribe(&id.to_string(), "u").await;
+    }
+    assert_eq!(place.subscribe("x", "u").await, PutSubscription::TooMany);
+    assert_eq!(place.subscribe("7", "v").await, PutSubscription::Changed);
+    assert_eq!(place.store.rates().await.unwrap().len(), 1000);
+}
+
+#[tokio::test]
+async fn work_that_fails_leaves_nothing_and_spoils_nothing() {
+    let place = Place::new();
+    let half = place.store.run(|db| {
+        db.execute("INSERT INTO objects VALUES ('a', 1, '{}')", [])?;
+        db.execute("INSERT INTO objects VALUES ('a', 2, '{}')", [])
+    });
+    let (half, whole) = tokio::join!(half, place.store.put_object("b".into(), "{}".into()));
+    assert!(half.unwrap_err().to_string().contains("UNIQUE"));
+    assert_eq!(whole.unwrap().version, 1);
+    assert_eq!(place.store.object("a".into()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_database_is_one_process_s_own_and_is_found_again() {
+    let place = Place::new();
+    place.subscribe("s", "u").await;
+    place.put("a").await;
+    let second = Store::open(&place.path()).err().unwrap();
+    assert!(second.contains("another process"), "{second}");
+
+    place.store.close().await;
+    let closed = place.store.check().await.unwrap_err();
+    assert!(matches!(closed, StoreError::Closed));
+    let again = Store::open(&place.path()).unwrap();
+    again.check().await.unwrap();
+    let owed = again.owed(State::Pending, None, 10).await.unwrap();
+    assert_eq!(owed[0].key, Key::new("s", "a"));
+    again.close().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_reads_the_secrets() {
+    use std::os::unix::fs::MetadataExt;
+
+    let place = Place::new();
+    place.put("a").await;
+    for file in std::fs::read_dir(place.folder.path()).unwrap() {
+        let mode = file.unwrap().metadata().unwrap().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
+}
+
+#[tokio::test]
+async fn something_else_is_left_alone() {
+    let place = Place::new();
+    let path = place.folder.path().join("other");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE t (x)").unwrap();
+    drop(other);
+    let error = Store::open(&path).err().unwrap();
+    assert!(error.contains("version 0"), "{error}");
+    std::fs::write(
+        &path,
+        "no database, but long enough to be looked at ".repeat(99),
+    )
+    .unwrap();
+    assert!(Store::open(&path).is_err());
+}
+
+#[test]
+fn ids_share_their_text() {
+    let key = Key::new("s", "a");
+    assert!(Arc::ptr_eq(&key.clone().object, &key.object));
+}
