@@ -27,6 +27,8 @@ struct Sleeper<S: Subject> {
     getter: S::Getter,
     /// When it comes back by itself.
     until: Option<Instant>,
+    /// How many keys it waits for, if it would take several.
+    max: Option<usize>,
 }
 
 type Outcome = Result<(), String>;
@@ -132,9 +134,12 @@ impl<S: Subject> Run<S> {
                 self.handed(subject, model)
             }
             Op::Get => self.look_for_work(S::Getter::default()),
-            Op::GetMany(max) => self.get_many(max),
+            Op::GetMany(max) => self.get_many(max, S::Getter::default()),
             Op::LookAgain(pick) => match self.wake_up(pick) {
-                Some(sleeper) => self.look_for_work(sleeper.getter),
+                Some(Sleeper { getter, max, .. }) => match max {
+                    Some(max) => self.get_many(max, getter),
+                    None => self.look_for_work(getter),
+                },
                 None => Ok(()),
             },
             Op::Leave(pick) => {
@@ -147,8 +152,7 @@ impl<S: Subject> Run<S> {
         }
     }
 
-    fn get_many(&mut self, max: usize) -> Outcome {
-        let mut getter = S::Getter::default();
+    fn get_many(&mut self, max: usize, mut getter: S::Getter) -> Outcome {
         let subject = self.subject.get_many(max, &mut getter);
         match (subject, self.model.get_many(max, &mut ())) {
             (Next::Work(subject), Next::Work(model)) => {
@@ -158,7 +162,7 @@ impl<S: Subject> Run<S> {
                     .zip(model)
                     .try_for_each(|(subject, model)| self.handed(Some(subject), Some(model)))
             }
-            (subject, model) => self.no_work(getter, subject, model),
+            (subject, model) => self.no_work(getter, Some(max), subject, model),
         }
     }
 
@@ -177,19 +181,20 @@ impl<S: Subject> Run<S> {
     ) -> Outcome {
         match (subject, model) {
             (Next::Work(subject), Next::Work(model)) => self.handed(Some(subject), Some(model)),
-            (subject, model) => self.no_work(getter, subject, model),
+            (subject, model) => self.no_work(getter, None, subject, model),
         }
     }
 
     fn no_work<T: Debug, U: Debug>(
         &mut self,
         getter: S::Getter,
+        max: Option<usize>,
         subject: Next<T>,
         model: Next<U>,
     ) -> Outcome {
         match (subject, model) {
             (Next::Wait { until }, Next::Wait { .. }) => {
-                self.sleepers.push(Sleeper { getter, until });
+                self.sleepers.push(Sleeper { getter, until, max });
                 Ok(())
             }
             (Next::Closed, Next::Closed) => Ok(()),
