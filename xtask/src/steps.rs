@@ -54,7 +54,7 @@ pub(crate) const STEPS: [Step; 10] = [
     },
     Step {
         name: "no_std",
-        about: "core for processors without an operating system",
+        about: "what firmware is built from, for its processors",
         in_test: false,
         run: no_std,
     },
@@ -155,11 +155,13 @@ fn features(workspace: &Workspace) -> Verdict {
 
 /// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
 /// compare-and-swap; the facade without its runtimes is core under another name.
-const NO_STD: [(&str, &str, &str); 4] = [
+const NO_STD: [(&str, &str, &str); 6] = [
     ("requeue-core", "", "thumbv6m-none-eabi"),
     ("requeue-core", "", "riscv32imc-unknown-none-elf"),
     ("requeue-core", "alloc", "thumbv7m-none-eabi"),
     ("requeue", "", "thumbv6m-none-eabi"),
+    ("requeue-embassy", "", "thumbv6m-none-eabi"),
+    ("requeue-embassy", "", "riscv32imc-unknown-none-elf"),
 ];
 
 fn no_std(workspace: &Workspace) -> Verdict {
