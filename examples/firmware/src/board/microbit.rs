@@ -1,0 +1,135 @@
+//! microbit: an nRF51, a Cortex-M0 at 16 MHz with 16 KiB of RAM. TIMER0 is clock and alarm at once;
+//! TIMER1 and TIMER2 stand for the lines of sensors.
+
+use core::cell::Cell;
+
+use cortex_m_rt::exception;
+use critical_section::{CriticalSection, Mutex};
+
+use crate::alarm::{self, Alarm};
+use crate::{arch, read, write};
+
+/// The processor's clock.
+pub const CLOCK_HZ: u32 = 16_000_000;
+
+/// The interrupts of the two timers that stand for sensors, and one that only software makes
+/// happen.
+pub const SENSORS: [u16; 2] = [9, 10];
+pub const SOFTWARE: u16 = 20;
+
+const TIMER0: usize = 0x4000_8000;
+const TIMER0_INTERRUPT: u16 = 8;
+
+const START: usize = 0x000;
+const STOP: usize = 0x004;
+const CLEAR: usize = 0x00C;
+const CAPTURE1: usize = 0x044;
+const COMPARED0: usize = 0x140;
+const SHORTS: usize = 0x200;
+const INTERRUPTS: usize = 0x304;
+const WIDTH: usize = 0x508;
+const PRESCALER: usize = 0x510;
+const COMPARE0: usize = 0x540;
+const COMPARE1: usize = 0x544;
+
+const WIDTH_32: u32 = 3;
+/// 16 MHz divided by 2^4: a tick of embassy-time.
+const MICROSECONDS: u32 = 4;
+const ON_COMPARE0: u32 = 1 << 16;
+
+/// The clock is looked at four times at least before it wraps around, since the alarm rings that
+/// often. No interrupt counts the wraps: the emulator fires a compare that equals the counter
+/// again.
+const LONGEST: u64 = 1 << 30;
+
+/// The clock as it was last read: how often it has wrapped around, and what it showed.
+static LAST: Mutex<Cell<(u32, u32)>> = Mutex::new(Cell::new((0, 0)));
+
+/// TIMER0.
+pub struct Hardware;
+
+impl Alarm for Hardware {
+    fn now(section: CriticalSection<'_>) -> u64 {
+        // SAFETY: the timer is this driver's.
+        let low = unsafe {
+            write(TIMER0 + CAPTURE1, 1);
+            read(TIMER0 + COMPARE1)
+        };
+        let last = LAST.borrow(section);
+        let (mut high, before) = last.get();
+        if low < before {
+            high = high.wrapping_add(1);
+        }
+        last.set((high, low));
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn set(section: CriticalSection<'_>, at: u64) -> bool {
+        // SAFETY: the timer is this driver's.
+        unsafe { write(TIMER0 + COMPARED0, 0) };
+        let now = Self::now(section);
+        if at <= now {
+            return false;
+        }
+        // A compare that is written when the counter is already there is missed: two ticks ahead
+        // at least, and then a look whether that was enough.
+        let ring = at.clamp(now + 2, now + LONGEST);
+        // SAFETY: as above.
+        unsafe { write(TIMER0 + COMPARE0, ring as u32) };
+        Self::now(section) < ring
+    }
+}
+
+/// Starts the clock, and lets the interrupts in that the images use.
+pub fn start() {
+    // SAFETY: the timer is this driver's.
+    unsafe {
+        write(TIMER0 + WIDTH, WIDTH_32);
+        write(TIMER0 + PRESCALER, MICROSECONDS);
+        write(TIMER0 + COMPARE0, LONGEST as u32);
+        write(TIMER0 + INTERRUPTS, ON_COMPARE0);
+        write(TIMER0 + CLEAR, 1);
+        write(TIMER0 + START, 1);
+    }
+    for number in [TIMER0_INTERRUPT, SOFTWARE, SENSORS[0], SENSORS[1]] {
+        arch::unmask(number);
+    }
+}
+
+/// Lets one of the sensors' timers ring every so many microseconds; zero stops it.
+pub fn sensor_every(sensor: usize, micros: u32) {
+    let timer = sensor_timer(sensor);
+    // SAFETY: the images use these timers for nothing else. They have 16 bits.
+    unsafe {
+        write(timer + STOP, 1);
+        if micros != 0 {
+            write(timer + PRESCALER, MICROSECONDS);
+            write(timer + COMPARE0, micros);
+            // Clears itself when it compares.
+            write(timer + SHORTS, 1);
+            write(timer + INTERRUPTS, ON_COMPARE0);
+            write(timer + CLEAR, 1);
+            write(timer + START, 1);
+        }
+    }
+}
+
+fn sensor_timer(sensor: usize) -> usize {
+    0x4000_9000 + 0x1000 * sensor
+}
+
+#[exception]
+unsafe fn DefaultHandler(number: i16) {
+    let number = number as u16;
+    if number == TIMER0_INTERRUPT {
+        // SAFETY: the timer is this driver's.
+        unsafe { write(TIMER0 + COMPARED0, 0) };
+        alarm::on_ring();
+        return;
+    }
+    if let Some(sensor) = SENSORS.iter().position(|one| *one == number) {
+        // SAFETY: acknowledges the timer's interrupt.
+        unsafe { write(sensor_timer(sensor) + COMPARED0, 0) };
+    }
+    crate::handler::call(number);
+}

@@ -1,0 +1,141 @@
+//! mps2-an385, a Cortex-M3 at 25 MHz. Its dual timer is clock and alarm at once; two more timers
+//! stand for the lines of sensors.
+
+use core::cell::Cell;
+
+use cortex_m_rt::exception;
+use critical_section::{CriticalSection, Mutex};
+
+use crate::alarm::{self, Alarm};
+use crate::{arch, read, write};
+
+/// The processor's clock.
+pub const CLOCK_HZ: u32 = 25_000_000;
+/// The clock's, for each tick of embassy-time.
+const CYCLES_PER_TICK: u64 = 25;
+
+/// The interrupts of the two timers that stand for sensors, and one that only software makes
+/// happen.
+pub const SENSORS: [u16; 2] = [8, 9];
+pub const SOFTWARE: u16 = 20;
+
+/// The half of the dual timer that counts down for ever, and the half that rings.
+const CLOCK: usize = 0x4000_2000;
+const RING: usize = 0x4000_2020;
+const DUAL_TIMER: u16 = 10;
+
+const LOAD: usize = 0x00;
+const VALUE: usize = 0x04;
+const CONTROL: usize = 0x08;
+const CLEAR: usize = 0x0C;
+const PENDING: usize = 0x10;
+
+const ENABLE: u32 = 1 << 7;
+const INTERRUPT: u32 = 1 << 5;
+const WIDE: u32 = 1 << 1;
+const ONCE: u32 = 1;
+
+/// How often the clock has wrapped around, as far as its interrupt has told.
+static WRAPS: Mutex<Cell<u32>> = Mutex::new(Cell::new(0));
+
+/// The dual timer.
+pub struct Hardware;
+
+impl Alarm for Hardware {
+    fn now(section: CriticalSection<'_>) -> u64 {
+        cycles(section) / CYCLES_PER_TICK
+    }
+
+    fn set(section: CriticalSection<'_>, at: u64) -> bool {
+        // SAFETY: the alarm is this driver's.
+        unsafe {
+            write(RING + CONTROL, 0);
+            write(RING + CLEAR, 1);
+        }
+        if at == u64::MAX {
+            return true;
+        }
+        let left = at
+            .saturating_mul(CYCLES_PER_TICK)
+            .saturating_sub(cycles(section));
+        if left == 0 {
+            return false;
+        }
+        // A time that is too far for 32 bits is waited for in pieces.
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        // SAFETY: as above.
+        unsafe {
+            write(RING + LOAD, left);
+            write(RING + CONTROL, ENABLE | INTERRUPT | WIDE | ONCE);
+        }
+        true
+    }
+}
+
+fn cycles(section: CriticalSection<'_>) -> u64 {
+    // SAFETY: reading has no effect.
+    let count = || unsafe { !read(CLOCK + VALUE) };
+    let has_wrapped = || unsafe { read(CLOCK + PENDING) } & 1 != 0;
+    let mut low = count();
+    let mut high = WRAPS.borrow(section).get();
+    // The interrupt may be held off: then nobody has counted this wrap, and `low` may be of before.
+    if has_wrapped() {
+        low = count();
+        high = high.wrapping_add(1);
+    }
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Starts the clock, and lets the interrupts in that the images use.
+pub fn start() {
+    // SAFETY: the clock is this driver's.
+    unsafe {
+        write(CLOCK + LOAD, u32::MAX);
+        write(CLOCK + CONTROL, ENABLE | INTERRUPT | WIDE);
+    }
+    for number in [DUAL_TIMER, SOFTWARE, SENSORS[0], SENSORS[1]] {
+        arch::unmask(number);
+    }
+}
+
+/// Lets one of the sensors' timers ring every so many microseconds; zero stops it.
+pub fn sensor_every(sensor: usize, micros: u32) {
+    let timer = sensor_timer(sensor);
+    let reload = (micros * CYCLES_PER_TICK as u32).saturating_sub(1);
+    // SAFETY: the images use these timers for nothing else. Value, reload, then interrupt and run.
+    unsafe {
+        write(timer, 0);
+        write(timer + 0x08, reload);
+        write(timer + 0x04, reload);
+        write(timer, if micros == 0 { 0 } else { 0b1001 });
+    }
+}
+
+fn sensor_timer(sensor: usize) -> usize {
+    0x4000_0000 + 0x1000 * sensor
+}
+
+#[exception]
+unsafe fn DefaultHandler(number: i16) {
+    let number = number as u16;
+    if number == DUAL_TIMER {
+        critical_section::with(|section| {
+            // SAFETY: the clock and the alarm are this driver's.
+            unsafe {
+                if read(CLOCK + PENDING) & 1 != 0 {
+                    write(CLOCK + CLEAR, 1);
+                    let wraps = WRAPS.borrow(section);
+                    wraps.set(wraps.get().wrapping_add(1));
+                }
+                write(RING + CLEAR, 1);
+            }
+        });
+        alarm::on_ring();
+        return;
+    }
+    if let Some(sensor) = SENSORS.iter().position(|one| *one == number) {
+        // SAFETY: acknowledges the timer's interrupt.
+        unsafe { write(sensor_timer(sensor) + 0x0C, 1) };
+    }
+    crate::handler::call(number);
+}
