@@ -312,7 +312,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// The outcome of an operation, and whom it has to wake.
     #[inline]
     fn effect<T>(&mut self, value: T) -> Effect<T> {
-        if self.sleepers.asleep() == 0 && !self.drain_untold {
+        if self.drain_untold {
+            let wake = self.wake();
+            return Effect { value, wake };
+        }
+        self.effect_in_use(value)
+    }
+
+    /// [`effect`](Self::effect) of an operation that cannot have drained the queue.
+    #[inline]
+    fn effect_in_use<T>(&mut self, value: T) -> Effect<T> {
+        if self.sleepers.asleep() == 0 {
             return quiet(value);
         }
         let wake = self.wake();

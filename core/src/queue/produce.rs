@@ -48,7 +48,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         self.release_due(now);
         let added = self.add_quietly(key, now);
-        self.effect(added)
+        self.effect_in_use(added)
     }
 
     /// Adds a key after a delay. O(log n).

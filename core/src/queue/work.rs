@@ -68,7 +68,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
-        self.effect(work)
+        self.effect_in_use(work)
     }
 
     /// Completes a run and hands out the next ready key, in one step: what a worker's loop does.
