@@ -97,9 +97,9 @@ where
 ///
 /// Dropping the guard completes the run, as [`done`](Self::done) does. Dropped where its runtime
 /// calls it [abandoned](crate::Waker::is_abandoned), it counts a failure and requeues the key
-/// rate-limited instead ([`retry`](Self::retry)), so that a worker that panics or is cancelled loses
-/// nothing: on threads while they unwind from a panic, in tasks always. While the queue shuts down
-/// such a key is kept for [`take_delayed`](crate::Queue::take_delayed).
+/// rate-limited instead ([`retry`](Self::retry)), so that a worker that panics or is cancelled
+/// loses nothing: on threads while they unwind from a panic, in tasks always. While the queue shuts
+/// down such a key is kept for [`take_delayed`](crate::Queue::take_delayed).
 ///
 /// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that lives
 /// on its own.
@@ -168,8 +168,8 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
         self.requeues.saturating_add(1)
     }
 
-    /// How long the key was ready, or dirty, before it was handed out; zero where the queue's metrics
-    /// keep no [`Times`](crate::Times).
+    /// How long the key was ready, or dirty, before it was handed out; zero where the queue's
+    /// metrics keep no [`Times`](crate::Times).
     pub fn waited(&self) -> Duration {
         self.waited
     }

@@ -40,8 +40,8 @@ where
     L: RateLimiter,
 {
     slots: S::Slots<K, L::Memory>,
-    /// The keys in the order of their last failures, the longest ago first. Kept only where somebody
-    /// may ask for it: with a limit.
+    /// The keys in the order of their last failures, the longest ago first. Kept only where
+    /// somebody may ask for it: with a limit.
     lists: S::Lists,
     limiter: L,
     memories_max: Option<usize>,
@@ -176,8 +176,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// Sets how many keys are remembered at most, and forgets the oldest that are too many. A fixed
     /// storage remembers no more than it has room for. O(n).
     ///
-    /// Without a limit nobody keeps the order of the failures: the first limit of a growable limiter
-    /// finds its keys in no particular order.
+    /// Without a limit nobody keeps the order of the failures: the first limit of a growable
+    /// limiter finds its keys in no particular order.
     ///
     /// # Examples
     ///

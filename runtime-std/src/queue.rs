@@ -537,8 +537,8 @@ const BATCH_RESERVE_MAX: usize = 64;
 /// What the lock of a [`WorkQueue`] holds.
 type State<K, L, M> = Queue<K, Growable, L, M>;
 
-/// A call that waits. If it gives up while it counts as asleep, the queue is told; if it unwinds from
-/// a panic in a key's code, nobody has said whom to wake, and so everybody looks for himself.
+/// A call that waits. If it gives up while it counts as asleep, the queue is told; if it unwinds
+/// from a panic in a key's code, nobody has said whom to wake, and so everybody looks for himself.
 struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> {
     queue: &'q Shared<K, L, M, C>,
     getter: Getter,

@@ -85,8 +85,9 @@ where
     ///
     /// The spans are named `reconcile`, of the level `INFO`, and have the fields `key`, `attempt`,
     /// `queue_latency` (zero unless the queue's metrics keep times:
-    /// [`Timed`](requeue_core::Timed) will do) and `outcome`: `done`, `requeued`, `failed` or `panicked`, the last two with `, given up`
-    /// where that is so. A run that is aborted has no outcome.
+    /// [`Timed`](requeue_core::Timed) will do) and `outcome`: `done`, `requeued`, `failed` or
+    /// `panicked`, the last two with `, given up` where that is so. A run that is aborted has no
+    /// outcome.
     pub fn trace_keys(
         mut self,
         show: impl Fn(&K, &mut fmt::Formatter<'_>) -> fmt::Result + Send + Sync + 'static,

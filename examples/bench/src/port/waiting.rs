@@ -1,5 +1,5 @@
-//! client-go's `waitForPriorityQueue`: a binary heap of pointers to entries, each of which knows its
-//! place in the heap, and a map that finds a key's entry.
+//! client-go's `waitForPriorityQueue`: a binary heap of pointers to entries, each of which knows
+//! its place in the heap, and a map that finds a key's entry.
 
 use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
