@@ -5,6 +5,7 @@
 
 mod backoff;
 mod clock;
+mod drain;
 mod queue;
 mod sync;
 mod told;

@@ -4,20 +4,17 @@ use core::fmt;
 use core::future::poll_fn;
 use core::hash::Hash;
 use core::ops::Deref;
-use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::{
-    Clock, Completion, Drained, Effect, Fixed, Getter, Index, Instant, ItemExponentialFailure,
-    Leftover, Lock, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Ticket, Wake, Waker,
-    Work,
+    Clock, Completion, Effect, Fixed, Getter, Index, Instant, ItemExponentialFailure, Leftover,
+    Lock, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Ticket, Waker, Work,
 };
 
 use crate::clock::{EmbassyClock, Timer};
-use crate::sync::{For, Locked, Place, TooManyWaiters, Wakers};
-use crate::told;
-use crate::waiting::{Alarm, State, Stored, Waiting};
+use crate::sync::{Locked, TooManyWaiters, Wakers};
+use crate::waiting::{State, Stored, Waiting};
 
 /// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
 /// tasks on a microcontroller. What a [`WorkQueue`] dereferences to.
@@ -41,10 +38,11 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C> =
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
 /// **A guard that is dropped without having been completed counts as failed**: its key is requeued
-/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A future that is dropped by a `select`
-/// or a timeout drops its guards, and no guard can tell that apart from the end of a scope. So say
-/// how it went: [`done`](requeue_core::Guard::done), [`forget`](requeue_core::Guard::forget),
-/// [`retry_after`](requeue_core::Guard::retry_after) or [`complete`](requeue_core::Guard::complete).
+/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A future that is dropped by a
+/// `select` or a timeout drops its guards, and no guard can tell that apart from the end of a
+/// scope. So say how it went: [`done`](requeue_core::Guard::done),
+/// [`forget`](requeue_core::Guard::forget), [`retry_after`](requeue_core::Guard::retry_after) or
+/// [`complete`](requeue_core::Guard::complete).
 ///
 /// # Examples
 ///
@@ -79,7 +77,7 @@ pub type Guard<
 ///
 /// | parameter | |
 /// |---|---|
-/// | `R` | the kind of mutex, as in embassy-sync: [`CriticalSectionRawMutex`] where an interrupt or another core adds keys |
+/// | `R` | the kind of mutex, as in embassy-sync; for interrupts, [`CriticalSectionRawMutex`] |
 /// | `K` | the keys: small and `Clone`, an enum or an integer |
 /// | `N` | how many keys it holds |
 /// | `L` | what decides how long a failed key waits |
@@ -296,81 +294,6 @@ where
     I: Index,
     C: Timer,
 {
-    /// Takes no more keys and waits until nothing is ready, dirty or in work. Answers how it ended:
-    /// a [`shut_down`](requeue_core::WorkQueue::shut_down) meanwhile interrupts it.
-    ///
-    /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
-    /// while it holds a guard waits for itself. Delayed keys are not waited for:
-    /// [`leftovers`](Self::leftovers) hands them back.
-    ///
-    /// # Errors
-    ///
-    /// [`TooManyWaiters`] if there is no place to wait: the queue takes no more keys all the same.
-    ///
-    /// # Cancel safety
-    ///
-    /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
-    /// nothing else.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use embassy_futures::block_on;
-    /// use embassy_futures::join::join;
-    /// use requeue_embassy::core::default_item_based;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Drained, WorkQueue};
-    ///
-    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-    /// queue.add_many([17, 18], |_| {});
-    /// let work = async {
-    ///     while let Ok(guard) = queue.get().await {
-    ///         guard.forget().unwrap();
-    ///     }
-    /// };
-    /// let (drained, ()) = block_on(join(queue.shut_down_with_drain(), work));
-    /// assert_eq!(drained, Ok(Drained::Complete));
-    /// assert!(!queue.contains(&18));
-    /// ```
-    pub async fn shut_down_with_drain(&self) -> Result<Drained, TooManyWaiters> {
-        self.drain(Instant::NEVER).await
-    }
-
-    /// As [`shut_down_with_drain`](Self::shut_down_with_drain), but waits no longer than `timeout`:
-    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
-    ///
-    /// # Errors
-    ///
-    /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`shut_down_with_drain`](Self::shut_down_with_drain).
-    pub async fn drain_timeout(&self, timeout: Duration) -> Result<Drained, TooManyWaiters> {
-        self.drain(self.clock().now() + timeout).await
-    }
-
-    /// Waits until the queue has been shut down, by whomever, and nothing is ready, dirty or in
-    /// work.
-    ///
-    /// # Errors
-    ///
-    /// [`TooManyWaiters`] if there is no place to wait.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the wait and nothing else.
-    pub async fn drained(&self) -> Result<(), TooManyWaiters> {
-        let is_drained = |state: &mut State<K, Fixed<N, I>, L, M>| {
-            let is_closed = state.shutting_down() && state.active_len() == 0;
-            // Nothing becomes due any more: the time does not matter.
-            let ready = state.len(Instant::EPOCH);
-            ready.map(|ready| (is_closed && ready == 0).then_some(()))
-        };
-        let ended = self.wait_for_drain(is_drained, Instant::NEVER).await;
-        ended.map(Option::unwrap_or_default)
-    }
-
     /// Makes every waiting task look at the queue again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
@@ -411,60 +334,6 @@ where
             let due = self.clock().now() + period;
             crate::backoff::sleep_until(self.clock(), due).await;
         }
-    }
-
-    async fn drain(&self, deadline: Instant) -> Result<Drained, TooManyWaiters> {
-        let drain = self.begin_drain();
-        let ended = |state: &mut State<K, Fixed<N, I>, L, M>| {
-            let drained = state.drained(&drain);
-            Effect {
-                value: (drained != Drained::Pending).then_some(drained),
-                wake: Wake::None,
-            }
-        };
-        let ended = self.wait_for_drain(ended, deadline).await;
-        ended.map(|drained| drained.unwrap_or(Drained::Pending))
-    }
-
-    /// Waits until `ended` has an answer, and no longer than until `deadline`.
-    async fn wait_for_drain<T>(
-        &self,
-        ended: impl Fn(&mut State<K, Fixed<N, I>, L, M>) -> Effect<Option<T>>,
-        deadline: Instant,
-    ) -> Result<Option<T>, TooManyWaiters> {
-        let mut drainer = Drainer {
-            line: self.waker(),
-            place: Place::NONE,
-        };
-        let mut late = Alarm::new();
-        poll_fn(|context| {
-            loop {
-                let is_late = !deadline.is_never() && self.clock().now() >= deadline;
-                let (stands, Effect { value, wake }) = self.lock().with(|state| {
-                    let effect = ended(state);
-                    let stands = if effect.value.is_some() || is_late {
-                        Ok(())
-                    } else {
-                        // Under the queue's lock, as in `Waiting::poll`.
-                        let place = &mut drainer.place;
-                        drainer.line.stand(place, For::Drain, context.waker())
-                    };
-                    (stands, effect)
-                });
-                self.waker().obey(wake);
-                if stands.is_err() {
-                    told::no_place(WAITERS);
-                }
-                if value.is_some() || is_late || stands.is_err() {
-                    return Poll::Ready(stands.map(|()| value));
-                }
-                late.set(self.clock(), Some(deadline));
-                if late.poll(context).is_pending() {
-                    return Poll::Pending;
-                }
-            }
-        })
-        .await
     }
 }
 
@@ -563,8 +432,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The key is completed as told in any case, even if the future is dropped before its first poll.
-    /// From then on as [`get`](Self::get).
+    /// The key is completed as told in any case, even if the future is dropped before its first
+    /// poll. From then on as [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -640,7 +509,7 @@ where
     async fn wait<T>(
         &self,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, Fixed<N, I>, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Held<K, N, L, M, I>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
         let mut sleeper = Sleeper {
             queue: &self.shared,
@@ -653,6 +522,9 @@ where
         .await
     }
 }
+
+/// What the lock of a [`WorkQueue`] holds.
+pub(crate) type Held<K, const N: usize, L, M, I> = State<K, Fixed<N, I>, L, M>;
 
 /// A call that waits for a key. However it ends, the queue is told if it has to know.
 struct Sleeper<'q, R, K, S, L, const WAITERS: usize, M, C>
@@ -679,18 +551,6 @@ where
 {
     fn drop(&mut self) {
         self.waiting.end(self.queue);
-    }
-}
-
-/// A call that waits for the drain. Nobody has to take its place.
-struct Drainer<'q, R: RawMutex, const WAITERS: usize> {
-    line: &'q Wakers<R, WAITERS>,
-    place: Place,
-}
-
-impl<R: RawMutex, const WAITERS: usize> Drop for Drainer<'_, R, WAITERS> {
-    fn drop(&mut self) {
-        self.line.step_out(&mut self.place);
     }
 }
 

@@ -133,7 +133,7 @@ impl<R: RawMutex, const WAITERS: usize> Waker for Wakers<R, WAITERS> {
 
     /// Always: a task that is cancelled drops its guards without a panic, so that a guard which is
     /// dropped cannot tell whether its work is over. Only being told counts.
-    fn unwinding(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         true
     }
 }

@@ -15,7 +15,7 @@ use crate::queue::GetError;
 use crate::sync::{For, Locked, Place, Wakers};
 use crate::told;
 
-/// What the lock of a [`WorkQueue`](crate::WorkQueue) holds, whatever its storage.
+/// What the lock holds, whatever its storage.
 pub(crate) type State<K, S, L, M> = Queue<K, S, L, M>;
 
 /// [`Shared`](crate::Shared), whatever its storage.
@@ -46,8 +46,8 @@ impl<Z> Waiting<Z> {
     /// The loop of every getter: look, return, or sleep until woken or until the deadline.
     ///
     /// The waker goes into the line **under the queue's lock**, in the same look that counts the
-    /// getter as asleep. Between the two locks an `add` could see a sleeper, send its one wake to an
-    /// empty line, and send no other: the key would wait for a task that waits for the key.
+    /// getter as asleep. Between the two locks an `add` could see a sleeper, send its one wake to
+    /// an empty line, and send no other: the key would wait for a task that waits for the key.
     pub(crate) fn poll<R, K, S, L, const WAITERS: usize, M, C, T>(
         &mut self,
         queue: &Stored<R, K, S, L, WAITERS, M, C>,
@@ -187,8 +187,8 @@ impl<Z> Alarm<Z> {
 }
 
 impl<Z: Future<Output = ()> + Unpin> Alarm<Z> {
-    /// Sets the alarm; stops it if there is nothing to wait for. One that is set for the same instant
-    /// already is left alone.
+    /// Sets the alarm; stops it if there is nothing to wait for. One that is set for the same
+    /// instant already is left alone.
     pub(crate) fn set(&mut self, clock: &impl Timer<Sleep = Z>, until: Option<Instant>) {
         let until = until.filter(|due| !due.is_never());
         if self.0.as_ref().map(|(due, _)| *due) != until {

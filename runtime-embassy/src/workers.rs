@@ -41,7 +41,8 @@ where
     /// # Cancel safety
     ///
     /// Dropping the future drops the run that is under way, and its key is requeued rate-limited,
-    /// as is every [`Guard`](crate::Guard) that is dropped. A run that has ended counts as it ended.
+    /// as is every [`Guard`](crate::Guard) that is dropped. A run that has ended counts as it
+    /// ended.
     ///
     /// # Examples
     ///
@@ -75,7 +76,8 @@ where
     /// is given up: `give_up` gets it and why its last run failed, and its failures are forgotten.
     ///
     /// The count is the rate limiter's: with one that remembers no key
-    /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) it stays zero.
+    /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) it stays
+    /// zero.
     ///
     /// # Errors
     ///

@@ -324,6 +324,20 @@ fn every_drainer_is_told_when_the_last_key_is_done() {
 }
 
 #[test]
+fn a_last_key_completed_by_next_ends_the_drain() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let guard = queue.try_get().unwrap();
+    let mut drain = by_hand(queue.shut_down_with_drain());
+    assert!(drain.is_pending());
+    let next = by_hand(queue.next(guard, Completion::Succeeded)).ready();
+    assert_eq!(next.map(finish), Err(GetError::Closed));
+    assert_eq!(drain.wakes(), 1);
+    assert_eq!(drain.ready(), Ok(Drained::Complete));
+}
+
+#[test]
 fn a_shutdown_interrupts_the_drain() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
