@@ -1,6 +1,7 @@
 //! What changes, and what a worker does about it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use requeue::tokio::{Completion, WorkQueue};
@@ -32,6 +33,8 @@ pub(crate) struct Dispatcher {
     pub(crate) poster: Poster,
     pub(crate) tally: Arc<Tally>,
     pub(crate) tries: u32,
+    /// After the first failure.
+    pub(crate) pause: Duration,
     pub(crate) allow_private: bool,
     /// A subscription stands in the database and has a gate: held while the two may differ.
     pub(crate) subscribing: Mutex<()>,
@@ -169,7 +172,7 @@ impl Dispatcher {
         let target = Target::parse(&task.url, self.allow_private)?;
         let json = event(key, task).map_err(|error| error.to_string())?;
         let posted = self.poster.post(&target, json).await;
-        posted.map_err(|refusal| format!("{target} {refusal}"))
+        posted.map_err(|refusal| format!("{target}: {refusal}"))
     }
 
     async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
@@ -177,16 +180,15 @@ impl Dispatcher {
             self.tally.count(Outcome::Retried);
             return Completion::Retry;
         }
-        say(&format!(
-            "gave up {}, version {}: {why}",
-            guard.key(),
-            task.version
-        ));
+        let text = format!("gave up {}, version {}: {why}", guard.key(), task.version);
         match self.store.record_failed(guard, task, why).await {
-            Ok(()) => {
+            Ok(true) => {
+                say(&text);
                 self.tally.count(Outcome::GivenUp);
                 Completion::Succeeded
             }
+            // There is a newer version, which has tries of its own.
+            Ok(false) => Completion::Succeeded,
             Err(error) => self.postpone(&error),
         }
     }
@@ -196,12 +198,18 @@ impl Dispatcher {
         Completion::Retry
     }
 
+    /// Adds a changed object's keys. A key that failed has its tries anew, as the version has, but
+    /// keeps a pause: a receiver that is down is not called once per change.
     fn add_changed(&self, object: &Arc<str>, change: &Change) {
-        let key = |subscription: &Arc<str>| Key {
-            subscription: Arc::clone(subscription),
-            object: Arc::clone(object),
-        };
-        self.add(change.subscriptions.iter().map(key));
+        let queue = &self.queue;
+        for subscription in &change.subscriptions {
+            let key = Key::new(Arc::clone(subscription), Arc::clone(object));
+            // What comes when the queue is shut down is found by the next start.
+            let _ = match queue.forget(&key) {
+                0 => queue.add(key),
+                _ => queue.add_after(key, self.pause),
+            };
+        }
     }
 
     /// Adds what is owed to one subscription, or to all. Answers how much that is.
@@ -229,7 +237,6 @@ impl Dispatcher {
     }
 
     fn add(&self, keys: impl IntoIterator<Item = Key>) {
-        // What comes when the queue is shut down is found by the next start.
         let _ = self.queue.add_many(keys, |_| {});
     }
 }

@@ -108,3 +108,103 @@ fn causes(error: &dyn std::error::Error) -> String {
     let text = innermost.unwrap_or(error).to_string();
     text.chars().take(ERROR_LEN_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    use hyper::Response;
+    use hyper::body::Incoming;
+    use hyper::header::HeaderMap;
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use rustls::{ClientConfig, RootCertStore, ServerConfig};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn target(url: &str) -> Target {
+        Target::parse(url, true).unwrap()
+    }
+
+    #[test]
+    fn of_an_error_the_innermost_cause_is_told() {
+        let inner = std::io::Error::other("x".repeat(999));
+        let outer = crate::connect::ConnectError::Unreachable(inner);
+        assert_eq!(
+            causes(&outer),
+            format!("cannot connect: {}", "x".repeat(184))
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_answer_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let poster = Poster::new(true, LONG);
+        let posted = poster.post(&target(&url), Bytes::new()).await;
+        assert!(matches!(posted, Err(Refusal::TimedOut)), "{posted:?}");
+    }
+
+    /// Takes one delivery over TLS, as `localhost`, and answers its headers.
+    async fn receive(listener: TcpListener, config: ServerConfig) -> HeaderMap {
+        let (stream, _) = listener.accept().await.unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        // Whoever does not trust us leaves.
+        let Ok(stream) = acceptor.accept(stream).await else {
+            return HeaderMap::new();
+        };
+        let headers = Mutex::new(HeaderMap::new());
+        let service = service_fn(async |request: hyper::Request<Incoming>| {
+            *headers.lock().unwrap() = request.headers().clone();
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+        });
+        let connection = http1::Builder::new()
+            .keep_alive(false)
+            .serve_connection(TokioIo::new(stream), service);
+        let _ = connection.await;
+        headers.into_inner().unwrap()
+    }
+
+    #[tokio::test]
+    async fn over_tls_a_receiver_has_to_prove_who_it_is() {
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = || signing_key.serialize_der().try_into().unwrap();
+        let server = || {
+            let config = ServerConfig::builder().with_no_client_auth();
+            let chain = vec![cert.der().clone()];
+            config.with_single_cert(chain, key()).unwrap()
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add(cert.der().clone()).unwrap();
+        let trusting = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(trusting)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(Connector {
+                allow_private: true,
+            });
+        let posters = [Poster::from_parts(connector, LONG), Poster::new(true, LONG)];
+        for (poster, is_trusted) in posters.iter().zip([true, false]) {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let target = target(&format!("https://me@localhost:{port}/x"));
+            let post = poster.post(&target, Bytes::from_static(b"{}"));
+            let (posted, headers) = tokio::join!(post, receive(listener, server()));
+            match posted {
+                Ok(()) => assert!(is_trusted),
+                Err(refusal) => assert!(!is_trusted, "{refusal}"),
+            }
+            assert_eq!(headers.contains_key(AUTHORIZATION), is_trusted);
+        }
+    }
+}

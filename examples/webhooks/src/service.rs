@@ -30,8 +30,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 
 /// How many failed keys come back per second, of all subscriptions together: a receiver that is down
 /// makes every one of its keys fail, and the others are to notice little of it.
-const RETRIES_PER_SECOND: f64 = 500.0;
-const RETRIES_BURST: u32 = 1000;
+const RETRIES_PER_SECOND: f64 = 1000.0;
+const RETRIES_BURST: u32 = 2000;
 
 /// One receiver gets no more than this part of the workers.
 const SHARE: usize = 4;
@@ -98,7 +98,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
     let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
     let queue = Queue::from(parts.build());
     let gates = Arc::new(Gates::new(options.workers.get() / SHARE));
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(Tally::new());
     let stats = Stats {
         queue: queue.clone(),
         gates: Arc::clone(&gates),
@@ -114,6 +114,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         poster: Poster::new(options.allow_private, options.timeout),
         tally,
         tries: options.tries.get(),
+        pause: options.pause,
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
     };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use metrics::counter;
+use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::PrometheusHandle;
 use requeue::Effect;
 use serde::Serialize;
@@ -27,6 +27,8 @@ const TURN: u64 = 30;
 
 /// How long somebody waits for the next look, if there is none.
 const WAIT_MAX: Duration = Duration::from_secs(5);
+
+const FIGURE: &str = "webhooks_deliveries_total";
 
 /// How deliveries went, since the start.
 #[derive(Debug, Default)]
@@ -82,6 +84,12 @@ pub(crate) struct History {
 }
 
 impl Tally {
+    /// None yet. What the figure is called is told to the recorder that is installed.
+    pub(crate) fn new() -> Self {
+        describe_counter!(FIGURE, "Deliveries that were tried, by how that went");
+        Self::default()
+    }
+
     pub(crate) fn count(&self, outcome: Outcome) {
         let (figure, name) = match outcome {
             Outcome::Delivered => (&self.delivered, "delivered"),
@@ -89,7 +97,7 @@ impl Tally {
             Outcome::GivenUp => (&self.given_up, "given_up"),
         };
         figure.fetch_add(1, Ordering::Relaxed);
-        counter!("webhooks_deliveries_total", "outcome" => name).increment(1);
+        counter!(FIGURE, "outcome" => name).increment(1);
     }
 }
 

@@ -59,27 +59,27 @@ impl Store {
     }
 
     /// Writes down that what a task asked for was given up. If the object has changed since, or the
-    /// receiver, that is still to be tried.
+    /// receiver, that is still to be tried: then this does nothing, and answers so.
     pub(crate) async fn record_failed(
         &self,
         key: &Key,
         task: &Task,
         error: String,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let (key, version, revision) = (key.clone(), task.version, task.revision);
         self.run(move |db| {
             let sql = "UPDATE deliveries SET state = 'failed', error = ?5
                  WHERE subscription = ?1 AND object = ?2 AND state = 'pending'
                  AND EXISTS (SELECT 1 FROM objects WHERE id = ?2 AND version = ?3)
                  AND EXISTS (SELECT 1 FROM subscriptions WHERE id = ?1 AND revision = ?4)";
-            db.prepare_cached(sql)?.execute(params![
+            let failed = db.prepare_cached(sql)?.execute(params![
                 key.subscription,
                 key.object,
                 version,
                 revision,
                 error
             ])?;
-            Ok(())
+            Ok(failed > 0)
         })
         .await
     }

@@ -175,8 +175,22 @@ async fn an_object_ends_when_everybody_knows() {
 #[tokio::test]
 async fn there_is_an_end_to_subscriptions() {
     let place = Place::new();
+    // At once, so that they share transactions.
+    let mut puts = tokio::task::JoinSet::new();
     for id in 0..subscriptions::SUBSCRIPTIONS_MAX {
-        place.subscribe(&id.to_string(), "u").await;
+        let store = place.store.clone();
+        puts.spawn(async move {
+            let subscription = Subscription {
+                url: "u".into(),
+                rate: None,
+            };
+            store
+                .put_subscription(id.to_string().into(), subscription)
+                .await
+        });
+    }
+    for put in puts.join_all().await {
+        assert_eq!(put.unwrap(), PutSubscription::Created);
     }
     assert_eq!(place.subscribe("x", "u").await, PutSubscription::TooMany);
     assert_eq!(place.subscribe("7", "v").await, PutSubscription::Changed);

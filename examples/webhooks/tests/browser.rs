@@ -1,0 +1,106 @@
+//! The page, as a browser shows it: a figure that only the page's own script can have put there.
+//!
+//! Without a browser on this machine there is nothing to test. Then it says so, and that is no test
+//! that passed; hence a `main` of its own.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic, and its support is shared"
+)]
+
+#[cfg(unix)]
+mod support;
+
+/// Under which of these names a browser is found.
+#[cfg(unix)]
+const BROWSERS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+
+#[cfg(not(unix))]
+fn main() {
+    println!("NOT RUN: the page in a browser: the program is stopped by a signal of Unix");
+}
+
+#[cfg(unix)]
+#[tokio::main]
+async fn main() {
+    let name = "the_page_shows_live_figures";
+    // Whoever lists the tests, or asks for others, gets none.
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let asks_for_other = |word: &String| !word.starts_with('-') && !name.contains(word.as_str());
+    if words
+        .iter()
+        .any(|word| word == "--list" || asks_for_other(word))
+    {
+        return;
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut candidates = std::env::split_paths(&paths)
+        .flat_map(|folder| BROWSERS.map(|browser| folder.join(browser)));
+    match candidates.find(|path| path.is_file()) {
+        Some(browser) => {
+            the_page_shows_live_figures(browser).await;
+            println!("test {name} ... ok");
+        }
+        None => println!("NOT RUN: {name}: there is no Chromium on this machine"),
+    }
+}
+
+#[cfg(unix)]
+async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
+    use serde_json::json;
+    use support::{Manner, Place, Receiver, User};
+
+    const OBJECTS: usize = 7;
+
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&["--allow-private"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    let json = json!({ "url": receiver.url() });
+    user.put(&service, "/subscriptions/s", &json).await;
+    for object in 0..OBJECTS {
+        let path = format!("/objects/o{object}");
+        user.put(&service, &path, &json!(object)).await;
+    }
+    user.settled(&service).await;
+
+    let (url, profile) = (service.url("/"), place.path("profile"));
+    let page = tokio::task::spawn_blocking(move || dump(&browser, &profile, &url));
+    let page = page.await.unwrap();
+    let figure = |id: &str| {
+        let (_, rest) = page.split_once(&format!("id=\"{id}\">"))?;
+        rest.split_once('<').map(|(figure, _)| figure.to_owned())
+    };
+    assert_eq!(figure("delivered"), Some(OBJECTS.to_string()), "{page}");
+    assert_eq!(figure("depth").as_deref(), Some("0"), "{page}");
+    assert!(figure("wait_p99_ms").unwrap().ends_with(" ms"), "{page}");
+    assert_eq!(service.terminate().await.code(), Some(0));
+}
+
+/// What the page has become after three seconds of its own time.
+#[cfg(unix)]
+fn dump(browser: &std::path::Path, profile: &std::path::Path, url: &str) -> String {
+    let mut command = std::process::Command::new(browser);
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+        ])
+        .args(["--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(["--virtual-time-budget=3000", "--dump-dom", url]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}

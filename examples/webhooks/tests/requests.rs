@@ -1,0 +1,343 @@
+//! What users may ask for, what is refused, and what nobody gets to see.
+#![cfg(unix)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic, and its support is shared"
+)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use support::{Dead, Manner, Place, Receiver, User, assert_no_secret};
+
+/// Failures are over soon.
+const QUICK: [&str; 5] = ["--allow-private", "--tries", "2", "--pause", "10"];
+
+#[tokio::test]
+async fn a_change_reaches_a_receiver_and_so_does_an_end() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&QUICK);
+    let receiver = Receiver::new(Manner::Steady).await;
+    let url = receiver.url().replace("http://", "http://me:hush@");
+    let json = json!({"url": url, "rate": 100});
+    let answer = user.put(&service, "/subscriptions/s", &json).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    let shown = json!({
+        "id": "s",
+        "receiver": format!("http://{}/…", receiver.address),
+        "rate": 100.0,
+    });
+    assert_eq!(answer.json, shown);
+    assert_eq!(user.get(&service, "/subscriptions/s").await.json, shown);
+
+    let data = json!({"name": "ä", "list": [1, 2.5, null]});
+    let answer = user.put(&service, "/objects/o", &data).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    let version = answer.json["version"].as_u64().unwrap();
+    let knows = |receiver: &Receiver| receiver.knows("o");
+    receiver
+        .until("delivered", |receiver| knows(receiver).is_some())
+        .await;
+    assert_eq!(knows(&receiver), Some((version, data.clone())));
+    assert_eq!(receiver.authorization().unwrap(), "Basic bWU6aHVzaA==");
+    let answer = user.get(&service, "/objects/o").await;
+    assert_eq!(
+        answer.json,
+        json!({"id": "o", "version": version, "data": data})
+    );
+
+    let answer = user.delete(&service, "/objects/o").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let is_null = |receiver: &Receiver| knows(receiver).is_some_and(|(_, data)| data.is_null());
+    receiver.until("ended", is_null).await;
+    assert!(knows(&receiver).unwrap().0 > version);
+    assert_eq!(user.get(&service, "/objects/o").await.status, 404);
+    assert_eq!(user.delete(&service, "/objects/o").await.status, 404);
+
+    assert_eq!(user.delete(&service, "/subscriptions/s").await.status, 204);
+    assert_eq!(user.get(&service, "/subscriptions/s").await.status, 404);
+    assert_eq!(user.delete(&service, "/subscriptions/s").await.status, 404);
+    assert_eq!(service.terminate().await.code(), Some(0));
+    assert_no_secret(&place.said(), &place.path("stderr"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&[]);
+    let ask = async |method: Method, path: &str, body: String| {
+        let answer = user.ask(service.address, method, path, body).await.unwrap();
+        let error = answer.json["error"].as_str().unwrap_or_default().to_owned();
+        assert_no_secret(&error, path.as_ref());
+        (answer.status.as_u16(), error)
+    };
+    // One byte too long: of a request that is longer, an answer may be lost with the rest.
+    let long_id = format!("/objects/{}", "x".repeat(129));
+    let long_url = json!({"url": format!("http://a.example/{}", "x".repeat(2048))});
+    for (method, path, body, status, why) in [
+        (Method::PUT, "/objects/o", "{".to_owned(), 400, "no JSON"),
+        (Method::PUT, "/objects/o", "1 2".into(), 400, "no JSON"),
+        (
+            Method::PUT,
+            "/objects/o",
+            format!("\"{}\"", "x".repeat(256 * 1024 - 1)),
+            413,
+            "262144",
+        ),
+        (Method::PUT, "/objects/a%20b", "{}".into(), 400, "letters"),
+        (Method::PUT, &long_id, "{}".into(), 400, "128"),
+        (Method::POST, "/objects/o", "{}".into(), 405, "method"),
+        (Method::POST, "/", "{}".into(), 405, "method"),
+        (Method::GET, "/objects", String::new(), 404, "path"),
+        (Method::GET, "/objects/o/p", String::new(), 404, "path"),
+        (
+            Method::PUT,
+            "/subscriptions/s",
+            r#"{"url": "hush"}"#.into(),
+            400,
+            "http://",
+        ),
+        (
+            Method::PUT,
+            "/subscriptions/s",
+            r#"{"url": ["hush"]}"#.into(),
+            400,
+            "like",
+        ),
+        (
+            Method::PUT,
+            "/subscriptions/s",
+            r#"{"hush": 1}"#.into(),
+            400,
+            "like",
+        ),
+        (
+            Method::PUT,
+            "/subscriptions/s",
+            "x".repeat(6 * 2048 + 1025),
+            413,
+            "too long",
+        ),
+        (
+            Method::PUT,
+            "/subscriptions/s",
+            long_url.to_string(),
+            400,
+            "2048",
+        ),
+        (Method::GET, "/deliveries", String::new(), 400, "state="),
+        (
+            Method::GET,
+            "/deliveries?state=failed&limit=x",
+            String::new(),
+            400,
+            "limit",
+        ),
+        (
+            Method::GET,
+            "/deliveries?state=failed&after=x",
+            String::new(),
+            400,
+            "after",
+        ),
+        (Method::GET, "/stats?after=-1", String::new(), 400, "after"),
+    ] {
+        let (found, error) = ask(method.clone(), path, body).await;
+        assert_eq!(found, status, "{method} {path}: {error}");
+        assert!(error.contains(why), "{method} {path}: {error}");
+    }
+    for rate in ["0", "-1", "1e9", "\"1\""] {
+        let body = format!(r#"{{"url": "http://a.example/", "rate": {rate}}}"#);
+        assert_eq!(ask(Method::PUT, "/subscriptions/s", body).await.0, 400);
+    }
+    for host in [
+        "127.0.0.1:1",
+        "[::1]",
+        "10.1.2.3",
+        "169.254.169.254",
+        "[fd00::1]",
+    ] {
+        let body = json!({"url": format!("http://{host}/hush")}).to_string();
+        let (status, error) = ask(Method::PUT, "/subscriptions/s", body).await;
+        assert_eq!((status, &*error), (400, "the URL's address is not public"));
+    }
+}
+
+#[tokio::test]
+async fn a_name_for_a_private_address_is_not_called() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&["--tries", "1"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    // What a name stands for shows when it is called.
+    let url = format!("http://localhost:{}/hush", receiver.address.port());
+    let json = json!({ "url": url });
+    let answer = user.put(&service, "/subscriptions/s", &json).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    user.put(&service, "/objects/o", &json!(1)).await;
+    user.settled(&service).await;
+    let answer = user.get(&service, "/deliveries?state=failed").await;
+    let error = answer.json["deliveries"][0]["error"].as_str().unwrap();
+    assert!(error.ends_with("the host has no public address"), "{error}");
+    assert_no_secret(error, "the answer".as_ref());
+    assert_no_secret(&place.said(), &place.path("stderr"));
+    assert_eq!(receiver.tried(), 0);
+}
+
+#[tokio::test]
+async fn nobody_is_sent_elsewhere() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&QUICK);
+    let elsewhere = Receiver::new(Manner::Steady).await;
+    let receiver = Receiver::new(Manner::Redirecting(elsewhere.url())).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    user.put(&service, "/objects/o", &json!(1)).await;
+    user.settled(&service).await;
+    assert_eq!((receiver.tried(), elsewhere.tried()), (2, 0));
+    let answer = user.get(&service, "/deliveries?state=failed").await;
+    let error = answer.json["deliveries"][0]["error"].as_str().unwrap();
+    assert!(error.ends_with("answered 307"), "{error}");
+}
+
+#[tokio::test]
+async fn what_was_given_up_comes_back_with_a_change() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&QUICK);
+    let dead = Dead::new();
+    user.put(&service, "/subscriptions/s", &json!({"url": dead.url}))
+        .await;
+    for _ in 0..2 {
+        let put = user.put(&service, "/objects/o", &json!(1)).await;
+        user.settled(&service).await;
+        let answer = user.get(&service, "/deliveries?state=failed").await;
+        assert_eq!(answer.json["total"], 1);
+        assert_eq!(answer.json["deliveries"][0]["version"], put.json["version"]);
+    }
+    let text = user.get(&service, "/metrics").await.json;
+    let figure = "webhooks_deliveries_total{outcome=\"given_up\"} 2";
+    assert!(text.as_str().unwrap().contains(figure), "{text}");
+    // As a new receiver, it is owed everything again; as none, nothing.
+    let receiver = Receiver::new(Manner::Steady).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    receiver
+        .until("delivered", |receiver| receiver.taken() == 1)
+        .await;
+    user.settled(&service).await;
+    assert_eq!(user.owed(&service, "failed").await, 0);
+}
+
+#[tokio::test]
+async fn it_shows_how_it_is() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&QUICK);
+    assert_eq!(user.get(&service, "/healthz").await.json, json!("ok\n"));
+    let stats = user.get(&service, "/stats?after=0").await.json;
+    let seq = stats["history"][0]["seq"].as_u64();
+    assert_eq!((seq, &stats["now"]["depth"]), (Some(1), &json!(0)));
+
+    let metrics = user.get(&service, "/metrics").await.json;
+    for name in [
+        "workqueue_depth{name=\"webhooks\"} 0",
+        "workqueue_depth_max",
+        "workqueue_delayed",
+        "workqueue_unfinished_work_seconds",
+        "workqueue_longest_running_processor_seconds",
+        "workqueue_adds_total",
+        "workqueue_retries_total",
+        "workqueue_coalesced_total",
+    ] {
+        assert!(
+            metrics.as_str().unwrap().contains(name),
+            "{name}: {metrics}"
+        );
+    }
+    let page = user.get(&service, "/").await.json;
+    let page = page.as_str().unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    assert!(
+        !page.contains("src=") && !page.contains("://"),
+        "it needs nobody"
+    );
+    let Value::Object(now) = &stats["now"] else {
+        panic!("{stats}");
+    };
+    for name in now.keys().filter(|name| *name != "seq") {
+        assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn it_stops_with_what_is_slow_undone_and_goes_on_with_it() {
+    let (place, user) = (Place::new(), User::new());
+    let options = ["--allow-private", "--grace", "0"];
+    let service = place.start(&options);
+    let permits = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let receiver = Receiver::new(Manner::Slow(permits.clone())).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    user.put(&service, "/objects/o", &json!(1)).await;
+    // Somebody who says nothing does not hold it up, nor does one who waits for news.
+    let mut silent = TcpStream::connect(service.address).unwrap();
+    silent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(service.terminate().await.code(), Some(0));
+    let _ = silent.read_to_end(&mut Vec::new());
+    assert!(
+        place.said().contains("1 deliveries are left"),
+        "{}",
+        place.said()
+    );
+
+    let service = place.start(&options);
+    permits.add_permits(1);
+    receiver
+        .until("delivered", |receiver| receiver.taken() == 1)
+        .await;
+    user.settled(&service).await;
+    assert!(
+        place.said().contains("1 deliveries are owed"),
+        "{}",
+        place.said()
+    );
+}
+
+#[tokio::test]
+async fn it_delivers_what_is_ready_before_it_stops() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&["--allow-private", "--grace", "60"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    for object in 0..50 {
+        user.put(&service, &format!("/objects/o{object}"), &json!(1))
+            .await;
+    }
+    assert_eq!(service.terminate().await.code(), Some(0));
+    assert_eq!(receiver.knows_count(), 50);
+    assert!(!place.said().contains("left"), "{}", place.said());
+}

@@ -1,0 +1,369 @@
+//! The program, somebody who talks to it, and receivers that it talks to; all on loopback.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderMap, LOCATION};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+/// No test waits that long unless something is broken.
+pub const BROKEN_AFTER: Duration = Duration::from_secs(120);
+
+/// The program, with a database of its own.
+pub struct Service {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+/// A folder for a database, and for what the program says.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    /// Starts the program and waits until it listens. What it says is added to what was said before.
+    pub fn start(&self, options: &[&str]) -> Service {
+        let errors = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.errors())
+            .unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_webhooks"))
+            .args(["--listen", "127.0.0.1:0", "--database"])
+            .arg(self.database())
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let stdout = BufReader::new(child.stdout.as_mut().unwrap());
+        stdout.take(1000).read_line(&mut said).unwrap();
+        let address = said.trim().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{said:?}, {}", self.said()));
+        Service {
+            address: address.parse().unwrap(),
+            child,
+        }
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.path("webhooks.sqlite")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Everything the program has said on stderr.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.errors()).unwrap_or_default()
+    }
+
+    fn errors(&self) -> PathBuf {
+        self.path("stderr")
+    }
+}
+
+impl Service {
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// As `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// As `kill`, and waits for its end; receivers may be at work meanwhile.
+    pub async fn terminate(mut self) -> ExitStatus {
+        let wait = move || {
+            let command = format!("kill -TERM {}", self.child.id());
+            let status = Command::new("sh").args(["-c", &command]).status().unwrap();
+            assert!(status.success());
+            self.child.wait().unwrap()
+        };
+        tokio::task::spawn_blocking(wait).await.unwrap()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // A test that fails leaves no program behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer of the program: JSON, or text as a JSON string.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub json: Value,
+}
+
+/// Somebody who talks to the program.
+#[derive(Clone)]
+pub struct User {
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl User {
+    pub fn new() -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { client }
+    }
+
+    /// Asks; an error says that there was no answer.
+    pub async fn ask(
+        &self,
+        address: SocketAddr,
+        method: Method,
+        path: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Answer, String> {
+        let mut request = Request::new(Full::new(body.into()));
+        *request.method_mut() = method;
+        *request.uri_mut() = format!("http://{address}{path}").parse().unwrap();
+        let answer = self.client.request(request).await;
+        let (head, body) = answer.map_err(|error| error.to_string())?.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        let text = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+        let json = serde_json::from_str(&text);
+        Ok(Answer {
+            status: head.status,
+            json: json.unwrap_or(Value::String(text)),
+        })
+    }
+
+    pub async fn get(&self, service: &Service, path: &str) -> Answer {
+        let asked = self.ask(service.address, Method::GET, path, "");
+        asked.await.unwrap()
+    }
+
+    pub async fn put(&self, service: &Service, path: &str, json: &Value) -> Answer {
+        let asked = self.ask(service.address, Method::PUT, path, json.to_string());
+        asked.await.unwrap()
+    }
+
+    pub async fn delete(&self, service: &Service, path: &str) -> Answer {
+        let asked = self.ask(service.address, Method::DELETE, path, "");
+        asked.await.unwrap()
+    }
+
+    /// How many deliveries are owed.
+    pub async fn owed(&self, service: &Service, state: &str) -> u64 {
+        let path = format!("/deliveries?state={state}&limit=0");
+        let answer = self.get(service, &path).await;
+        answer.json["total"].as_u64().unwrap()
+    }
+
+    /// Waits until nothing is pending any more. The service sets the pace: it answers once per look
+    /// of its own.
+    pub async fn settled(&self, service: &Service) {
+        let mut seq = 0;
+        let settle = async {
+            while self.owed(service, "pending").await > 0 {
+                let path = format!("/stats?after={seq}");
+                let stats = self.get(service, &path).await;
+                seq = stats.json["now"]["seq"].as_u64().unwrap();
+            }
+        };
+        tokio::time::timeout(BROKEN_AFTER, settle).await.unwrap();
+    }
+}
+
+/// How a receiver behaves.
+#[derive(Clone)]
+pub enum Manner {
+    /// It takes everything at once.
+    Steady,
+    /// Of three deliveries of an object it hangs up on one, refuses one, and takes one.
+    Flaky,
+    /// It takes a delivery when it gets a permit.
+    Slow(Arc<Semaphore>),
+    /// It sends everybody elsewhere.
+    Redirecting(String),
+}
+
+/// Somebody who is delivered to.
+pub struct Receiver {
+    pub address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+struct Seen {
+    manner: Manner,
+    /// The greatest version of each object, and what came with it.
+    newest: Mutex<HashMap<String, (u64, Value)>>,
+    /// Whatever comes with the last delivery.
+    headers: Mutex<HeaderMap>,
+    /// How often each object came.
+    tried: Mutex<HashMap<String, u64>>,
+    /// How many were taken.
+    taken: watch::Sender<u64>,
+}
+
+impl Receiver {
+    pub async fn new(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::new(Seen {
+            manner,
+            newest: Mutex::default(),
+            headers: Mutex::default(),
+            tried: Mutex::default(),
+            taken: watch::Sender::default(),
+        });
+        tokio::spawn(listen(listener, Arc::clone(&seen)));
+        Self { address, seen }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/hook?token=hush", self.address)
+    }
+
+    pub fn taken(&self) -> u64 {
+        *self.seen.taken.borrow()
+    }
+
+    pub fn tried(&self) -> u64 {
+        self.seen.tried.lock().unwrap().values().sum()
+    }
+
+    /// What it knows of an object: version and data.
+    pub fn knows(&self, object: &str) -> Option<(u64, Value)> {
+        self.seen.newest.lock().unwrap().get(object).cloned()
+    }
+
+    pub fn knows_count(&self) -> usize {
+        self.seen.newest.lock().unwrap().len()
+    }
+
+    pub fn authorization(&self) -> Option<String> {
+        let headers = self.seen.headers.lock().unwrap();
+        let value = headers.get(AUTHORIZATION)?;
+        Some(value.to_str().unwrap().into())
+    }
+
+    /// Waits until it has taken something that makes this true.
+    pub async fn until(&self, what: &str, is_true: impl Fn(&Self) -> bool) {
+        let mut taken = self.seen.taken.subscribe();
+        let wait = taken.wait_for(|_| is_true(self));
+        let waited = tokio::time::timeout(BROKEN_AFTER, wait).await;
+        assert!(waited.is_ok(), "never {what}");
+    }
+}
+
+async fn listen(listener: TcpListener, seen: Arc<Seen>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(converse(stream, Arc::clone(&seen)));
+    }
+}
+
+async fn converse(stream: TcpStream, seen: Arc<Seen>) {
+    let service = service_fn(|request| {
+        let seen = Arc::clone(&seen);
+        async move { seen.receive(request).await }
+    });
+    // A client that was killed leaves in the middle.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+impl Seen {
+    /// An error hangs up.
+    async fn receive(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, String> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        let json: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+        let object = json["object"].as_str().unwrap();
+        let tried = self.try_once_more(object);
+        let mut response = Response::new(Full::default());
+        match &self.manner {
+            Manner::Flaky if tried % 3 == 1 => return Err("on a whim".into()),
+            Manner::Flaky if tried % 3 == 2 => {
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                return Ok(response);
+            }
+            Manner::Redirecting(url) => {
+                *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+                response
+                    .headers_mut()
+                    .insert(LOCATION, url.parse().unwrap());
+                return Ok(response);
+            }
+            Manner::Slow(permits) => permits.acquire().await.unwrap().forget(),
+            Manner::Steady | Manner::Flaky => {}
+        }
+        self.take(&json);
+        *self.headers.lock().unwrap() = head.headers;
+        self.taken.send_modify(|taken| *taken += 1);
+        Ok(response)
+    }
+
+    fn try_once_more(&self, object: &str) -> u64 {
+        let mut tried = self.tried.lock().unwrap();
+        let tried = tried.entry(object.to_owned()).or_default();
+        *tried += 1;
+        *tried
+    }
+
+    fn take(&self, json: &Value) {
+        let object = json["object"].as_str().unwrap().to_owned();
+        let version = json["version"].as_u64().unwrap();
+        let mut newest = self.newest.lock().unwrap();
+        let known = newest.entry(object).or_default();
+        if version >= known.0 {
+            *known = (version, json["data"].clone());
+        }
+    }
+}
+
+/// An address where nobody listens and nobody can, as long as this is held.
+pub struct Dead {
+    _socket: TcpSocket,
+    pub url: String,
+}
+
+impl Dead {
+    pub fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let url = format!("http://{}/hook?token=hush", socket.local_addr().unwrap());
+        Self {
+            _socket: socket,
+            url,
+        }
+    }
+}
+
+/// Whether a text holds what no log may hold.
+#[track_caller]
+pub fn assert_no_secret(text: &str, place: &Path) {
+    assert!(!text.contains("hush"), "{}: {text}", place.display());
+}
