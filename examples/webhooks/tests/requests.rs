@@ -70,94 +70,62 @@ async fn a_change_reaches_a_receiver_and_so_does_an_end() {
     assert_no_secret(&place.said(), &place.path("stderr"));
 }
 
-#[tokio::test]
-async fn what_cannot_be_is_refused() {
+/// What is asked for, and how it is refused: status, and words of the error.
+type Case = (Method, String, String, u16, &'static str);
+
+async fn assert_refused(cases: impl IntoIterator<Item = Case>) {
     let (place, user) = (Place::new(), User::new());
     let service = place.start(&[]);
-    let ask = async |method: Method, path: &str, body: String| {
-        let answer = user.ask(service.address, method, path, body).await.unwrap();
-        let error = answer.json["error"].as_str().unwrap_or_default().to_owned();
-        assert_no_secret(&error, path.as_ref());
-        (answer.status.as_u16(), error)
+    for (method, path, body, status, why) in cases {
+        let asked = user.ask(service.address, method.clone(), &path, body.clone());
+        let answer = asked.await.unwrap();
+        let error = answer.json["error"].as_str().unwrap_or_default();
+        assert_eq!(answer.status, status, "{method} {path} {body}: {error}");
+        assert!(error.contains(why), "{method} {path} {body}: {error}");
+        assert_no_secret(error, path.as_ref());
+    }
+    assert_no_secret(&place.said(), &place.path("stderr"));
+}
+
+#[tokio::test]
+async fn objects_have_limits() {
+    let case = |path: &str, body: &str, status, why| {
+        let path = format!("/objects/{path}");
+        (Method::PUT, path, body.to_owned(), status, why)
     };
     // One byte too long: of a request that is longer, an answer may be lost with the rest.
-    let long_id = format!("/objects/{}", "x".repeat(129));
-    let long_url = json!({"url": format!("http://a.example/{}", "x".repeat(2048))});
-    for (method, path, body, status, why) in [
-        (Method::PUT, "/objects/o", "{".to_owned(), 400, "no JSON"),
-        (Method::PUT, "/objects/o", "1 2".into(), 400, "no JSON"),
-        (
-            Method::PUT,
-            "/objects/o",
-            format!("\"{}\"", "x".repeat(256 * 1024 - 1)),
-            413,
-            "262144",
-        ),
-        (Method::PUT, "/objects/a%20b", "{}".into(), 400, "letters"),
-        (Method::PUT, &long_id, "{}".into(), 400, "128"),
-        (Method::POST, "/objects/o", "{}".into(), 405, "method"),
-        (Method::POST, "/", "{}".into(), 405, "method"),
-        (Method::GET, "/objects", String::new(), 404, "path"),
-        (Method::GET, "/objects/o/p", String::new(), 404, "path"),
-        (
-            Method::PUT,
-            "/subscriptions/s",
-            r#"{"url": "hush"}"#.into(),
-            400,
-            "http://",
-        ),
-        (
-            Method::PUT,
-            "/subscriptions/s",
-            r#"{"url": ["hush"]}"#.into(),
-            400,
-            "like",
-        ),
-        (
-            Method::PUT,
-            "/subscriptions/s",
-            r#"{"hush": 1}"#.into(),
-            400,
-            "like",
-        ),
-        (
-            Method::PUT,
-            "/subscriptions/s",
-            "x".repeat(6 * 2048 + 1025),
-            413,
-            "too long",
-        ),
-        (
-            Method::PUT,
-            "/subscriptions/s",
-            long_url.to_string(),
-            400,
-            "2048",
-        ),
-        (Method::GET, "/deliveries", String::new(), 400, "state="),
-        (
-            Method::GET,
-            "/deliveries?state=failed&limit=x",
-            String::new(),
-            400,
-            "limit",
-        ),
-        (
-            Method::GET,
-            "/deliveries?state=failed&after=x",
-            String::new(),
-            400,
-            "after",
-        ),
-        (Method::GET, "/stats?after=-1", String::new(), 400, "after"),
-    ] {
-        let (found, error) = ask(method.clone(), path, body).await;
-        assert_eq!(found, status, "{method} {path}: {error}");
-        assert!(error.contains(why), "{method} {path}: {error}");
-    }
-    for rate in ["0", "-1", "1e9", "\"1\""] {
+    let long = format!("\"{}\"", "x".repeat(256 * 1024 - 1));
+    let cases = [
+        case("o", "", 400, "no JSON"),
+        case("o", "{", 400, "no JSON"),
+        case("o", "1 2", 400, "no JSON"),
+        case("o", &long, 413, "262144"),
+        case("a%20b", "{}", 400, "letters"),
+        case("", "{}", 400, "letters"),
+        case(&"x".repeat(129), "{}", 400, "128"),
+        case("o/p", "{}", 404, "path"),
+    ];
+    assert_refused(cases).await;
+}
+
+#[tokio::test]
+async fn so_have_subscriptions() {
+    let case = |body: String, status, why| {
+        let path = "/subscriptions/s".to_owned();
+        (Method::PUT, path, body, status, why)
+    };
+    let long_url = format!("http://a.example/{}", "x".repeat(2048));
+    let mut cases = vec![
+        case(r#"{"url": "hush"}"#.into(), 400, "http://"),
+        case(r#"{"url": "ftp://hush/"}"#.into(), 400, "http://"),
+        case(r#"{"url": ["hush"]}"#.into(), 400, "like"),
+        case(r#"{"hush": 1}"#.into(), 400, "like"),
+        case(json!({ "url": long_url }).to_string(), 400, "2048"),
+        case("x".repeat(6 * 2048 + 1025), 413, "too long"),
+    ];
+    for rate in ["0", "-1", "1e9"] {
         let body = format!(r#"{{"url": "http://a.example/", "rate": {rate}}}"#);
-        assert_eq!(ask(Method::PUT, "/subscriptions/s", body).await.0, 400);
+        cases.push(case(body, 400, "between"));
     }
     for host in [
         "127.0.0.1:1",
@@ -165,11 +133,40 @@ async fn what_cannot_be_is_refused() {
         "10.1.2.3",
         "169.254.169.254",
         "[fd00::1]",
+        "224.0.0.1",
     ] {
-        let body = json!({"url": format!("http://{host}/hush")}).to_string();
-        let (status, error) = ask(Method::PUT, "/subscriptions/s", body).await;
-        assert_eq!((status, &*error), (400, "the URL's address is not public"));
+        let body = json!({ "url": format!("http://{host}/hush") });
+        cases.push(case(body.to_string(), 400, "not public"));
     }
+    assert_refused(cases).await;
+}
+
+#[tokio::test]
+async fn there_is_nothing_else() {
+    let case =
+        |method, path: &str, status, why| (method, path.to_owned(), String::new(), status, why);
+    let cases = [
+        case(Method::POST, "/objects/o", 405, "method"),
+        case(Method::PATCH, "/subscriptions/s", 405, "method"),
+        case(Method::POST, "/", 405, "method"),
+        case(Method::GET, "/objects", 404, "path"),
+        case(Method::GET, "/page.html", 404, "path"),
+        case(Method::GET, "/deliveries", 400, "state="),
+        case(
+            Method::GET,
+            "/deliveries?state=failed&limit=x",
+            400,
+            "limit",
+        ),
+        case(
+            Method::GET,
+            "/deliveries?state=failed&after=x",
+            400,
+            "after",
+        ),
+        case(Method::GET, "/stats?after=-1", 400, "after"),
+    ];
+    assert_refused(cases).await;
 }
 
 #[tokio::test]
