@@ -2,6 +2,7 @@
 
 mod direct;
 mod shared;
+mod tasks;
 mod threads;
 
 use std::fmt::Debug;
@@ -17,6 +18,7 @@ use crate::trace::limiter::LimiterSpec;
 
 pub use direct::{Direct, Home, Note};
 pub use shared::{Bare, OnWorkQueue, Runtime};
+pub use tasks::Tasks;
 pub use threads::Threads;
 
 /// The keys of every test.

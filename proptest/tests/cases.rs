@@ -3,7 +3,7 @@
 use requeue_core::{Fixed, Growable};
 use requeue_proptest::Model;
 use requeue_proptest::for_each_case;
-use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Threads};
+use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Tasks, Threads};
 
 macro_rules! cases {
     ($($module:ident { $($case:ident)+ })+) => {
@@ -22,6 +22,10 @@ macro_rules! cases {
         mod std {
             use super::*;
             $(cases!(@ $module $($case)+ => OnWorkQueue<Threads>);)+
+        }
+        mod tokio {
+            use super::*;
+            $(cases!(@ $module $($case)+ => OnWorkQueue<Tasks>);)+
         }
         mod model {
             use super::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Fixed, Growable, NoMetrics};
 use requeue_proptest::Model;
-use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Setup, Threads};
+use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Setup, Tasks, Threads};
 use requeue_proptest::suite::{self, Crowd, Looks, Op};
 
 /// What fails for one queue is tried on all.
@@ -40,6 +40,7 @@ suite! {
     work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2>>>, Few;
     work_queue_growable: OnWorkQueue<Bare<Growable>>, Few;
     std: OnWorkQueue<Threads>, Few;
+    tokio: OnWorkQueue<Tasks>, Few;
     the_model_itself: Model, Few;
 }
 

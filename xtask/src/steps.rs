@@ -198,7 +198,7 @@ fn msrv(workspace: &Workspace) -> Verdict {
 }
 
 /// Where the recordings are replayed.
-const REPLAY_RUNTIMES: [&str; 3] = ["core-fixed", "core-growable", "std"];
+const REPLAY_RUNTIMES: [&str; 4] = ["core-fixed", "core-growable", "std", "tokio"];
 
 fn replay(workspace: &Workspace) -> Verdict {
     let replays = REPLAY_RUNTIMES.map(|runtime| {

@@ -7,7 +7,7 @@ use requeue_core::{Fixed, Growable};
 
 use super::report::Stop;
 use crate::Model;
-use crate::subject::{Direct, Key, OnWorkQueue, Subject, Threads};
+use crate::subject::{Direct, Key, OnWorkQueue, Subject, Tasks, Threads};
 
 /// One of our queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Runtime {
     CoreGrowable,
     /// requeue-std.
     Std,
+    /// requeue-tokio.
+    Tokio,
     /// The reference model itself.
     Model,
 }
@@ -28,7 +30,13 @@ pub struct UnknownRuntime(String);
 
 impl Runtime {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::CoreFixed, Self::CoreGrowable, Self::Std, Self::Model];
+    pub const ALL: [Self; 5] = [
+        Self::CoreFixed,
+        Self::CoreGrowable,
+        Self::Std,
+        Self::Tokio,
+        Self::Model,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl Runtime {
             Self::CoreFixed => "core-fixed",
             Self::CoreGrowable => "core-growable",
             Self::Std => "std",
+            Self::Tokio => "tokio",
             Self::Model => "model",
         }
     }
@@ -46,6 +55,7 @@ impl Runtime {
             Self::CoreFixed => visit_fixed(keys, visitor),
             Self::CoreGrowable => visitor.visit::<Direct<Growable>>(),
             Self::Std => visitor.visit::<OnWorkQueue<Threads>>(),
+            Self::Tokio => visitor.visit::<OnWorkQueue<Tasks>>(),
             Self::Model => visitor.visit::<Model>(),
         }
     }

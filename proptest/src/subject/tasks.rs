@@ -1,0 +1,87 @@
+//! requeue-tokio: its own lock, clock and way of waiting, on Tokio's paused clock.
+
+use std::cell::OnceCell;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use requeue_core::{Clock, Growable, Instant, Queue, Ticket};
+use requeue_tokio::{Locked, Shared, TokioClock, Wakers, WorkQueue};
+use tokio::runtime;
+
+use super::shared::{Runtime, handed};
+use super::{Handed, Home, Key, Setup};
+use crate::Figures;
+use crate::trace::limiter::AnyLimiter;
+
+/// requeue-tokio's queue.
+#[derive(Debug)]
+pub struct Tasks {
+    queue: WorkQueue<Key, AnyLimiter, Figures>,
+    waits: bool,
+}
+
+thread_local! {
+    /// A runtime for each thread that tests, whose clock is paused.
+    static PAUSED: OnceCell<Option<&'static runtime::Runtime>> = const { OnceCell::new() };
+}
+
+/// Enters a new paused runtime for good, since Tokio's clock is that of the runtime one is in. Both
+/// the runtime and the guard are leaked, once per thread: no order in which a thread that ends drops
+/// them suits Tokio's own thread-local data.
+fn enter_for_good() -> Option<&'static runtime::Runtime> {
+    let mut builder = runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().start_paused(true).build().ok()?;
+    let runtime: &'static _ = Box::leak(Box::new(runtime));
+    std::mem::forget(runtime.enter());
+    Some(runtime)
+}
+
+/// Runs a future on this thread's runtime; nothing if there can be none.
+fn paused<F: Future>(future: F) -> Option<F::Output> {
+    let runtime = PAUSED.with(|paused| *paused.get_or_init(enter_for_good))?;
+    Some(runtime.block_on(future))
+}
+
+impl Runtime for Tasks {
+    type Storage = Growable;
+    type Metrics = Figures;
+    type Lock = Locked<Queue<Key, Growable, AnyLimiter, Figures>>;
+    type Clock = TokioClock;
+    type Waker = Wakers;
+
+    fn new(setup: &Setup) -> Self {
+        let queue = Growable::build(setup, Figures::default());
+        // Inside the runtime, so that the queue's clock is the paused one.
+        let _ = paused(async {});
+        Self {
+            queue: WorkQueue::from(queue),
+            waits: false,
+        }
+    }
+
+    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures> {
+        &self.queue
+    }
+
+    /// As far as an [`Instant`] reaches: Tokio's own would go on.
+    fn advance(&mut self, by: Duration) {
+        let left = Instant::NEVER.saturating_since(self.queue.clock().now());
+        let _ = paused(tokio::time::advance(by.min(left)));
+    }
+
+    /// In turns by asking, and by waiting for no time.
+    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+        self.waits = !self.waits;
+        let guard = if self.waits {
+            let get = pin!(self.queue.get_timeout(Duration::ZERO));
+            match get.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(got) => got.ok(),
+                Poll::Pending => None,
+            }
+        } else {
+            self.queue.try_get()
+        };
+        guard.and_then(handed)
+    }
+}
