@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_core::{Clock, Instant};
 
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::{self, Condvar, MutexGuard};
 
 /// A clock, and how a thread waits for one of its instants.
 ///
@@ -53,7 +53,7 @@ pub trait Timer: Clock + sealed::Sealed {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
-    epoch: std::time::Instant,
+    epoch: sync::Instant,
 }
 
 /// A wait is cut into pieces of this length, since no system promises to take any longer one.
@@ -63,7 +63,7 @@ impl SystemClock {
     /// A clock whose epoch is now. Instants of two such clocks cannot be compared.
     pub fn new() -> Self {
         Self {
-            epoch: std::time::Instant::now(),
+            epoch: sync::Instant::now(),
         }
     }
 }

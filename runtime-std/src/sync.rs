@@ -1,12 +1,20 @@
 //! The lock and the waker of threads: parking_lot's `Mutex` and `Condvar`.
 //!
-//! Everything here that synchronises comes through this file, so that another library can be put in
-//! its place: to compare, or to explore schedules. parking_lot's mutex is not poisoned by a panic,
-//! which suits a queue that is valid wherever foreign code may panic.
+//! Everything here that synchronises, and the time, comes through this file, so that another
+//! library can be put in its place: `--cfg shuttle` explores schedules. parking_lot's mutex is not
+//! poisoned by a panic, which suits a queue that is valid wherever foreign code may panic.
 
 use requeue_core::{Lock, Waker};
 
+#[cfg(shuttle)]
+mod shuttle;
+
+#[cfg(shuttle)]
+pub(crate) use self::shuttle::{Condvar, Instant, Mutex, MutexGuard};
+#[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+#[cfg(not(shuttle))]
+pub(crate) use std::time::Instant;
 
 /// A [`Mutex`] as core's [`Lock`]. [`Shared`](crate::Shared) has an example.
 #[derive(Debug)]

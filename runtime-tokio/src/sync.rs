@@ -1,7 +1,7 @@
 //! The lock and the waker of tasks: parking_lot's `Mutex`, and two lines of tasks that wait.
 //!
 //! Everything here that synchronises comes through this file, so that another library can be put in
-//! its place: to compare, or to explore schedules. parking_lot's mutex is not poisoned by a panic,
+//! its place: `--cfg shuttle` explores schedules. parking_lot's mutex is not poisoned by a panic,
 //! which suits a queue that is valid wherever foreign code may panic.
 //!
 //! # Order of locks
@@ -16,6 +16,12 @@ use std::task;
 
 use requeue_core::{Lock, Waker};
 
+#[cfg(shuttle)]
+mod shuttle;
+
+#[cfg(shuttle)]
+pub(crate) use self::shuttle::{Mutex, MutexGuard};
+#[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 /// A [`Mutex`] as core's [`Lock`].

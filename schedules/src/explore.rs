@@ -1,0 +1,57 @@
+//! Running a scenario under many schedules.
+
+use std::env;
+
+use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner};
+
+/// Runs a scenario under schedules that are drawn: with every thread as likely to be next as any
+/// other, and with few changes of priority, which finds what needs a long delay at a bad moment.
+///
+/// # Panics
+///
+/// If a schedule fails: shuttle prints it.
+pub fn explore(name: &str, scenario: fn()) {
+    let uniform = run(
+        RandomScheduler::new_from_seed(SEED, UNIFORM * factor()),
+        scenario,
+    );
+    let mut by_priority = 0;
+    for changes in CHANGES {
+        let count = BY_PRIORITY * factor();
+        let scheduler = PctScheduler::new_from_seed(SEED, changes + 1, count);
+        by_priority += run(scheduler, scenario);
+    }
+    println!("schedules: {name}: {uniform} uniform, {by_priority} by priority");
+}
+
+/// Runs a small scenario under every schedule that there is.
+///
+/// # Panics
+///
+/// If a schedule fails: shuttle prints it. If there are more than a million.
+pub fn explore_all(name: &str, scenario: fn()) {
+    let all = run(DfsScheduler::new(Some(ALL_MAX), false), scenario);
+    assert!(all < ALL_MAX, "{name}: more schedules than can be tried");
+    println!("schedules: {name}: all {all}");
+}
+
+fn run(scheduler: impl Scheduler + 'static, scenario: fn()) -> usize {
+    let mut config = Config::new();
+    // Tokio's runtime needs more than shuttle's default.
+    config.stack_size = STACK_BYTES;
+    Runner::new(scheduler, config).run(scenario)
+}
+
+fn factor() -> usize {
+    let factor = env::var("SCHEDULES").ok();
+    factor.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+const SEED: u64 = 0x7265_7175_6575_6521;
+const UNIFORM: usize = 20_000;
+const BY_PRIORITY: usize = 2_500;
+/// How many times the priorities of a schedule change.
+const CHANGES: [usize; 2] = [2, 4];
+const ALL_MAX: usize = 1_000_000;
+const STACK_BYTES: usize = 256 * 1024;
