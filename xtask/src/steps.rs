@@ -21,7 +21,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 10] = [
+pub(crate) const STEPS: [Step; 11] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -63,6 +63,12 @@ pub(crate) const STEPS: [Step; 10] = [
         about: "what is published, with the oldest Rust that its manifest promises",
         in_test: false,
         run: msrv,
+    },
+    Step {
+        name: "schedules",
+        about: "waiting and waking, under many schedules of the threads",
+        in_test: false,
+        run: schedules,
     },
     Step {
         name: "replay",
@@ -195,6 +201,13 @@ fn msrv(workspace: &Workspace) -> Verdict {
             .run(&workspace.root)?;
     }
     Ok(())
+}
+
+/// Each test prints how many schedules it has tried.
+fn schedules(workspace: &Workspace) -> Verdict {
+    let line = Invocation::new("cargo test --release -p requeue-schedules -- --nocapture")
+        .variable("RUSTFLAGS", "--cfg shuttle -D warnings");
+    run_each([line], workspace)
 }
 
 /// Where the recordings are replayed.
