@@ -12,6 +12,9 @@ use crate::{arch, read, write};
 /// The processor's clock.
 pub const CLOCK_HZ: u32 = 16_000_000;
 
+/// How much memory there is.
+pub const RAM_BYTES: usize = 16 * 1024;
+
 /// The interrupts of the two timers that stand for sensors, and one that only software makes
 /// happen.
 pub const SENSORS: [u16; 2] = [9, 10];
@@ -94,6 +97,13 @@ pub fn start() {
     for number in [TIMER0_INTERRUPT, SOFTWARE, SENSORS[0], SENSORS[1]] {
         arch::unmask(number);
     }
+}
+
+/// Makes the software interrupt happen.
+pub fn pend_software() {
+    arch::pend(SOFTWARE);
+    // It has happened when this returns.
+    cortex_m::asm::isb();
 }
 
 /// Lets one of the sensors' timers ring every so many microseconds; zero stops it.

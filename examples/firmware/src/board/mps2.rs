@@ -14,6 +14,9 @@ pub const CLOCK_HZ: u32 = 25_000_000;
 /// The clock's, for each tick of embassy-time.
 const CYCLES_PER_TICK: u64 = 25;
 
+/// How much memory there is.
+pub const RAM_BYTES: usize = 4 * 1024 * 1024;
+
 /// The interrupts of the two timers that stand for sensors, and one that only software makes
 /// happen.
 pub const SENSORS: [u16; 2] = [8, 9];
@@ -96,6 +99,13 @@ pub fn start() {
     for number in [DUAL_TIMER, SOFTWARE, SENSORS[0], SENSORS[1]] {
         arch::unmask(number);
     }
+}
+
+/// Makes the software interrupt happen.
+pub fn pend_software() {
+    arch::pend(SOFTWARE);
+    // It has happened when this returns.
+    cortex_m::asm::isb();
 }
 
 /// Lets one of the sensors' timers ring every so many microseconds; zero stops it.

@@ -10,6 +10,9 @@ const SOFTWARE_PENDING: usize = 0x0200_0000;
 const COMPARE: usize = 0x0200_4000;
 const TIME: usize = 0x0200_BFF8;
 
+/// How much memory there is.
+pub const RAM_BYTES: usize = 16 * 1024 * 1024;
+
 /// The number that the handler of an image is called with.
 pub const SOFTWARE: u16 = 3;
 

@@ -1,0 +1,49 @@
+//! What the queue costs on a board: instructions, RAM and stack, beside what else one would take.
+//!
+//! Instructions are counted by the emulator (`-icount`), so that the figures are the same each time
+//! and on each machine. They are not cycles: flash and bus wait for nobody here.
+
+#![no_std]
+#![no_main]
+
+mod by_hand;
+mod interrupt;
+mod meter;
+mod peers;
+mod subject;
+
+use requeue_firmware::{arch, board, end, println};
+
+#[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
+#[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
+fn main() -> ! {
+    board::start();
+    arch::start_counting();
+    meter::calibrate();
+    print_rows();
+    interrupt::print();
+    peers::print();
+    subject::print_sizes();
+    end(true)
+}
+
+fn print_rows() {
+    let small = subject::measure::<16, u8>();
+    let medium = subject::measure::<64, u8>();
+    let large = if board::RAM_BYTES >= RAM_FOR_LARGE {
+        subject::measure::<256, u16>()
+    } else {
+        heapless::Vec::new()
+    };
+    println!("| instructions | N = 16 | N = 64 | N = 256 |");
+    println!("|---|--:|--:|--:|");
+    for (row, ((what, small), (_, medium))) in small.iter().zip(&medium).enumerate() {
+        match large.get(row) {
+            Some((_, large)) => println!("| {what} | {small} | {medium} | {large} |"),
+            None => println!("| {what} | {small} | {medium} | – |"),
+        }
+    }
+}
+
+/// A queue of 256 keys stands on the stack here, and is moved there once.
+const RAM_FOR_LARGE: usize = 64 * 1024;

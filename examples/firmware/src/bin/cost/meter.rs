@@ -1,0 +1,40 @@
+//! Counts instructions.
+
+use core::hint::black_box;
+
+use portable_atomic::{AtomicU32, Ordering};
+use requeue_firmware::arch;
+
+/// What it costs to count nothing.
+static OVERHEAD: AtomicU32 = AtomicU32::new(0);
+
+/// Measures the meter.
+pub fn calibrate() {
+    OVERHEAD.store(raw(|| ()), Ordering::Relaxed);
+    // A hundred instructions and their call are what they are, or the emulator counts otherwise.
+    let hundred = instructions(hundred);
+    assert!(
+        (100..=110).contains(&hundred),
+        "100 instructions were counted as {hundred}: run with -icount shift=10 (ARM) or 0 (RISC-V)"
+    );
+}
+
+/// Instructions that `work` takes.
+#[inline(never)]
+pub fn instructions<T>(work: impl FnOnce() -> T) -> u32 {
+    raw(work).saturating_sub(OVERHEAD.load(Ordering::Relaxed))
+}
+
+#[inline(always)]
+fn raw<T>(work: impl FnOnce() -> T) -> u32 {
+    let from = arch::count();
+    black_box(work());
+    let to = arch::count();
+    arch::instructions(from, to)
+}
+
+#[inline(never)]
+fn hundred() {
+    // SAFETY: does nothing.
+    unsafe { core::arch::asm!(".rept 100", "nop", ".endr", options(nomem, nostack)) };
+}

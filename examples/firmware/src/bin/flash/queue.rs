@@ -1,0 +1,44 @@
+//! The same program with a queue: delays, an exponential limiter, and a worker that asks.
+
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+use core::time::Duration;
+
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use requeue_embassy::core::{
+    Clock, Instant, ItemExponentialFailure, NoMetrics, default_item_based,
+};
+use requeue_embassy::{Queue, WorkQueue};
+use requeue_firmware::end;
+
+/// A clock that is somebody else's: no driver is counted.
+struct Foreign;
+
+impl Clock for Foreign {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(black_box(1))
+    }
+}
+
+type Keys =
+    WorkQueue<CriticalSectionRawMutex, u16, 16, ItemExponentialFailure, 3, NoMetrics, u8, Foreign>;
+
+static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);
+
+#[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
+#[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
+fn main() -> ! {
+    let _ = black_box(KEYS.add(black_box(7)));
+    let _ = black_box(KEYS.add_after(black_box(8), Duration::from_millis(black_box(5))));
+    while let Some(guard) = KEYS.try_get() {
+        let finished = if black_box(true) {
+            guard.forget()
+        } else {
+            guard.retry()
+        };
+        let _ = black_box(finished);
+    }
+    end(true)
+}
