@@ -5,7 +5,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "metrics"))]
 extern crate std;
 
 mod action;
@@ -26,6 +26,8 @@ mod outcome;
 mod queue;
 mod slots;
 mod time;
+#[cfg(feature = "alloc")]
+mod trace;
 mod waiting;
 mod waker;
 mod work_queue;
@@ -51,6 +53,8 @@ pub use limiter::{
     RateLimiter, WithMaxWait, default_controller, default_item_based,
 };
 pub use lock::Lock;
+#[cfg(feature = "metrics")]
+pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 pub use metrics::{Metrics, NoMetrics, Stamps, Timed, Times};
 pub use outcome::{
     Added, AddedMany, Completion, Drain, Drained, Effect, Finished, GetError, KeyState, Leftover,
@@ -62,6 +66,8 @@ pub use slots::fixed::Fixed;
 #[cfg(feature = "alloc")]
 pub use slots::growable::{Growable, RandomState};
 pub use time::{Clock, Instant};
+#[cfg(feature = "alloc")]
+pub use trace::RunSpan;
 pub use waiting::Getter;
 pub use waker::Waker;
 pub use work_queue::WorkQueue;

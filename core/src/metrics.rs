@@ -4,6 +4,9 @@ use core::time::Duration;
 
 use crate::Instant;
 
+#[cfg(feature = "metrics")]
+pub(crate) mod named;
+
 /// Receives the figures of one queue: client-go's seven, under its names, and two of our own.
 ///
 /// The methods are called while the queue is locked, after the state has changed: they MUST be

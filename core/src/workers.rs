@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use crate::action::{Action, Retries};
 use crate::outcome::Completion;
+use crate::trace::{Outcome, RunSpan, Trace};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -30,6 +31,7 @@ pub struct Workers<'w, K, E> {
     retries: Retries,
     drain_deadline: Option<Duration>,
     give_up: GiveUp<'w, K, E>,
+    pub(crate) trace: Trace<'w, K>,
 }
 
 type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
@@ -89,6 +91,7 @@ impl<'w, K, E> Workers<'w, K, E> {
             retries: Retries::UNLIMITED,
             drain_deadline: None,
             give_up: Box::new(|_, _| {}),
+            trace: Trace::new(),
         }
     }
 
@@ -102,10 +105,14 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
+    /// use core::time::Duration;
     /// use requeue_core::{Completion, Failure, Workers};
     ///
     /// let workers = Workers::new(1).max_retries(2);
-    /// let fail = |requeues| workers.judge(&"node-7", requeues, Err(Failure::Error("down")));
+    /// let fail = |requeues: u32| {
+    ///     let span = workers.span(&"node-7", requeues + 1, Duration::ZERO);
+    ///     workers.judge(&"node-7", requeues, Err(Failure::Error("down")), span)
+    /// };
     /// assert_eq!([fail(0), fail(1)], [Completion::Retry; 2]);
     /// assert_eq!(fail(2), Completion::Succeeded, "given up after three runs");
     /// ```
@@ -124,13 +131,15 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use std::sync::Mutex;
+    /// use std::time::Duration;
     /// use requeue_core::{Failure, Workers};
     ///
     /// let given_up = Mutex::new(Vec::new());
     /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
     ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
     /// });
-    /// let _ = workers.judge(&"node-7", 0, Err(Failure::Error("no route")));
+    /// let span = workers.span(&"node-7", 1, Duration::ZERO);
+    /// let _ = workers.judge(&"node-7", 0, Err(Failure::Error("no route")), span);
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
@@ -167,17 +176,37 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// How a run is completed that ended like this, of a key that had failed `requeues` times
-    /// before. Calls the hook if the key is given up; for runtimes. The examples of
+    /// before. Ends the run's span, and calls the hook if the key is given up; for runtimes. The examples of
     /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) call it.
-    pub fn judge(&self, key: &K, requeues: u32, result: Result<Action, Failure<E>>) -> Completion {
-        match (result, self.retries.completion(requeues)) {
+    pub fn judge(
+        &self,
+        key: &K,
+        requeues: u32,
+        result: Result<Action, Failure<E>>,
+        span: RunSpan,
+    ) -> Completion {
+        let outcome = match &result {
+            Ok(Action::Done) => Outcome::Done,
+            Ok(_) => Outcome::RequeuedAfter,
+            Err(Failure::Error(_)) => Outcome::Failed,
+            Err(Failure::Panic(_)) => Outcome::Panicked,
+        };
+        let completion = match (&result, self.retries.completion(requeues)) {
             (Ok(action), _) => action.completion(),
             (Err(_), Some(retry)) => retry,
-            (Err(failure), None) => {
-                (self.give_up)(key, failure);
-                Completion::Succeeded
-            }
+            (Err(_), None) => Completion::Succeeded,
+        };
+        // Before the hook, which may panic.
+        span.end(outcome, completion);
+        if let (Err(failure), Completion::Succeeded) = (result, completion) {
+            (self.give_up)(key, failure);
         }
+        completion
+    }
+
+    /// The span of a run that begins; for runtimes. Without the feature `tracing` it is nothing.
+    pub fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
+        self.trace.span(key, attempt, waited)
     }
 }
 

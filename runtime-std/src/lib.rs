@@ -17,4 +17,6 @@ pub use requeue_core::{
     Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
     Workers,
 };
+#[cfg(feature = "metrics")]
+pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 pub use sync::{Condvars, Locked};

@@ -105,12 +105,14 @@ where
                 return;
             }
             // The reconciler's own state is its own affair, as after a panic on any thread.
-            let result = match catch_unwind(AssertUnwindSafe(|| reconcile(&guard))) {
+            let span = workers.span(&guard, guard.attempt(), guard.waited());
+            let run = || span.in_scope(|| reconcile(&guard));
+            let result = match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(result) => result.map_err(Failure::Error),
                 Err(payload) => Err(Failure::Panic(payload)),
             };
             // A hook that panics must not take its worker, and the key, with it.
-            let judge = || workers.judge(&guard, guard.requeues(), result);
+            let judge = || workers.judge(&guard, guard.requeues(), result, span);
             let completion = catch_unwind(AssertUnwindSafe(judge));
             next = self.next(guard, completion.unwrap_or(Completion::Succeeded));
         }

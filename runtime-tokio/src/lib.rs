@@ -4,12 +4,9 @@
 
 mod backoff;
 mod clock;
-#[cfg(feature = "metrics")]
-mod metrics;
 mod queue;
 mod stream;
 mod sync;
-mod trace;
 mod waiting;
 mod workers;
 
@@ -17,13 +14,13 @@ pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::TokioClock;
-#[cfg(feature = "metrics")]
-pub use metrics::{DURATION_BUCKETS, NamedMetrics};
 pub use queue::{Batch, Guard, Shared, WorkQueue};
 pub use requeue_core::{
     Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
     Workers,
 };
+#[cfg(feature = "metrics")]
+pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 pub use stream::Guards;
 pub use sync::{Locked, Wakers};
 pub use tokio_util::sync::CancellationToken;

@@ -18,7 +18,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Guard, WorkQueue};
-use crate::trace::{Outcome, Trace};
 
 impl<K, L, M> WorkQueue<K, L, M>
 where
@@ -98,7 +97,6 @@ where
             workers,
             reconcile,
             shut_down_on: CancellationToken::new(),
-            trace: Trace::new(),
         }
     }
 }
@@ -183,7 +181,6 @@ where
     reconcile: F,
     concurrency: Concurrency,
     shut_down_on: CancellationToken,
-    pub(crate) trace: Trace<K>,
 }
 
 impl<K, L, M, E, F> Run<K, L, M, E, F>
@@ -294,24 +291,16 @@ where
 
     /// One run of one key.
     async fn reconcile(&self, guard: &Guard<K, L, M>) -> Completion {
-        let span = self.trace.span(guard, guard.attempt(), guard.waited());
+        let span = self.workers.span(guard, guard.attempt(), guard.waited());
         let run = async { (self.reconcile)(guard.key().clone()).await };
         let result = match span.contain(caught(run)).await {
             Ok(result) => result.map_err(Failure::Error),
             Err(payload) => Err(Failure::Panic(payload)),
         };
-        let outcome = match &result {
-            Ok(Action::Done) => Outcome::Done,
-            Ok(_) => Outcome::RequeuedAfter,
-            Err(Failure::Error(_)) => Outcome::Failed,
-            Err(Failure::Panic(_)) => Outcome::Panicked,
-        };
         // A hook that panics must not take its worker, and the key, with it.
-        let judge = || self.workers.judge(guard, guard.requeues(), result);
+        let judge = || self.workers.judge(guard, guard.requeues(), result, span);
         let completion = catch_unwind(AssertUnwindSafe(judge));
-        let completion = completion.unwrap_or(Completion::Succeeded);
-        span.end(outcome, completion);
-        completion
+        completion.unwrap_or(Completion::Succeeded)
     }
 
     fn is_too_late(&self) -> bool {

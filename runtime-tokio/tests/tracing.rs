@@ -47,7 +47,7 @@ impl Spans {
 
 impl Subscriber for Spans {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("requeue_tokio")
+        metadata.target() == "requeue"
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -81,17 +81,18 @@ async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
     queue.add_many(["done", "again", "fails", "panics"], |_| unreachable!());
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
-    let run = queue
-        .run(Workers::new(1).max_retries(1), |key| async move {
-            tokio::task::yield_now().await;
-            match key {
-                "done" => Ok(Action::Done),
-                "again" => Ok(Action::RequeueAfter(60 * SECOND)),
-                "fails" => Err(()),
-                _ => std::panic::resume_unwind(Box::new("quietly")),
-            }
-        })
+    let workers = Workers::new(1)
+        .max_retries(1)
         .trace_keys(|key, f| write!(f, "<{key}>"));
+    let run = queue.run(workers, |key| async move {
+        tokio::task::yield_now().await;
+        match key {
+            "done" => Ok(Action::Done),
+            "again" => Ok(Action::RequeueAfter(60 * SECOND)),
+            "fails" => Err(()),
+            _ => std::panic::resume_unwind(Box::new("quietly")),
+        }
+    });
     let _ = tokio::time::timeout(10 * SECOND, run.into_future()).await;
 
     let spans = spans.0.lock().unwrap();

@@ -6,11 +6,15 @@ mod disabled;
 mod enabled;
 
 #[cfg(not(feature = "tracing"))]
+pub use disabled::RunSpan;
+#[cfg(not(feature = "tracing"))]
 pub(crate) use disabled::Trace;
+#[cfg(feature = "tracing")]
+pub use enabled::RunSpan;
 #[cfg(feature = "tracing")]
 pub(crate) use enabled::Trace;
 
-/// How a run ended, as the span shows it.
+/// How a run ended, as its span shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,

@@ -1,12 +1,12 @@
-//! The figures of a queue through the `metrics` facade. Nothing here knows Tokio.
+//! The figures of a queue through the `metrics` facade.
 
-use std::time::Duration;
+use core::time::Duration;
 
-use metrics::{
+use super::{Metrics, Times};
+use ::metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
 };
-use requeue_core::{Metrics, Times};
 
 /// The figures of a queue under the names that Kubernetes gives them, so that a dashboard made for
 /// its controllers shows this queue as well.
@@ -26,19 +26,19 @@ use requeue_core::{Metrics, Times};
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline; not of Kubernetes |
 /// | `workqueue_coalesced_total` | counter: adds that cost no run of their own; likewise |
 ///
-/// The two ages are set by
-/// [`report_running_every`](crate::WorkQueue::report_running_every). An exporter that shows
+/// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that shows
 /// histograms as summaries unless told otherwise is given [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::{NamedMetrics, Queue, WorkQueue};
+/// use requeue_core::{NamedMetrics, Queue};
 ///
 /// // After the recorder has been installed, else the figures go nowhere.
 /// let parts = Queue::builder().metrics(NamedMetrics::new("webhooks"));
-/// let queue = WorkQueue::from(parts.build());
-/// queue.add("node-7").unwrap();
+/// let queue = parts.build();
+/// # let mut queue = queue;
+/// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct NamedMetrics {

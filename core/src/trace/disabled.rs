@@ -1,0 +1,46 @@
+//! No spans: no room, no code.
+
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use super::Outcome;
+use crate::outcome::Completion;
+
+/// How the spans of runs show their keys: not at all.
+pub(crate) struct Trace<'w, K>(PhantomData<Unused<'w, K>>);
+
+/// Names the parameters, and asks nothing of them: a feature changes no bounds.
+type Unused<'w, K> = (fn(&K), fn(&'w ()));
+
+impl<K> Trace<'_, K> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    pub(crate) fn span(&self, _key: &K, _attempt: u32, _waited: Duration) -> RunSpan {
+        RunSpan(())
+    }
+}
+
+/// The span of one run of one key: nothing, since the feature `tracing` is off. Made by
+/// [`Workers::span`](crate::Workers::span).
+#[derive(Debug)]
+pub struct RunSpan(());
+
+impl RunSpan {
+    /// Runs `run`.
+    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        run()
+    }
+
+    /// Runs `run`.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of `run`.
+    pub async fn contain<F: Future>(&self, run: F) -> F::Output {
+        run.await
+    }
+
+    pub(crate) fn end(self, _outcome: Outcome, _completion: Completion) {}
+}

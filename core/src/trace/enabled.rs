@@ -1,0 +1,109 @@
+//! Spans of the crate `tracing`.
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::time::Duration;
+
+use tracing::field::{Empty, display};
+use tracing::{Instrument, Span, info_span};
+
+use super::Outcome;
+use crate::outcome::Completion;
+use crate::workers::Workers;
+
+/// How the spans of runs show their keys.
+pub(crate) struct Trace<'w, K> {
+    show: Option<Box<Show<'w, K>>>,
+}
+
+type Show<'w, K> = dyn Fn(&K, &mut fmt::Formatter<'_>) -> fmt::Result + Send + Sync + 'w;
+
+impl<K> Trace<'_, K> {
+    pub(crate) fn new() -> Self {
+        Self { show: None }
+    }
+
+    pub(crate) fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
+        let span = info_span!(
+            target: "requeue",
+            "reconcile",
+            key = Empty,
+            attempt,
+            queue_latency = ?waited,
+            outcome = Empty
+        );
+        if let Some(show) = &self.show {
+            span.record("key", display(Shown { key, show }));
+        }
+        RunSpan(span)
+    }
+}
+
+struct Shown<'a, 'w, K> {
+    key: &'a K,
+    show: &'a Show<'w, K>,
+}
+
+impl<K> fmt::Display for Shown<'_, '_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.show)(self.key, f)
+    }
+}
+
+/// The span of one run of one key. Made by [`Workers::span`].
+#[derive(Debug)]
+pub struct RunSpan(Span);
+
+impl RunSpan {
+    /// Runs `run` inside the span.
+    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.0.in_scope(run)
+    }
+
+    /// Runs `run` inside the span.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of `run`.
+    pub async fn contain<F: Future>(&self, run: F) -> F::Output {
+        run.instrument(self.0.clone()).await
+    }
+
+    pub(crate) fn end(self, outcome: Outcome, completion: Completion) {
+        let outcome = match (outcome, completion) {
+            (Outcome::Done, _) => "done",
+            (Outcome::RequeuedAfter, _) => "requeued",
+            (Outcome::Failed, Completion::Retry) => "failed",
+            (Outcome::Failed, _) => "failed, given up",
+            (Outcome::Panicked, Completion::Retry) => "panicked",
+            (Outcome::Panicked, _) => "panicked, given up",
+        };
+        self.0.record("outcome", outcome);
+    }
+}
+
+impl<'w, K, E> Workers<'w, K, E> {
+    /// Shows the key in the span of each run, as `show` writes it. At first it is not shown: a key
+    /// may be something that does not belong into a log.
+    ///
+    /// The spans are named `reconcile`, of the target `requeue` and the level `INFO`, and have the
+    /// fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times:
+    /// [`Timed`](crate::Timed) will do) and `outcome`: `done`, `requeued`, `failed` or `panicked`,
+    /// the last two with `, given up` where that is so. A run that is aborted has no outcome.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<u32, String> =
+    ///     Workers::new(4).trace_keys(|key, f| write!(f, "node-{key}"));
+    /// ```
+    pub fn trace_keys(
+        mut self,
+        show: impl Fn(&K, &mut fmt::Formatter<'_>) -> fmt::Result + Send + Sync + 'w,
+    ) -> Self {
+        self.trace.show = Some(Box::new(show));
+        self
+    }
+}
