@@ -54,8 +54,8 @@ struct Event<'a> {
 }
 
 impl Dispatcher {
-    /// Adds what is owed according to the database: what the last run left undone, however it ended.
-    /// Answers how much that is.
+    /// Adds what is owed according to the database: what the last run left undone, however it
+    /// ended. Answers how much that is.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
         for (subscription, rate) in self.store.rates().await? {
             self.gates.set(&subscription, rate);
@@ -109,6 +109,9 @@ impl Dispatcher {
 
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
     /// aborts them; their keys stay owed.
+    ///
+    /// [`WorkQueue::run`] would keep them, too, but what its reconcilers can answer forgets a key's
+    /// failures or counts one more. A key whose receiver has to be spared has done neither.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
         let mut crew = JoinSet::new();
         for _ in 0..workers {

@@ -1,4 +1,5 @@
-//! The queue's figures: for Prometheus under Kubernetes' names, and how long keys wait for the page.
+//! The queue's figures: for Prometheus under Kubernetes' names, and how long keys wait, for the
+//! page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -10,8 +10,8 @@
 //!
 //! A key says *who* may have to be told about *what*, never what has changed: a worker reads the
 //! newest version when it is its turn. So ten changes in a burst make one delivery of the newest,
-//! and a key that is worked on once too often does no harm. What is owed stands in the database, not
-//! in the queue: the next start finds it there, however the last one ended.
+//! and a key that is worked on once too often does no harm. What is owed stands in the database,
+//! not in the queue: the next start finds it there, however the last one ended.
 //!
 //! - `key`, `dispatch` and `gate` are the queue's side: what a key is, what a worker does with it,
 //!   and how often and how many at once a receiver is called.

@@ -28,8 +28,8 @@ use crate::store::{State, Store};
 /// The longest pause after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// How many failed keys come back per second, of all subscriptions together: a receiver that is down
-/// makes every one of its keys fail, and the others are to notice little of it.
+/// How many failed keys come back per second, of all subscriptions together: a receiver that is
+/// down makes every one of its keys fail, and the others are to notice little of it.
 const RETRIES_PER_SECOND: f64 = 1000.0;
 const RETRIES_BURST: u32 = 2000;
 
@@ -131,7 +131,7 @@ fn announce(address: SocketAddr, owed: usize) {
     let _ = writeln!(out, "listening on http://{address}");
     let _ = out.flush();
     if owed > 0 {
-        say(&format!("{owed} deliveries are owed from before"));
+        say(&format!("deliveries owed from before: {owed}"));
     }
 }
 
@@ -151,7 +151,7 @@ async fn wind_down(api: &Api, running: Running, stop: &CancellationToken, grace:
     running.looking.abort();
     match store.owed_len(State::Pending).await {
         Ok(0) => {}
-        Ok(left) => say(&format!("{left} deliveries are left for the next start")),
+        Ok(left) => say(&format!("deliveries left for the next start: {left}")),
         Err(error) => say(&error.to_string()),
     }
     store.close().await;

@@ -22,7 +22,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How many looks are kept: five minutes.
 const HISTORY_LEN: usize = 300;
 
-/// After how many looks a generation of waits ends: the p99 is that of the last half to whole minute.
+/// After how many looks a generation of waits ends: the p99 is that of the last half to whole
+/// minute.
 const TURN: u64 = 30;
 
 /// How long somebody waits for the next look, if there is none.

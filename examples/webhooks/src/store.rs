@@ -1,8 +1,8 @@
 //! The source of truth: what there is, who wants to know, and who knows what.
 //!
 //! One thread owns the database, so that no task ever waits for a disk with others behind it. It
-//! takes all the work that has gathered, does it in one transaction, and answers when that is on the
-//! disk: however many tasks there are, they share the wait.
+//! takes all the work that has gathered, does it in one transaction, and answers when that is on
+//! the disk: however many tasks there are, they share the wait.
 
 mod deliveries;
 mod objects;

@@ -12,9 +12,6 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use support::{Dead, Manner, Place, Receiver, User, assert_no_secret};
@@ -279,62 +276,4 @@ async fn it_shows_how_it_is() {
     for name in now.keys().filter(|name| *name != "seq") {
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
     }
-}
-
-#[tokio::test]
-async fn it_stops_with_what_is_slow_undone_and_goes_on_with_it() {
-    let (place, user) = (Place::new(), User::new());
-    let options = ["--allow-private", "--grace", "0"];
-    let service = place.start(&options);
-    let permits = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let receiver = Receiver::new(Manner::Slow(permits.clone())).await;
-    user.put(
-        &service,
-        "/subscriptions/s",
-        &json!({"url": receiver.url()}),
-    )
-    .await;
-    user.put(&service, "/objects/o", &json!(1)).await;
-    // Somebody who says nothing does not hold it up, nor does one who waits for news.
-    let mut silent = TcpStream::connect(service.address).unwrap();
-    silent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-    assert_eq!(service.terminate().await.code(), Some(0));
-    let _ = silent.read_to_end(&mut Vec::new());
-    assert!(
-        place.said().contains("1 deliveries are left"),
-        "{}",
-        place.said()
-    );
-
-    let service = place.start(&options);
-    permits.add_permits(1);
-    receiver
-        .until("delivered", |receiver| receiver.taken() == 1)
-        .await;
-    user.settled(&service).await;
-    assert!(
-        place.said().contains("1 deliveries are owed"),
-        "{}",
-        place.said()
-    );
-}
-
-#[tokio::test]
-async fn it_delivers_what_is_ready_before_it_stops() {
-    let (place, user) = (Place::new(), User::new());
-    let service = place.start(&["--allow-private", "--grace", "60"]);
-    let receiver = Receiver::new(Manner::Steady).await;
-    user.put(
-        &service,
-        "/subscriptions/s",
-        &json!({"url": receiver.url()}),
-    )
-    .await;
-    for object in 0..50 {
-        user.put(&service, &format!("/objects/o{object}"), &json!(1))
-            .await;
-    }
-    assert_eq!(service.terminate().await.code(), Some(0));
-    assert_eq!(receiver.knows_count(), 50);
-    assert!(!place.said().contains("left"), "{}", place.said());
 }

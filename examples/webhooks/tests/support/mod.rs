@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -42,7 +42,7 @@ impl Place {
         Self { folder }
     }
 
-    /// Starts the program and waits until it listens. What it says is added to what was said before.
+    /// Starts the program and waits until it listens. What it says follows what it said before.
     pub fn start(&self, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
             .create(true)
@@ -133,7 +133,11 @@ pub struct User {
 
 impl User {
     pub fn new() -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
+        // Shorter than the program keeps a connection: otherwise both may end it at one moment.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(5))
+            .build_http();
         Self { client }
     }
 

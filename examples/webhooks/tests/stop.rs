@@ -1,0 +1,79 @@
+//! What is done before it stops, and what is left to the next start.
+#![cfg(unix)]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic, and its support is shared"
+)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use serde_json::json;
+use support::{Manner, Place, Receiver, User};
+use tokio::sync::Semaphore;
+
+#[tokio::test]
+async fn it_stops_with_what_is_slow_undone_and_goes_on_with_it() {
+    let (place, user) = (Place::new(), User::new());
+    let options = ["--allow-private", "--grace", "0"];
+    let service = place.start(&options);
+    let permits = Arc::new(Semaphore::new(0));
+    let receiver = Receiver::new(Manner::Slow(permits.clone())).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    user.put(&service, "/objects/o", &json!(1)).await;
+    // Somebody who says nothing does not hold it up, nor does one who waits for news.
+    let mut silent = TcpStream::connect(service.address).unwrap();
+    silent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(service.terminate().await.code(), Some(0));
+    let _ = silent.read_to_end(&mut Vec::new());
+    assert!(
+        place.said().contains("left for the next start: 1\n"),
+        "{}",
+        place.said()
+    );
+
+    let service = place.start(&options);
+    permits.add_permits(1);
+    receiver
+        .until("delivered", |receiver| receiver.taken() == 1)
+        .await;
+    user.settled(&service).await;
+    assert!(
+        place.said().contains("owed from before: 1\n"),
+        "{}",
+        place.said()
+    );
+}
+
+#[tokio::test]
+async fn it_delivers_what_is_ready_before_it_stops() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&["--allow-private", "--grace", "60"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    user.put(
+        &service,
+        "/subscriptions/s",
+        &json!({"url": receiver.url()}),
+    )
+    .await;
+    for object in 0..50 {
+        user.put(&service, &format!("/objects/o{object}"), &json!(1))
+            .await;
+    }
+    assert_eq!(service.terminate().await.code(), Some(0));
+    assert_eq!(receiver.knows_count(), 50);
+    assert!(!place.said().contains("left"), "{}", place.said());
+}
