@@ -34,7 +34,9 @@ fn main() {
 
 /// One row: the same workload on ours, on the port with SipHash and on the port with foldhash.
 macro_rules! row {
-    ($suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr, $aims:expr) => {
+    (
+        $suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr, $aims:expr
+    ) => {
         $suite.row($work, $rounds, $scale, |scale| {
             let seed = Random::any_seed();
             let mut ours = $Workload::<$K, _>::set_up(ours::<$K, Fold>(), scale, seed);

@@ -73,7 +73,7 @@ impl Suite {
 pub struct Contender<'a> {
     name: &'static str,
     /// The ratio to the first contender that is aimed at.
-    aim: Option<f64>,
+    aim: Option<Aim>,
     round: Box<dyn FnMut() -> Round + 'a>,
 }
 
@@ -90,9 +90,23 @@ impl<'a> Contender<'a> {
     /// Sets how many times as long as the first contender this one is to take, at least.
     #[must_use]
     pub fn aim(mut self, ratio: impl Into<Option<f64>>) -> Self {
-        self.aim = ratio.into();
+        self.aim = ratio.into().map(Aim::AtLeast);
         self
     }
+
+    /// Sets how many times as long as the first contender this one is to take, at most.
+    #[must_use]
+    pub const fn aim_at_most(mut self, ratio: f64) -> Self {
+        self.aim = Some(Aim::AtMost(ratio));
+        self
+    }
+}
+
+/// A ratio that is aimed at.
+#[derive(Clone, Copy, Debug)]
+enum Aim {
+    AtLeast(f64),
+    AtMost(f64),
 }
 
 /// What came of a contender.
@@ -105,7 +119,7 @@ struct Figures {
     ratio: f64,
     /// The least and the largest ratio of two rounds that ran one after the other.
     ratios: (f64, f64),
-    aim: Option<f64>,
+    aim: Option<Aim>,
 }
 
 fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Figures> {
@@ -158,9 +172,11 @@ fn line(work: &str, figures: &[Figures]) -> String {
             let ratio = figures.ratio;
             let _ = write!(line, " **{ratio:.2}×** ({least:.2}–{most:.2})");
         }
-        if let Some(aim) = figures.aim {
-            let _ = write!(line, " aim {aim}×");
-        }
+        let _ = match figures.aim {
+            Some(Aim::AtLeast(ratio)) => write!(line, " aim {ratio}×"),
+            Some(Aim::AtMost(ratio)) => write!(line, " aim at most {ratio}×"),
+            None => Ok(()),
+        };
         line.push_str(" |");
     }
     line

@@ -12,5 +12,6 @@ pub mod keys;
 pub mod peers;
 pub mod port;
 pub mod subject;
+pub mod tasks;
 pub mod threads;
 pub mod workloads;

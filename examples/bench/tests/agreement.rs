@@ -108,3 +108,57 @@ mod threads {
         reaches_every_key::<SharedPort<u64, super::Fold>>();
     }
 }
+
+mod tasks {
+    use std::collections::HashSet;
+
+    use requeue_bench::keys::Random;
+    use requeue_bench::tasks::{
+        Batches, Channel, GetThenDone, OneByOne, Shared, Unconstrained, current_thread, drain,
+        multi_thread, run,
+    };
+    use requeue_bench::threads::Crew;
+
+    /// Every key reaches one worker, on either runtime and however many workers there are.
+    #[track_caller]
+    fn reaches_every_key<Q: Shared>() {
+        let keys: Vec<u64> = Random::new(7).keys(1_000);
+        let added: HashSet<u64> = keys.iter().copied().collect();
+        for runtime in [current_thread().unwrap(), multi_thread().unwrap()] {
+            for (producers, workers) in [(1, 1), (2, 3), (8, 8)] {
+                let crew = Crew { producers, workers };
+                let (round, seen) = run::<Vec<u64>>(&runtime, &Q::default(), keys.clone(), crew);
+                let seen = seen.concat();
+                assert_eq!((round.operations, seen.len()), (keys.len(), keys.len()));
+                assert_eq!(seen.into_iter().collect::<HashSet<u64>>(), added);
+            }
+            let (_, seen) = drain::<Vec<u64>>(&runtime, &Q::default(), &keys);
+            assert!(seen == keys, "one worker gets the keys in their order");
+        }
+    }
+
+    #[test]
+    fn one_by_one() {
+        reaches_every_key::<OneByOne>();
+    }
+
+    #[test]
+    fn unconstrained() {
+        reaches_every_key::<Unconstrained>();
+    }
+
+    #[test]
+    fn get_then_done() {
+        reaches_every_key::<GetThenDone>();
+    }
+
+    #[test]
+    fn batches() {
+        reaches_every_key::<Batches>();
+    }
+
+    #[test]
+    fn channel() {
+        reaches_every_key::<Channel>();
+    }
+}
