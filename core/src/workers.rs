@@ -176,8 +176,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// How a run is completed that ended like this, of a key that had failed `requeues` times
-    /// before. Ends the run's span, and calls the hook if the key is given up; for runtimes. The examples of
-    /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) call it.
+    /// before. Ends the run's span, and calls the hook if the key is given up; for runtimes. The
+    /// examples of [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) call it.
     pub fn judge(
         &self,
         key: &K,

@@ -26,8 +26,8 @@ use ::metrics::{
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline; not of Kubernetes |
 /// | `workqueue_coalesced_total` | counter: adds that cost no run of their own; likewise |
 ///
-/// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that shows
-/// histograms as summaries unless told otherwise is given [`DURATION_BUCKETS`].
+/// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that
+/// shows histograms as summaries unless told otherwise is given [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///

@@ -27,8 +27,8 @@ thread_local! {
 }
 
 /// Enters a new paused runtime for good, since Tokio's clock is that of the runtime one is in. Both
-/// the runtime and the guard are leaked, once per thread: no order in which a thread that ends drops
-/// them suits Tokio's own thread-local data.
+/// the runtime and the guard are leaked, once per thread: no order in which a thread that ends
+/// drops them suits Tokio's own thread-local data.
 fn enter_for_good() -> Option<&'static runtime::Runtime> {
     let mut builder = runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().ok()?;
