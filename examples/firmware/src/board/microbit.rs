@@ -1,5 +1,5 @@
-//! microbit: an nRF51, a Cortex-M0 at 16 MHz with 16 KiB of RAM. TIMER0 is clock and alarm at once;
-//! TIMER1 and TIMER2 stand for the lines of sensors.
+//! microbit: an nRF51, a Cortex-M0 at 16 MHz with 16 KiB of RAM. TIMER0 is clock and alarm at
+//! once.
 
 use core::cell::Cell;
 
@@ -15,20 +15,16 @@ pub const CLOCK_HZ: u32 = 16_000_000;
 /// How much memory there is.
 pub const RAM_BYTES: usize = 16 * 1024;
 
-/// The interrupts of the two timers that stand for sensors, and one that only software makes
-/// happen.
-pub const SENSORS: [u16; 2] = [9, 10];
-pub const SOFTWARE: u16 = 20;
+/// Interrupts of no device: only software makes them happen. They stand for the lines of sensors.
+pub const LINES: [u16; 3] = [20, 21, 22];
 
 const TIMER0: usize = 0x4000_8000;
 const TIMER0_INTERRUPT: u16 = 8;
 
 const START: usize = 0x000;
-const STOP: usize = 0x004;
 const CLEAR: usize = 0x00C;
 const CAPTURE1: usize = 0x044;
 const COMPARED0: usize = 0x140;
-const SHORTS: usize = 0x200;
 const INTERRUPTS: usize = 0x304;
 const WIDTH: usize = 0x508;
 const PRESCALER: usize = 0x510;
@@ -94,38 +90,16 @@ pub fn start() {
         write(TIMER0 + CLEAR, 1);
         write(TIMER0 + START, 1);
     }
-    for number in [TIMER0_INTERRUPT, SOFTWARE, SENSORS[0], SENSORS[1]] {
+    for number in [TIMER0_INTERRUPT, LINES[0], LINES[1], LINES[2]] {
         arch::unmask(number);
     }
 }
 
-/// Makes the software interrupt happen.
-pub fn pend_software() {
-    arch::pend(SOFTWARE);
+/// Makes an interrupt happen.
+pub fn pend(number: u16) {
+    arch::pend(number);
     // It has happened when this returns.
     cortex_m::asm::isb();
-}
-
-/// Lets one of the sensors' timers ring every so many microseconds; zero stops it.
-pub fn sensor_every(sensor: usize, micros: u32) {
-    let timer = sensor_timer(sensor);
-    // SAFETY: the images use these timers for nothing else. They have 16 bits.
-    unsafe {
-        write(timer + STOP, 1);
-        if micros != 0 {
-            write(timer + PRESCALER, MICROSECONDS);
-            write(timer + COMPARE0, micros);
-            // Clears itself when it compares.
-            write(timer + SHORTS, 1);
-            write(timer + INTERRUPTS, ON_COMPARE0);
-            write(timer + CLEAR, 1);
-            write(timer + START, 1);
-        }
-    }
-}
-
-fn sensor_timer(sensor: usize) -> usize {
-    0x4000_9000 + 0x1000 * sensor
 }
 
 #[exception]
@@ -136,10 +110,6 @@ unsafe fn DefaultHandler(number: i16) {
         unsafe { write(TIMER0 + COMPARED0, 0) };
         alarm::on_ring();
         return;
-    }
-    if let Some(sensor) = SENSORS.iter().position(|one| *one == number) {
-        // SAFETY: acknowledges the timer's interrupt.
-        unsafe { write(sensor_timer(sensor) + COMPARED0, 0) };
     }
     crate::handler::call(number);
 }

@@ -1,5 +1,4 @@
-//! mps2-an385, a Cortex-M3 at 25 MHz. Its dual timer is clock and alarm at once; two more timers
-//! stand for the lines of sensors.
+//! mps2-an385, a Cortex-M3 at 25 MHz. Its dual timer is clock and alarm at once.
 
 use core::cell::Cell;
 
@@ -17,10 +16,8 @@ const CYCLES_PER_TICK: u64 = 25;
 /// How much memory there is.
 pub const RAM_BYTES: usize = 4 * 1024 * 1024;
 
-/// The interrupts of the two timers that stand for sensors, and one that only software makes
-/// happen.
-pub const SENSORS: [u16; 2] = [8, 9];
-pub const SOFTWARE: u16 = 20;
+/// Interrupts of no device: only software makes them happen. They stand for the lines of sensors.
+pub const LINES: [u16; 3] = [20, 21, 22];
 
 /// The half of the dual timer that counts down for ever, and the half that rings.
 const CLOCK: usize = 0x4000_2000;
@@ -96,33 +93,16 @@ pub fn start() {
         write(CLOCK + LOAD, u32::MAX);
         write(CLOCK + CONTROL, ENABLE | INTERRUPT | WIDE);
     }
-    for number in [DUAL_TIMER, SOFTWARE, SENSORS[0], SENSORS[1]] {
+    for number in [DUAL_TIMER, LINES[0], LINES[1], LINES[2]] {
         arch::unmask(number);
     }
 }
 
-/// Makes the software interrupt happen.
-pub fn pend_software() {
-    arch::pend(SOFTWARE);
+/// Makes an interrupt happen.
+pub fn pend(number: u16) {
+    arch::pend(number);
     // It has happened when this returns.
     cortex_m::asm::isb();
-}
-
-/// Lets one of the sensors' timers ring every so many microseconds; zero stops it.
-pub fn sensor_every(sensor: usize, micros: u32) {
-    let timer = sensor_timer(sensor);
-    let reload = (micros * CYCLES_PER_TICK as u32).saturating_sub(1);
-    // SAFETY: the images use these timers for nothing else. Value, reload, then interrupt and run.
-    unsafe {
-        write(timer, 0);
-        write(timer + 0x08, reload);
-        write(timer + 0x04, reload);
-        write(timer, if micros == 0 { 0 } else { 0b1001 });
-    }
-}
-
-fn sensor_timer(sensor: usize) -> usize {
-    0x4000_0000 + 0x1000 * sensor
 }
 
 #[exception]
@@ -142,10 +122,6 @@ unsafe fn DefaultHandler(number: i16) {
         });
         alarm::on_ring();
         return;
-    }
-    if let Some(sensor) = SENSORS.iter().position(|one| *one == number) {
-        // SAFETY: acknowledges the timer's interrupt.
-        unsafe { write(sensor_timer(sensor) + 0x0C, 1) };
     }
     crate::handler::call(number);
 }

@@ -13,8 +13,8 @@ const TIME: usize = 0x0200_BFF8;
 /// How much memory there is.
 pub const RAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The number that the handler of an image is called with.
-pub const SOFTWARE: u16 = 3;
+/// The one interrupt that software makes happen.
+pub const LINES: [u16; 1] = [3];
 
 /// The clock of the core-local interruptor.
 pub struct Hardware;
@@ -54,8 +54,8 @@ pub fn start() {
     }
 }
 
-/// Makes the software interrupt happen.
-pub fn pend_software() {
+/// Makes an interrupt happen.
+pub fn pend(_: u16) {
     // SAFETY: the interrupt is the images'.
     unsafe { write(SOFTWARE_PENDING, 1) };
 }
@@ -69,5 +69,15 @@ fn on_timer() {
 fn on_software() {
     // SAFETY: acknowledges the interrupt.
     unsafe { write(SOFTWARE_PENDING, 0) };
-    crate::handler::call(SOFTWARE);
+    crate::handler::call(LINES[0]);
+}
+
+/// The time in ticks of 100 ns, for an image that has a clock of its own.
+pub fn time() -> u64 {
+    critical_section::with(Hardware::now)
+}
+
+/// Lets the alarm ring at a time, for the same; embassy-time would set it otherwise.
+pub fn set_alarm(at: u64) {
+    critical_section::with(|section| Hardware::set(section, at));
 }

@@ -11,14 +11,19 @@ use crate::meter::instructions;
 
 static KEYS: WorkQueue<CriticalSectionRawMutex, u16, 16> = WorkQueue::new(default_item_based());
 
+/// Makes the interrupt happen.
+fn happen() {
+    board::pend(board::LINES[0]);
+}
+
 pub fn print() {
     handler::set(|_| ());
-    let nothing = instructions(board::pend_software);
+    let nothing = instructions(happen);
     handler::set(|_| {
         let _ = KEYS.add(black_box(7));
     });
-    let first = instructions(board::pend_software);
-    let storm = instructions(board::pend_software);
+    let first = instructions(happen);
+    let storm = instructions(happen);
     assert_eq!(KEYS.len(), 1, "the interrupt has happened");
     println!(
         "\n| instructions of an interrupt, without those of one that does nothing | |\n|---|--:|"
