@@ -28,14 +28,18 @@ pub enum Action {
     Done,
     /// Work on the key again after this long, changes or not.
     RequeueAfter(Duration),
+    /// This was no run to speak of: work on the key again after this long, neither failed nor
+    /// succeeded. For a key that a limit elsewhere has turned away, and that may have failed before.
+    PutOff(Duration),
 }
 
 impl Action {
-    /// How a run with this answer is completed: its failures are forgotten.
+    /// How a run with this answer is completed: its failures are forgotten, unless it was put off.
     pub const fn completion(self) -> Completion {
         match self {
             Self::Done => Completion::Succeeded,
             Self::RequeueAfter(delay) => Completion::SucceededAgainAfter(delay),
+            Self::PutOff(delay) => Completion::RetryAfter(delay),
         }
     }
 }

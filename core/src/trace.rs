@@ -19,6 +19,7 @@ pub(crate) use enabled::Trace;
 pub(crate) enum Outcome {
     Done,
     RequeuedAfter,
+    PutOff,
     Failed,
     Panicked,
 }

@@ -187,7 +187,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     ) -> Completion {
         let outcome = match &result {
             Ok(Action::Done) => Outcome::Done,
-            Ok(_) => Outcome::RequeuedAfter,
+            Ok(Action::RequeueAfter(_)) => Outcome::RequeuedAfter,
+            Ok(Action::PutOff(_)) => Outcome::PutOff,
             Err(Failure::Error(_)) => Outcome::Failed,
             Err(Failure::Panic(_)) => Outcome::Panicked,
         };

@@ -28,6 +28,7 @@ where
     /// |---|---|
     /// | `Ok(Action::Done)` | is at rest; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
+    /// | `Ok(Action::PutOff(d))` | runs again after `d`; its failures stay remembered |
     /// | `Err(_)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
     ///

@@ -338,6 +338,21 @@ fn run_retries_gives_up_and_survives_panics() {
 }
 
 #[test]
+fn a_key_that_is_put_off_keeps_its_failures() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    let _ = queue.get().unwrap().retry();
+    clock.advance(SECOND);
+    queue
+        .run(1, |_| {
+            queue.shut_down();
+            Ok::<_, ()>(Action::PutOff(SECOND))
+        })
+        .unwrap();
+    assert_eq!(queue.num_requeues(&1), 1);
+}
+
+#[test]
 fn run_hands_back_what_it_did_not_do() {
     let (queue, clock) = queue();
     queue.add_many(0..5, |_| unreachable!());

@@ -73,6 +73,7 @@ impl RunSpan {
         let outcome = match (outcome, completion) {
             (Outcome::Done, _) => "done",
             (Outcome::RequeuedAfter, _) => "requeued",
+            (Outcome::PutOff, _) => "put off",
             (Outcome::Failed, Completion::Retry) => "failed",
             (Outcome::Failed, _) => "failed, given up",
             (Outcome::Panicked, Completion::Retry) => "panicked",
@@ -88,8 +89,9 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The spans are named `reconcile`, of the target `requeue` and the level `INFO`, and have the
     /// fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times:
-    /// [`Timed`](crate::Timed) will do) and `outcome`: `done`, `requeued`, `failed` or `panicked`,
-    /// the last two with `, given up` where that is so. A run that is aborted has no outcome.
+    /// [`Timed`](crate::Timed) will do) and `outcome`: `done`, `requeued`, `put off`, `failed` or
+    /// `panicked`, the last two with `, given up` where that is so. A run that is aborted has no
+    /// outcome.
     ///
     /// # Examples
     ///
