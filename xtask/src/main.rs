@@ -3,6 +3,7 @@
 //! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
 //! themselves under `cargo xtask help`.
 
+mod firmware;
 mod invocation;
 mod powerset;
 mod report;
@@ -41,7 +42,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 4] = [
+const COMMANDS: [Command; 5] = [
     Command {
         name: "test",
         arguments: "",
@@ -59,6 +60,12 @@ const COMMANDS: [Command; 4] = [
         arguments: "[ARGUMENT…]",
         about: "the benchmarks: hands its arguments to `cargo bench -p requeue-bench`",
         run: bench,
+    },
+    Command {
+        name: "firmware",
+        arguments: "",
+        about: "the images of `examples/firmware`, on every emulated board",
+        run: firmware,
     },
     Command {
         name: "help",
@@ -93,6 +100,11 @@ fn bench(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     let command = Invocation::new("cargo bench -p requeue-bench").args(arguments);
     Ok(command.run(&workspace.root).is_ok())
+}
+
+fn firmware(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    run(&steps::choose(&["firmware".to_owned()])?, OnFailure::GoOn)
 }
 
 fn help(arguments: &[String]) -> Result<bool, String> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::firmware;
 use crate::invocation::Invocation;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
@@ -21,7 +22,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 11] = [
+pub(crate) const STEPS: [Step; 12] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -69,6 +70,12 @@ pub(crate) const STEPS: [Step; 11] = [
         about: "waiting and waking, under many schedules of the threads",
         in_test: false,
         run: schedules,
+    },
+    Step {
+        name: "firmware",
+        about: "client-go's recordings and an application, on emulated boards",
+        in_test: false,
+        run: firmware::run,
     },
     Step {
         name: "replay",

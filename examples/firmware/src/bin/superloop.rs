@@ -93,8 +93,9 @@ fn main() -> ! {
     end(seen == [(17, 0), (18, 5), (18, 6), (18, 8), (18, 12), (18, 20)])
 }
 
-/// Sleeps until an interrupt, at the latest until a deadline. One that comes between the look at the
-/// queue and the sleep is let in first: a key that it adds must not be slept through.
+/// Sleeps until an interrupt, at the latest until a deadline. A key that an interrupt has added
+/// since the queue was looked at must not be slept through: hence the second look, with interrupts
+/// off.
 fn sleep(until: Option<Instant>) {
     let ticks = until.map_or(u64::MAX, |due| due.as_nanos().div_ceil(100));
     critical_section::with(|_| {

@@ -1,5 +1,5 @@
-//! A little application: sensors that tell by interrupt when they have something, one that fails and
-//! comes back, an uplink with a budget, and a processor that sleeps in between.
+//! A little application: sensors that tell by interrupt when they have something, one that fails
+//! and comes back, an uplink with a budget, and a processor that sleeps in between.
 //!
 //! | | |
 //! |---|---|
