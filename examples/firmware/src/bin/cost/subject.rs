@@ -88,6 +88,17 @@ fn run_one<const N: usize, I: Index>(queue: &Keys<'_, N, I>, key: u16) {
 fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let clock = Clock::new();
     let queue = queue::<N, I>(&clock);
+    queue.add_after(0, MILLISECOND).expect("room");
+    clock.advance(MILLISECOND);
+    let guard = queue.try_get().expect("its time has come");
+    guard.forget().expect("it is in work");
+    let alone = instructions(|| queue.add_after(black_box(0), MILLISECOND));
+    clock.advance(MILLISECOND);
+    let mut guard = None;
+    let alone_release = instructions(|| guard = queue.try_get());
+    let guard = guard.expect("its time has come");
+    guard.forget().expect("it is in work");
+
     for key in 1..N as u16 {
         let delay = SECOND + MILLISECOND * u32::from(key);
         queue.add_after(key, delay).expect("room");
@@ -106,6 +117,11 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     clock.advance(MILLISECOND);
     let guard = queue.try_get().expect("its time has come");
     guard.forget().expect("it is in work");
+    row(
+        rows,
+        "**`add_after` and its release, nothing else delayed**",
+        alone + alone_release,
+    );
     row(rows, "`add_after`, later than N - 1 others", latest);
     row(rows, "`add_after`, sooner than N - 1 others", earliest);
     row(
@@ -113,7 +129,11 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
         "`try_get` that releases one of N delayed keys",
         release,
     );
-    row(rows, "**`add_after` and its release**", earliest + release);
+    row(
+        rows,
+        "**`add_after` and its release, N - 1 others delayed**",
+        earliest + release,
+    );
 }
 
 #[inline(never)]
