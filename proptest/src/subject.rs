@@ -1,6 +1,7 @@
 //! What is tested: a queue that can be driven by one thread on a clock that the test moves.
 
 mod direct;
+mod embassy;
 mod shared;
 mod tasks;
 mod threads;
@@ -17,6 +18,7 @@ use crate::Figures;
 use crate::trace::limiter::LimiterSpec;
 
 pub use direct::{Direct, Home, Note};
+pub use embassy::Embassy;
 pub use shared::{Bare, OnWorkQueue, Runtime};
 pub use tasks::Tasks;
 pub use threads::Threads;

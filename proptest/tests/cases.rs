@@ -3,7 +3,7 @@
 use requeue_core::{Fixed, Growable};
 use requeue_proptest::Model;
 use requeue_proptest::for_each_case;
-use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Tasks, Threads};
+use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Tasks, Threads};
 
 macro_rules! cases {
     ($($module:ident { $($case:ident)+ })+) => {
@@ -26,6 +26,10 @@ macro_rules! cases {
         mod tokio {
             use super::*;
             $(cases!(@ $module $($case)+ => OnWorkQueue<Tasks>);)+
+        }
+        mod embassy {
+            use super::*;
+            $(cases!(@ $module $($case)+ => OnWorkQueue<Embassy<64>>);)+
         }
         mod model {
             use super::*;

@@ -171,7 +171,7 @@ fn a_key_too_many_is_told() {
     let (code, _, problem) = run(&["--runtime", "core-fixed", path]);
     assert_eq!(code, 2);
     assert!(
-        problem.contains("core-fixed has room for 1024"),
+        problem.contains("fixed storage has room for 1024"),
         "{problem}"
     );
     let (code, ..) = run(&["--runtime", "core-growable", path]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Fixed, Growable, NoMetrics};
 use requeue_proptest::Model;
-use requeue_proptest::subject::{Bare, Direct, OnWorkQueue, Setup, Tasks, Threads};
+use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Setup, Tasks, Threads};
 use requeue_proptest::suite::{self, Crowd, Looks, Op};
 
 /// What fails for one queue is tried on all.
@@ -41,6 +41,7 @@ suite! {
     work_queue_growable: OnWorkQueue<Bare<Growable>>, Few;
     std: OnWorkQueue<Threads>, Few;
     tokio: OnWorkQueue<Tasks>, Few;
+    embassy_3: OnWorkQueue<Embassy<3>>, Few;
     the_model_itself: Model, Few;
 }
 

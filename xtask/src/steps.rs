@@ -218,7 +218,7 @@ fn schedules(workspace: &Workspace) -> Verdict {
 }
 
 /// Where the recordings are replayed.
-const REPLAY_RUNTIMES: [&str; 4] = ["core-fixed", "core-growable", "std", "tokio"];
+const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio", "embassy"];
 
 fn replay(workspace: &Workspace) -> Verdict {
     let replays = REPLAY_RUNTIMES.map(|runtime| {

@@ -7,7 +7,7 @@ use requeue_core::{Fixed, Growable};
 
 use super::report::Stop;
 use crate::Model;
-use crate::subject::{Direct, Key, OnWorkQueue, Subject, Tasks, Threads};
+use crate::subject::{Direct, Embassy, Key, OnWorkQueue, Subject, Tasks, Threads};
 
 /// One of our queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Runtime {
     Std,
     /// requeue-tokio.
     Tokio,
+    /// requeue-embassy, with room for as many keys as a recording has.
+    Embassy,
     /// The reference model itself.
     Model,
 }
@@ -30,11 +32,12 @@ pub struct UnknownRuntime(String);
 
 impl Runtime {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CoreFixed,
         Self::CoreGrowable,
         Self::Std,
         Self::Tokio,
+        Self::Embassy,
         Self::Model,
     ];
 
@@ -45,6 +48,7 @@ impl Runtime {
             Self::CoreGrowable => "core-growable",
             Self::Std => "std",
             Self::Tokio => "tokio",
+            Self::Embassy => "embassy",
             Self::Model => "model",
         }
     }
@@ -56,6 +60,7 @@ impl Runtime {
             Self::CoreGrowable => visitor.visit::<Direct<Growable>>(),
             Self::Std => visitor.visit::<OnWorkQueue<Threads>>(),
             Self::Tokio => visitor.visit::<OnWorkQueue<Tasks>>(),
+            Self::Embassy => visit_embassy(keys, visitor),
             Self::Model => visitor.visit::<Model>(),
         }
     }
@@ -80,10 +85,23 @@ fn visit_fixed(keys: Key, visitor: impl Visitor) -> Result<(), Stop> {
         9..=64 => visitor.visit::<Direct<Fixed<64>>>(),
         65..=255 => visitor.visit::<Direct<Fixed<255>>>(),
         256..=1024 => visitor.visit::<Direct<Fixed<1024, u16>>>(),
-        _ => Err(Stop::Bad(format!(
-            "{keys} keys: core-fixed has room for 1024 at most here"
-        ))),
+        _ => Err(too_many(keys)),
     }
+}
+
+fn visit_embassy(keys: Key, visitor: impl Visitor) -> Result<(), Stop> {
+    match keys {
+        0..=8 => visitor.visit::<OnWorkQueue<Embassy<8>>>(),
+        9..=64 => visitor.visit::<OnWorkQueue<Embassy<64>>>(),
+        65..=1024 => visitor.visit::<OnWorkQueue<Embassy<1024>>>(),
+        _ => Err(too_many(keys)),
+    }
+}
+
+fn too_many(keys: Key) -> Stop {
+    Stop::Bad(format!(
+        "{keys} keys: fixed storage has room for 1024 at most here"
+    ))
 }
 
 impl FromStr for Runtime {
