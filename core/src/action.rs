@@ -29,7 +29,8 @@ pub enum Action {
     /// Work on the key again after this long, changes or not.
     RequeueAfter(Duration),
     /// This was no run to speak of: work on the key again after this long, neither failed nor
-    /// succeeded. For a key that a limit elsewhere has turned away, and that may have failed before.
+    /// succeeded. For a key that a limit elsewhere has turned away, and that may have failed
+    /// before.
     PutOff(Duration),
 }
 

@@ -1,8 +1,8 @@
 //! Which addresses are on the public Internet.
 //!
-//! A receiver's URL comes from a user, and this program may stand where that user may not go: beside
-//! a database, a router, a cloud's metadata service. So only what everybody can reach anyway is
-//! called, unless the operator says otherwise.
+//! A receiver's URL comes from a user, and this program may stand where that user may not go:
+//! beside a database, a router, a cloud's metadata service. So only what everybody can reach anyway
+//! is called, unless the operator says otherwise.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,6 +1,7 @@
 //! Replays recordings of the real client-go on one of our queues.
 //!
-//! `replay --runtime core-fixed|core-growable|std PATH…`, where a path is a file or a folder.
+//! `replay --runtime core-fixed|core-growable|std|tokio|embassy PATH…`, where a path is a file or a
+//! folder.
 //!
 //! Exits with 0 if everything went as recorded, with 1 if something did not, and with 2 if there is
 //! something that cannot be replayed.
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 use requeue_proptest::trace::{self, Report, Runtime, file};
 
-const USAGE: &str = "usage: replay --runtime core-fixed|core-growable|std PATH...";
+const USAGE: &str = "usage: replay --runtime core-fixed|core-growable|std|tokio|embassy PATH...";
 
 fn main() -> ExitCode {
     // A queue that panics is told of as a mismatch, with its history.
