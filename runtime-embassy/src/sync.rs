@@ -195,9 +195,6 @@ impl<const WAITERS: usize> Line<WAITERS> {
             renew(&mut present.waker, waker);
             return Ok(());
         }
-        if self.taken.is_full() {
-            return Err(TooManyWaiters);
-        }
         let id = self.vacant();
         let waker = Some(waker.clone());
         let standing = Standing { waker, id, waits };

@@ -109,6 +109,23 @@ fn of_many_that_wait_one_is_woken_by_a_deadline() {
 }
 
 #[test]
+fn of_two_keys_that_come_at_once_the_second_wakes_another() {
+    let time = alone();
+    let queue = Keys::new(NoLimit);
+    queue.add_after(1, SECOND).unwrap();
+    queue.add_after(2, SECOND).unwrap();
+    let mut keeper = by_hand(async { queue.get().await.map(finish) });
+    let mut other = by_hand(async { queue.get().await.map(finish) });
+    assert!(keeper.is_pending() && other.is_pending());
+    time.advance(SECOND);
+    assert_eq!((keeper.wakes(), other.wakes()), (1, 0));
+    // It stands in line still, since only its timer has woken it. The wake is not for itself.
+    assert_eq!(keeper.ready(), Ok(1));
+    assert_eq!((keeper.wakes(), other.wakes()), (1, 1));
+    assert_eq!(other.ready(), Ok(2));
+}
+
+#[test]
 fn a_deadline_that_moves_forward_moves_the_timer() {
     let time = alone();
     let queue = Keys::new(NoLimit);
