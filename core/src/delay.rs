@@ -47,13 +47,7 @@ pub struct Node {
 impl Node {
     #[inline]
     pub(crate) fn precedes(&self, other: &Self) -> bool {
-        self.rank() < other.rank()
-    }
-
-    /// One number to compare by: two halves of a number compare without a branch, a tuple does not.
-    #[inline]
-    const fn rank(&self) -> u128 {
-        (self.due.as_nanos() as u128) << 64 | (self.sequence as u128)
+        self.due < other.due || (self.due == other.due && self.sequence < other.sequence)
     }
 }
 
@@ -62,6 +56,11 @@ impl Node {
 pub trait Nodes {
     fn len(&self) -> usize;
     fn node(&self, index: usize) -> Option<Node>;
+    /// What a node waits for, where the rest of it need not be read.
+    #[inline]
+    fn due(&self, index: usize) -> Option<Instant> {
+        Some(self.node(index)?.due)
+    }
     /// The least child of a node, and where it stands.
     fn least_child(&self, index: usize) -> Option<(usize, Node)>;
     /// Writes a node and the position of its slot.
@@ -104,7 +103,7 @@ impl<N: Nodes> Delays<N> {
     /// The earliest deadline that will come. O(1).
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
-        let due = self.nodes.node(0)?.due;
+        let due = self.nodes.due(0)?;
         (!due.is_never()).then_some(due)
     }
 
@@ -159,9 +158,7 @@ impl<N: Nodes> Delays<N> {
     }
 
     fn due_at(&self, index: usize) -> Instant {
-        self.nodes
-            .node(index)
-            .map_or(Instant::NEVER, |node| node.due)
+        self.nodes.due(index).unwrap_or(Instant::NEVER)
     }
 
     fn remove_at(&mut self, index: usize, id: SlotId) {

@@ -159,13 +159,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// Every operation that could tell the difference begins with this. At most one step per
     /// delayed key, O(log n) each, paid once per deadline.
-    #[inline]
+    // The question alone is inlined, the answer is a function of its own: firmware is built small.
+    #[inline(always)]
     fn release_due(&mut self, now: Instant) {
         if !self.delays.is_empty() && !self.closed {
             self.release_those_due(now);
         }
     }
 
+    #[inline(never)]
     fn release_those_due(&mut self, now: Instant) {
         while let Some((id, due)) = self.delays.pop_due(now) {
             let _ = self.mark(id, due);

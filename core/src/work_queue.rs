@@ -10,7 +10,7 @@ use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{
     Added, AddedMany, Completion, Drain, Drained, Effect, Finished, KeyState, Leftover, Limited,
-    Next, NotActive, Rejected, Ticket, Work,
+    Next, NotActive, Rejected, Ticket, Wake, Work,
 };
 use crate::queue::Queue;
 use crate::slots::Storage;
@@ -503,7 +503,10 @@ where
         let unwound = Unwound(&self.waker);
         let Effect { value, wake } = self.lock.with(work);
         core::mem::forget(unwound);
-        self.waker.obey(wake);
+        // Most operations wake nobody: no call is made for that.
+        if wake != Wake::None {
+            self.waker.obey(wake);
+        }
         value
     }
 }

@@ -34,6 +34,11 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
     }
 
     #[inline]
+    fn due(&self, index: usize) -> Option<Instant> {
+        self.due.get(..self.len)?.get(index).copied()
+    }
+
+    #[inline]
     fn node(&self, index: usize) -> Option<Node> {
         if index >= self.len {
             return None;
@@ -45,17 +50,20 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
         })
     }
 
+    /// Sequence numbers are looked at only where deadlines are equal, and the slots of those that
+    /// are not the least never.
     fn least_child(&self, index: usize) -> Option<(usize, Node)> {
         let first = index * ARITY + 1;
-        let mut least = (first, self.node(first)?);
-        for child in first + 1..first + ARITY {
-            match self.node(child) {
-                Some(node) if node.precedes(&least.1) => least = (child, node),
-                Some(_) => {}
-                None => break,
+        let mut least = first;
+        let mut due = self.due(first)?;
+        for child in first + 1..self.len.min(first + ARITY) {
+            let other = *self.due.get(child)?;
+            let sooner = || self.sequence.get(child) < self.sequence.get(least);
+            if other < due || (other == due && sooner()) {
+                (least, due) = (child, other);
             }
         }
-        Some(least)
+        Some((least, self.node(least)?))
     }
 
     fn place(&mut self, index: usize, node: Node) {
