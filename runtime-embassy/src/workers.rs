@@ -28,6 +28,7 @@ where
     /// |---|---|
     /// | `Ok(Action::Done)` | is at rest; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
+    /// | `Ok(Action::PutOff(d))` | runs again after `d`; its failures stay remembered |
     /// | `Err(_)` | runs again when its rate limiter says so |
     ///
     /// Two runs of one key never overlap, whichever tasks do them. Other tasks are let run between
