@@ -127,7 +127,11 @@ impl ManualClock {
     /// Moves the clock forward, to [`Instant::NEVER`] at most. Threads that wait learn of it by
     /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
     pub fn advance(&self, by: Duration) {
-        self.set(self.now() + by);
+        // In one step, so that of two threads that move it at once both do.
+        let later = |nanos| Some((Instant::from_nanos(nanos) + by).as_nanos());
+        let _ = self
+            .nanos
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 
     /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now`

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::{
-    Backoff, BackoffUntil, ItemExponentialFailure, NoJitter, NoMetrics, Rejected,
+    Backoff, BackoffUntil, Clock, Instant, ItemExponentialFailure, NoJitter, NoMetrics, Rejected,
 };
 use requeue_std::{
     Action, Completion, Drained, Finished, GetError, ManualClock, Queue, Stop, WorkQueue, Workers,
@@ -388,6 +388,17 @@ fn run_hands_back_what_it_did_not_do() {
             (9, 58, 0)
         ]
     );
+}
+
+#[test]
+fn a_clock_that_two_threads_move_counts_both() {
+    let clock = ManualClock::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..100_000).for_each(|_| clock.advance(Duration::from_nanos(1))));
+        }
+    });
+    assert_eq!(clock.now(), Instant::from_nanos(200_000));
 }
 
 #[test]
