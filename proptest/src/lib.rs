@@ -5,10 +5,13 @@
 pub mod cases;
 mod caught;
 mod figures;
+pub mod linear;
 mod model;
+mod soak;
 pub mod subject;
 pub mod suite;
 pub mod trace;
 
 pub use figures::Figures;
 pub use model::{Model, ModelDrain, ModelTicket, Rules};
+pub use soak::rounds;

@@ -7,6 +7,7 @@
 
 mod beyond;
 mod drains;
+mod essence;
 mod memory;
 mod subject;
 
@@ -18,6 +19,7 @@ use crate::trace::limiter::{AnyLimiter, AnyMemory};
 
 use drains::Drains;
 pub use drains::ModelDrain;
+pub(crate) use essence::Essence;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use super::{Model, Rules};
 #[derive(Clone, Copy, Debug)]
 pub struct ModelDrain(usize);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drains {
     waits: Vec<Wait>,
     /// client-go's delaying queue lets only the first shutdown through.
     stopped: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wait {
     /// client-go: the call has returned.
     returned: bool,

@@ -1,0 +1,97 @@
+//! What of a model a later call could still tell.
+
+use std::hash::{Hash, Hasher};
+
+use requeue_core::Instant;
+
+use super::{Drains, Model, ModelTicket};
+use crate::subject::Key;
+use crate::trace::limiter::AnyMemory;
+
+/// Two models with the same essence answer every later call alike, but for what they have told
+/// their metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Essence {
+    limiter: String,
+    now: Instant,
+    queue: Vec<Key>,
+    /// Without those that are queued.
+    dirty: Vec<Key>,
+    processing: Vec<Key>,
+    waiting: Vec<(Key, Instant)>,
+    failures: Vec<(Key, AnyMemory)>,
+    memories: Vec<Key>,
+    shutting_down: bool,
+    drains: Drains,
+}
+
+impl Hash for Essence {
+    /// What is left out differs seldom if the rest is the same.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.now.as_nanos().hash(state);
+        self.queue.hash(state);
+        self.dirty.hash(state);
+        self.processing.hash(state);
+        for (key, due) in &self.waiting {
+            (key, due.as_nanos()).hash(state);
+        }
+        self.failures.len().hash(state);
+        self.shutting_down.hash(state);
+    }
+}
+
+impl Model {
+    /// Lists in which the order says nothing are sorted, and numbers that only order are left out.
+    pub(crate) fn essence(&self) -> Essence {
+        let Self {
+            rules: _,
+            limiter,
+            capacity: _,
+            memories_max: _,
+            now,
+            queue,
+            dirty,
+            processing,
+            waiting,
+            failures,
+            memories,
+            shutting_down,
+            drains,
+            runs: _,
+            last_run: _,
+            entries: _,
+            figures: _,
+            added: _,
+            started: _,
+            has_duplicates: _,
+        } = self;
+        let mut waiting = waiting.clone();
+        waiting.sort_by_key(|entry| (entry.due, entry.number));
+        let sorted = |keys: &Vec<Key>| {
+            let mut keys = keys.clone();
+            keys.sort_unstable();
+            keys
+        };
+        let mut dirty = sorted(dirty);
+        dirty.retain(|key| !queue.contains(key));
+        let mut failures = failures.clone();
+        failures.sort_by_key(|(key, _)| *key);
+        Essence {
+            limiter: format!("{limiter:?}"),
+            now: *now,
+            queue: queue.clone(),
+            dirty,
+            processing: sorted(processing),
+            waiting: waiting.iter().map(|entry| (entry.key, entry.due)).collect(),
+            failures,
+            memories: memories.clone(),
+            shutting_down: *shutting_down,
+            drains: drains.clone(),
+        }
+    }
+
+    /// The key of a run, if the run is not over.
+    pub(crate) fn key_of(&self, ticket: ModelTicket) -> Option<Key> {
+        self.is_current(ticket).then_some(ticket.key)
+    }
+}

@@ -1,0 +1,15 @@
+//! How long tests of chance go on.
+
+/// How many rounds a test of chance runs: `base`, times what the environment says in
+/// `REQUEUE_SOAK`, a positive integer. Without it, or if it is none, `base`.
+///
+/// # Examples
+///
+/// ```
+/// assert!(requeue_proptest::rounds(20) >= 20);
+/// ```
+pub fn rounds(base: u32) -> u32 {
+    let soak = std::env::var("REQUEUE_SOAK").ok();
+    let times = soak.and_then(|times| times.trim().parse::<u32>().ok());
+    base.saturating_mul(times.unwrap_or(1).max(1))
+}
