@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
 
-use crate::guard::{Complete, Guard};
-use crate::outcome::{Completion, NotActive, Work};
+use crate::guard::{Complete, FactsFrom, Guard};
+use crate::outcome::{Completion, NotActive};
+use crate::work::Work;
 
 /// Keys in work that were handed out together.
 ///
@@ -37,18 +38,18 @@ pub struct Batch<K, H>
 where
     H: Deref<Target: Complete>,
 {
-    work: Vec<Work<K>>,
+    work: Vec<Work<K, FactsFrom<H>>>,
     queue: H,
 }
 
 impl<K, H: Deref<Target: Complete>> Batch<K, H> {
     /// The batch of runs that have been handed out by `queue`; for runtimes. O(1).
-    pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
+    pub fn new(work: Vec<Work<K, FactsFrom<H>>>, queue: H) -> Self {
         Self { work, queue }
     }
 
     /// Takes another run of the same queue in.
-    pub fn push(&mut self, work: Work<K>) {
+    pub fn push(&mut self, work: Work<K, FactsFrom<H>>) {
         self.work.push(work);
     }
 

@@ -8,11 +8,12 @@ use core::time::Duration;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Completion, Finished, NotActive, Ticket, Work};
+use crate::outcome::{Completion, Finished, NotActive};
 use crate::queue::Queue;
 use crate::slots::Storage;
 use crate::time::Clock;
 use crate::waker::Waker;
+use crate::work::{Facts, FactsOf, Ticket, Work};
 use crate::work_queue::WorkQueue;
 
 /// Completes runs: the part of a [`WorkQueue`] that a [`Guard`] needs.
@@ -40,6 +41,10 @@ use crate::work_queue::WorkQueue;
 /// assert!(!queue.contains(&"node-7"));
 /// ```
 pub trait Complete {
+    /// What the queue tells of a key beside the key itself: [`FactsOf`] for a queue of ours, `()`
+    /// for one that tells nothing.
+    type Facts: Facts;
+
     /// Completes a run.
     ///
     /// # Errors
@@ -72,6 +77,8 @@ where
     C: Clock,
     W: Waker,
 {
+    type Facts = FactsOf<S, M>;
+
     fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
         self.complete(ticket, completion)
     }
@@ -130,19 +137,22 @@ where
     /// Present until the run is completed.
     ticket: Option<Ticket>,
     requeues: u32,
-    waited: Duration,
+    facts: FactsFrom<H>,
     queue: H,
 }
+
+/// What the queue behind a handle tells of a key.
+pub(crate) type FactsFrom<H> = <<H as Deref>::Target as Complete>::Facts;
 
 impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// The guard of a run that has been handed out by `queue`; for runtimes.
     /// [`WorkQueue::poll_get`] has an example.
-    pub fn new(work: Work<K>, queue: H) -> Self {
+    pub fn new(work: Work<K, FactsFrom<H>>, queue: H) -> Self {
         Self {
             key: work.key,
             ticket: Some(work.ticket),
             requeues: work.requeues,
-            waited: work.waited,
+            facts: work.facts,
             queue,
         }
     }
@@ -171,7 +181,21 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// How long the key was ready, or dirty, before it was handed out; zero where the queue's
     /// metrics keep no [`Times`](crate::Times).
     pub fn waited(&self) -> Duration {
-        self.waited
+        self.facts.waited()
+    }
+
+    /// The priority level of the key, which is also the one at which it comes back if it is
+    /// retried; 0 in a queue without [`Levels`](crate::Levels).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// assert_eq!(queue.try_get().unwrap().priority(), 0);
+    /// ```
+    pub fn priority(&self) -> u8 {
+        self.facts.priority()
     }
 
     /// Completes the run: the key may be worked on again, and its failures stay remembered. O(1).

@@ -58,7 +58,7 @@ where
     pub const fn new(limiter: L) -> Self {
         Self {
             slots: FixedSlots::new(),
-            lists: FixedLists::new(),
+            lists: FixedLists::EMPTY,
             limiter,
             memories_max: Some(N),
         }
@@ -84,7 +84,7 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
         use crate::slots::growable::{GrowableLists, GrowableSlots, RandomState};
         Self {
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
-            lists: GrowableLists::with_capacity(0),
+            lists: GrowableLists::EMPTY,
             limiter,
             memories_max: None,
         }

@@ -22,7 +22,9 @@ mod limiter;
 mod lists;
 mod lock;
 mod metrics;
+mod options;
 mod outcome;
+mod priority;
 mod queue;
 mod slots;
 mod time;
@@ -30,6 +32,7 @@ mod time;
 mod trace;
 mod waiting;
 mod waker;
+mod work;
 mod work_queue;
 #[cfg(feature = "alloc")]
 mod workers;
@@ -56,10 +59,12 @@ pub use lock::Lock;
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 pub use metrics::{Metrics, NoMetrics, Stamps, Timed, Times};
+pub use options::AddOptions;
 pub use outcome::{
     Added, AddedMany, Completion, Drain, Drained, Effect, Finished, GetError, KeyState, Leftover,
-    Limited, Next, NotActive, Rejected, Step, Ticket, Wake, Work,
+    Limited, Next, NotActive, Rejected, Step, Wake,
 };
+pub use priority::{Levels, NoPriorities, Priorities};
 pub use queue::Queue;
 pub use slots::Storage;
 pub use slots::fixed::Fixed;
@@ -70,6 +75,7 @@ pub use time::{Clock, Instant};
 pub use trace::RunSpan;
 pub use waiting::Getter;
 pub use waker::Waker;
+pub use work::{Facts, FactsOf, Ticket, Told, Work, WorkOf};
 pub use work_queue::WorkQueue;
 #[cfg(feature = "alloc")]
 pub use workers::{Failure, Workers};

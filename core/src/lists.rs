@@ -7,13 +7,45 @@
 
 use crate::id::{Index, SlotId};
 
-/// Both lists of a queue. All operations are O(1).
+pub(crate) mod leveled;
+
+/// The lists of a queue. All operations are O(1).
+///
+/// The ready keys are one list per priority level, each first in, first out, the highest level
+/// first. Where there is one level, what concerns levels does nothing.
 #[doc(hidden)]
 pub trait Lists {
-    fn push_ready(&mut self, id: SlotId);
+    const EMPTY: Self;
+
+    /// Makes room for so many more ready keys.
+    fn reserve(&mut self, additional: usize) {
+        let _ = additional;
+    }
+
+    /// Puts a slot at the end of a level.
+    fn push_ready(&mut self, id: SlotId, level: u8);
+    /// The slot that has stood longest in the highest level.
     fn first_ready(&self) -> Option<SlotId>;
     fn pop_ready(&mut self) -> Option<SlotId>;
+    /// Takes a slot out of the middle of its level. Nobody asks for that where there is one.
+    fn remove_ready(&mut self, id: SlotId, level: u8) {
+        let _ = (id, level);
+    }
     fn ready_len(&self) -> usize;
+
+    /// A slot in work is to be ready at this level when its run ends.
+    fn note_dirty(&mut self, level: u8) {
+        let _ = level;
+    }
+    /// It is no longer, or it is ready now.
+    fn note_clean(&mut self, level: u8) {
+        let _ = level;
+    }
+    /// How many slots are ready or dirty at this level; not kept where there is one.
+    fn depth_at(&self, level: u8) -> usize {
+        let _ = level;
+        0
+    }
 
     /// Puts a slot at the young end of the memories.
     fn remember(&mut self, id: SlotId);
@@ -28,8 +60,9 @@ pub trait Lists {
 }
 
 /// The neighbours of a slot in its list.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link<I> {
+pub struct Link<I> {
     pub(crate) next: I,
     pub(crate) previous: I,
 }
@@ -43,6 +76,8 @@ impl<I: Index> Link<I> {
 
 /// An array of links, one per slot.
 pub(crate) trait Links<I: Index> {
+    const EMPTY: Self;
+
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
 }

@@ -45,6 +45,12 @@ pub trait Metrics {
         let _ = keys;
     }
 
+    /// How many keys of one priority level are ready or dirty: a gauge. Not reported by a queue
+    /// without [`Levels`](crate::Levels).
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        let _ = (priority, keys);
+    }
+
     /// A key has become ready or dirty: a counter.
     fn add(&mut self) {}
 
@@ -73,7 +79,8 @@ pub trait Metrics {
     /// queue shuts down.
     fn retry(&mut self) {}
 
-    /// An add changed nothing, since the key was going to be worked on anyway: a counter.
+    /// An add changed nothing but the key's priority, if that, since the key was going to be worked
+    /// on anyway: a counter.
     fn coalesced(&mut self) {}
 
     /// How many keys wait for a deadline: a gauge.
@@ -112,7 +119,7 @@ impl Metrics for NoMetrics {
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
 /// queue.add("node-7", Instant::from_nanos(10)).value.unwrap();
 /// let work = queue.try_get(Instant::from_nanos(25)).value.unwrap();
-/// assert_eq!(work.waited, Duration::from_nanos(15));
+/// assert_eq!(work.waited(), Duration::from_nanos(15));
 /// # queue.done(work.ticket, Instant::from_nanos(25)).value.unwrap();
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,12 +151,15 @@ pub trait Stamps: Default + sealed::Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
     const NEED_TIME: bool;
+    /// How long a key has waited: a duration if that is known.
+    #[doc(hidden)]
+    type Waited: Waited;
+    #[doc(hidden)]
+    fn waited(&self, now: Instant) -> Self::Waited;
     #[doc(hidden)]
     fn stamp_added(&mut self, at: Instant);
     #[doc(hidden)]
     fn stamp_started(&mut self, at: Instant);
-    #[doc(hidden)]
-    fn added(&self) -> Instant;
     #[doc(hidden)]
     fn started(&self) -> Instant;
 }
@@ -157,17 +167,37 @@ pub trait Stamps: Default + sealed::Sealed {
 impl Stamps for () {
     const NEED_TIME: bool = false;
 
+    type Waited = ();
+
+    fn waited(&self, _: Instant) {}
+
     fn stamp_added(&mut self, _: Instant) {}
 
     fn stamp_started(&mut self, _: Instant) {}
 
     /// Nothing has lasted since a time that has not come: every duration is zero.
-    fn added(&self) -> Instant {
-        Instant::NEVER
-    }
-
     fn started(&self) -> Instant {
         Instant::NEVER
+    }
+}
+
+/// How long a key has waited, as work carries it: `()` where that is not known.
+#[doc(hidden)]
+pub trait Waited: Copy + core::fmt::Debug + PartialEq {
+    fn get(self) -> Duration;
+}
+
+impl Waited for () {
+    #[inline]
+    fn get(self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl Waited for Duration {
+    #[inline]
+    fn get(self) -> Duration {
+        self
     }
 }
 
@@ -208,16 +238,18 @@ pub struct Times {
 impl Stamps for Times {
     const NEED_TIME: bool = true;
 
+    type Waited = Duration;
+
+    fn waited(&self, now: Instant) -> Duration {
+        now.saturating_since(self.added)
+    }
+
     fn stamp_added(&mut self, at: Instant) {
         self.added = at;
     }
 
     fn stamp_started(&mut self, at: Instant) {
         self.started = at;
-    }
-
-    fn added(&self) -> Instant {
-        self.added
     }
 
     fn started(&self) -> Instant {

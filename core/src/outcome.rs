@@ -7,7 +7,6 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::id::SlotId;
 
 /// An outcome, and what its operation asks of the runtime.
 ///
@@ -118,6 +117,8 @@ pub enum Added {
     /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
     /// changed.
     Coalesced,
+    /// The same, but at a lower priority: it stands at the end of the higher level now, or will.
+    Raised,
 }
 
 /// Why a key was not taken. The key comes back; nothing has changed.
@@ -147,13 +148,15 @@ pub enum Rejected<K> {
     Full(K),
     /// The queue is shutting down.
     Closed(K),
+    /// The queue has fewer priority levels than that.
+    UnknownPriority(K),
 }
 
 impl<K> Rejected<K> {
     /// The key that was not taken.
     pub fn into_key(self) -> K {
         match self {
-            Self::Full(key) | Self::Closed(key) => key,
+            Self::Full(key) | Self::Closed(key) | Self::UnknownPriority(key) => key,
         }
     }
 }
@@ -163,13 +166,14 @@ impl<K> fmt::Display for Rejected<K> {
         f.write_str(match self {
             Self::Full(_) => "the queue has no room for a new key",
             Self::Closed(_) => "the queue is shutting down",
+            Self::UnknownPriority(_) => "the queue has no such priority level",
         })
     }
 }
 
 impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 
-/// A rate-limited add that was taken.
+/// An add that was taken, and how long it has the key wait.
 ///
 /// # Examples
 ///
@@ -186,77 +190,11 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limited {
-    /// How long the limiter lets the key wait. A deadline that the key had before and that is
-    /// earlier stands all the same.
+    /// How long the limiter lets the key wait, or the add itself. A deadline that the key had
+    /// before and that is earlier stands all the same.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
-}
-
-/// A key handed out to be worked on.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::{Completion, Fixed, Instant, Queue, default_item_based};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-/// let _ = queue.add("node-7", now);
-///
-/// let work = queue.try_get(now).value.unwrap();
-/// let completion = match work.key {
-///     "node-7" if work.requeues < 5 => Completion::Retry,
-///     _ => Completion::Succeeded,
-/// };
-/// queue.complete(work.ticket, completion, now).value.unwrap();
-/// assert_eq!(queue.num_requeues(&"node-7"), 1);
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "a key that is handed out has to be completed"]
-#[non_exhaustive]
-pub struct Work<K> {
-    /// The key: a clone of the one the queue keeps.
-    pub key: K,
-    /// Completes the key without another lookup.
-    pub ticket: Ticket,
-    /// How many failures the limiter remembers of the key.
-    pub requeues: u32,
-    /// How long the key was ready, or dirty, before it was handed out; zero where the metrics keep
-    /// no [`Times`](crate::Times).
-    pub waited: Duration,
-}
-
-/// The right to complete one run of one key.
-///
-/// It cannot be cloned: a key is completed once. A ticket whose run was completed otherwise (by
-/// [`done_key`](crate::Queue::done_key)) is stale and changes nothing. Tickets are meaningless to
-/// any other queue.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add("node-7", now);
-/// let first = queue.try_get(now).value.unwrap();
-/// queue.done_key(&"node-7", now).value.unwrap();
-///
-/// // The key is in work again, but in another run: the old ticket cannot end it.
-/// let _ = queue.add("node-7", now);
-/// let second = queue.try_get(now).value.unwrap();
-/// assert_eq!(queue.done(first.ticket, now).value, Err(NotActive));
-/// assert_eq!(queue.done(second.ticket, now).value, Ok(()));
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "a key whose ticket is dropped stays in work for ever"]
-pub struct Ticket {
-    pub(crate) id: SlotId,
-    pub(crate) run: u32,
 }
 
 /// What a getter finds.
@@ -444,6 +382,8 @@ pub struct Leftover<K> {
     pub left: Duration,
     /// How many failures the limiter remembers of it.
     pub requeues: u32,
+    /// Its priority level; 0 in a queue without [`Levels`](crate::Levels).
+    pub priority: u8,
 }
 
 /// The key is not being worked on, or not under this ticket: nothing has changed.
@@ -564,6 +504,9 @@ pub struct KeyState {
     pub due: Option<Instant>,
     /// How many failures the limiter remembers of it.
     pub requeues: u32,
+    /// The priority level at which the key is ready, or will be when its run ends; if neither, the
+    /// level of its run; else of its deadline. 0 in a queue without [`Levels`](crate::Levels).
+    pub priority: u8,
 }
 
 /// One wait for the queue to drain: see [`Queue::shut_down_with_drain`], and [`Drained`] for an

@@ -7,10 +7,12 @@ use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, NoMetrics, Stamps};
-use crate::outcome::{Added, Effect, Rejected, Ticket, Wake, Work};
+use crate::metrics::{Metrics, NoMetrics, Stamps, Waited};
+use crate::outcome::{Added, Effect, Rejected, Wake};
+use crate::priority::{Level, Marks, Priorities};
 use crate::slots::{Located, Phase, Slots, Storage};
 use crate::waiting::Sleepers;
+use crate::work::{Ticket, Told, Work, WorkOf};
 
 mod batch;
 mod check;
@@ -45,7 +47,8 @@ mod work;
 /// # Order of calling
 ///
 /// - **Producers**: [`add`](Self::add), [`add_after`](Self::add_after), [`add_at`](Self::add_at),
-///   [`add_rate_limited`](Self::add_rate_limited), [`forget`](Self::forget), in any order.
+///   [`add_rate_limited`](Self::add_rate_limited), [`add_with`](Self::add_with),
+///   [`forget`](Self::forget), in any order.
 /// - **Workers**: [`get`](Self::get) or [`try_get`](Self::try_get), then exactly one of
 ///   [`done`](Self::done), [`complete`](Self::complete), [`next`](Self::next) with the ticket.
 /// - **Shutdown**: [`shut_down`](Self::shut_down) or
@@ -60,7 +63,8 @@ mod work;
 /// Checked as a whole by `assert_valid`, after every operation in the tests:
 ///
 /// - **Q1** A key is stored once and found by its hash; the queue holds at most its capacity.
-/// - **Q2** A slot stands in the ready list, once, exactly if its phase is ready.
+/// - **Q2** A slot stands in the ready list, once, exactly if its phase is ready; where there are
+///   priorities, in the list of its level.
 /// - **Q3** The counts of active and dirty slots are right.
 /// - **Q4** A slot is live for a reason: its phase, a delay, or failures to remember.
 /// - **Q5** A slot stands among the memories, once, exactly if failures are its only reason.
@@ -112,7 +116,7 @@ where
     L: RateLimiter,
     M: Metrics,
 {
-    slots: S::Slots<K, Note<L, M>>,
+    slots: S::Slots<K, Note<S, L, M>>,
     lists: S::Lists,
     delays: Delays<S::Nodes>,
     sleepers: Sleepers,
@@ -135,24 +139,20 @@ where
     epoch: u32,
 }
 
-/// What is kept beside a key for the limiter and for the metrics.
+/// What is kept beside a key for the limiter, for the metrics and of its priority.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct NoteOf<Y, T> {
+#[derive(Debug, Default)]
+pub struct NoteOf<Y, T, R> {
     pub(crate) memory: Y,
     pub(crate) stamps: T,
+    pub(crate) marks: R,
 }
 
-pub(crate) type Note<L, M> = NoteOf<<L as RateLimiter>::Memory, <M as Metrics>::Stamps>;
-
-impl<Y: Default, T: Default> Default for NoteOf<Y, T> {
-    fn default() -> Self {
-        Self {
-            memory: Y::default(),
-            stamps: T::default(),
-        }
-    }
-}
+pub(crate) type Note<S, L, M> = NoteOf<
+    <L as RateLimiter>::Memory,
+    <M as Metrics>::Stamps,
+    <<S as Storage>::Priorities as Priorities>::Marks,
+>;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves every key whose deadline has come to the ready list, in the order of the deadlines.
@@ -170,7 +170,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline(never)]
     fn release_those_due(&mut self, now: Instant) {
         while let Some((id, due)) = self.delays.pop_due(now) {
-            let _ = self.mark(id, due);
+            let level = self.marks(id).delayed();
+            let _ = self.mark(id, due, level);
             self.metrics.delayed(self.delays.len());
         }
     }
@@ -179,24 +180,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
         let hash = match self.slots.locate(&key) {
-            Located::Found(id) => return Ok(self.mark(id, now)),
+            Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
             Located::Absent(hash) => hash,
         };
         if !self.make_room() {
             return Err(Rejected::Full(key));
         }
-        let mut note = Note::<L, M>::default();
+        let mut note = Note::<S, L, M>::default();
         note.stamps.stamp_added(now);
         let claimed = self.slots.claim(hash, key, note, Phase::Ready);
         let id = claimed.map_err(Rejected::Full)?;
-        self.lists.push_ready(id);
+        self.lists.push_ready(id, LOWEST);
         self.metrics.add();
-        self.report_depth();
+        self.report_depth(LOWEST);
         Ok(Added::Ready)
     }
 
-    /// client-go's `Add`, for a key that has its slot.
-    fn mark(&mut self, id: SlotId, at: Instant) -> Added {
+    /// client-go's `Add`, for a key that has its slot, at a priority level.
+    fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
         };
@@ -204,23 +205,47 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Phase::Idle => {
                 slot.phase = Phase::Ready;
                 self.lists.unremember(id);
-                self.lists.push_ready(id);
+                self.lists.push_ready(id, level);
                 Added::Ready
             }
             Phase::Active => {
                 slot.phase = Phase::Dirty;
                 self.dirty += 1;
+                self.lists.note_dirty(level);
                 Added::Dirty
             }
             Phase::Ready | Phase::Dirty => {
                 self.metrics.coalesced();
-                return Added::Coalesced;
+                return self.raise(id, level);
             }
         };
+        slot.note.marks.set_queued(level);
         slot.note.stamps.stamp_added(at);
         self.metrics.add();
-        self.report_depth();
+        self.report_depth(level);
         added
+    }
+
+    /// Moves a key that is ready or dirty to a level, if that is higher than its own.
+    #[inline]
+    fn raise(&mut self, id: SlotId, level: u8) -> Added {
+        if S::Priorities::LEVELS == 1 || level <= self.marks(id).queued() {
+            return Added::Coalesced;
+        }
+        if let Some(slot) = self.slots.slot_mut(id) {
+            let before = slot.note.marks.queued();
+            slot.note.marks.set_queued(level);
+            if slot.phase == Phase::Ready {
+                self.lists.remove_ready(id, before);
+                self.lists.push_ready(id, level);
+            } else {
+                self.lists.note_clean(before);
+                self.lists.note_dirty(level);
+            }
+            self.report_depth(before);
+            self.report_depth(level);
+        }
+        Added::Raised
     }
 
     /// Ends the run of a key that is in work. Answers whether it is ready again.
@@ -235,8 +260,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
         if again {
+            let level = slot.note.marks.queued();
             self.dirty -= 1;
-            self.lists.push_ready(id);
+            self.lists.note_clean(level);
+            self.lists.push_ready(id, level);
         }
         self.note_drain();
         if !again {
@@ -284,11 +311,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if let Some(slot) = self.slots.slot_mut(id) {
             slot.phase = Phase::Idle;
         }
+        let level = self.marks(id).queued();
         if self.delays.remove(id).is_some() {
             self.metrics.delayed(self.delays.len());
         }
         self.note_drain();
-        self.report_depth();
+        self.report_depth(level);
         self.settle_idle(id);
     }
 
@@ -341,8 +369,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.sleepers.duty(ready, earliest)
     }
 
-    fn report_depth(&mut self) {
+    /// After a key has come to a level or gone from it.
+    fn report_depth(&mut self, level: u8) {
         self.metrics.depth(self.lists.ready_len() + self.dirty);
+        if S::Priorities::LEVELS > 1 {
+            self.metrics.depth_at(level, self.lists.depth_at(level));
+        }
+    }
+
+    fn marks(&self, id: SlotId) -> <S::Priorities as Priorities>::Marks {
+        self.slots
+            .slot(id)
+            .map_or_else(Default::default, |slot| slot.note.marks)
     }
 
     fn is_active(&self, id: SlotId) -> bool {
@@ -355,6 +393,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.slots
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Idle)
+    }
+
+    /// Whether the key is going to be worked on, or worked on again, in any case.
+    fn is_queued(&self, id: SlotId) -> bool {
+        self.slots
+            .slot(id)
+            .is_some_and(|slot| matches!(slot.phase, Phase::Ready | Phase::Dirty))
     }
 
     fn is_mere_memory(&self, id: SlotId) -> bool {
@@ -371,7 +416,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code comes first, since it may panic.
     #[inline]
-    fn take(&mut self, now: Instant) -> Option<Work<K>> {
+    fn take(&mut self, now: Instant) -> Option<WorkOf<K, S, M>> {
         let id = self.lists.first_ready()?;
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
@@ -380,20 +425,26 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         slot.run = self.runs;
         slot.phase = Phase::Active;
         slot.note.stamps.stamp_started(now);
-        let waited = now.saturating_since(slot.note.stamps.added());
+        let level = slot.note.marks.queued();
+        slot.note.marks.set_running(level);
+        let waited = slot.note.stamps.waited(now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
         self.active += 1;
-        self.report_depth();
-        self.metrics.queue_latency(waited);
+        self.report_depth(level);
+        self.metrics.queue_latency(waited.get());
+        let level = Level::new(level);
         Some(Work {
             key,
             ticket,
             requeues,
-            waited,
+            facts: Told { waited, level },
         })
     }
 }
+
+/// The level of an add that asks for none.
+const LOWEST: u8 = 0;
 
 /// The effect of an operation that changed nothing.
 fn quiet<T>(value: T) -> Effect<T> {

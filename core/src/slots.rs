@@ -8,6 +8,7 @@ use core::hash::Hash;
 use crate::delay::Nodes;
 use crate::id::SlotId;
 use crate::lists::Lists;
+use crate::priority::Priorities;
 
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
@@ -36,6 +37,9 @@ pub(crate) mod growable;
 pub trait Storage: sealed::Sealed {
     /// How many keys fit, where that is known beforehand.
     const CAPACITY: Option<usize>;
+
+    /// How many priority levels there are.
+    type Priorities: Priorities;
 
     #[doc(hidden)]
     type Slots<K: Eq + Hash, N>: Slots<K, N>;

@@ -8,15 +8,17 @@ use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
+use crate::options::AddOptions;
 use crate::outcome::{
     Added, AddedMany, Completion, Drain, Drained, Effect, Finished, KeyState, Leftover, Limited,
-    Next, NotActive, Rejected, Ticket, Wake, Work,
+    Next, NotActive, Rejected, Wake,
 };
 use crate::queue::Queue;
 use crate::slots::Storage;
 use crate::time::Clock;
 use crate::waiting::Getter;
 use crate::waker::Waker;
+use crate::work::{Ticket, WorkOf};
 
 /// A [`Queue`] with its runtime's [`Lock`], [`Clock`] and [`Waker`].
 ///
@@ -196,6 +198,30 @@ where
     /// ```
     pub fn add_rate_limited(&self, key: K) -> Result<Limited, Rejected<K>> {
         self.act_now(|queue, now| queue.add_rate_limited(key, now))
+    }
+
+    /// [`Queue::add_with`].
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] hands the key back; nothing has changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// let once = AddOptions { expedite: true, ..AddOptions::new() };
+    /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
+    /// queue.add_with("node-7", once).unwrap();
+    /// assert_eq!(queue.state(&"node-7").unwrap().due, None, "it is worked on now, and only now");
+    /// ```
+    pub fn add_with(&self, key: K, options: AddOptions) -> Result<Limited, Rejected<K>> {
+        let add = |queue: &mut Queue<K, S, L, M>, now| queue.add_with(key, options, now);
+        if options.needs_time() {
+            self.act_now(add)
+        } else {
+            self.act(add)
+        }
     }
 
     /// Adds many keys under one lock. O(1) per key.
@@ -558,7 +584,7 @@ where
     /// let guard = Guard::new(work, &queue);
     /// assert_eq!(*guard, "node-7");
     /// ```
-    pub fn poll_get(&self, getter: &mut Getter) -> Next<Work<K>> {
+    pub fn poll_get(&self, getter: &mut Getter) -> Next<WorkOf<K, S, M>> {
         self.act(|queue, now| queue.get(now, getter))
     }
 

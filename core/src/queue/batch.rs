@@ -5,11 +5,10 @@ use core::hash::Hash;
 use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{
-    Added, AddedMany, Completion, Effect, Next, NotActive, Rejected, Ticket, Work,
-};
+use crate::outcome::{Added, AddedMany, Completion, Effect, Next, NotActive, Rejected};
 use crate::slots::Storage;
 use crate::waiting::Getter;
+use crate::work::{Ticket, WorkOf};
 
 use super::Queue;
 
@@ -127,7 +126,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         max: usize,
         now: Instant,
         getter: &mut Getter,
-        mut sink: impl FnMut(Work<K>),
+        mut sink: impl FnMut(WorkOf<K, S, M>),
     ) -> Effect<Next<usize>> {
         self.release_due(now);
         let mut taken = 0;

@@ -6,12 +6,16 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::priority::{Marks, Priorities};
 use crate::slots::{Located, Phase, Slot, Slots, Storage};
 
-use super::{Note, Queue};
+use super::{LOWEST, Note, Queue};
 
-type LiveSlot<K, S, L, M> =
-    Slot<K, Note<L, M>, <<S as Storage>::Slots<K, Note<L, M>> as Slots<K, Note<L, M>>>::Tag>;
+type LiveSlot<K, S, L, M> = Slot<
+    K,
+    Note<S, L, M>,
+    <<S as Storage>::Slots<K, Note<S, L, M>> as Slots<K, Note<S, L, M>>>::Tag,
+>;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Checks every invariant of the queue. O(slots²) at worst.
@@ -43,6 +47,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         assert_eq!(active, self.active, "Q3: active slots are counted");
         assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
         self.assert_ready_list(ready);
+        self.assert_depths();
         self.assert_memories(memories);
         self.delays
             .assert_valid(|id| self.slots.slot(id).is_some(), self.slots.bound());
@@ -56,14 +61,33 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     fn assert_ready_list(&self, ready: usize) {
         assert_eq!(ready, self.lists.ready_len(), "Q2: ready slots are listed");
+        let mut level = u8::MAX;
         for place in 0..ready {
             let listed = self.lists.ready_at(place);
             let slot = listed.and_then(|id| self.slots.slot(id));
             let phase = slot.map(|slot| slot.phase);
             assert_eq!(phase, Some(Phase::Ready), "Q2: listed slots are ready");
+            let own = slot.map_or(LOWEST, |slot| slot.note.marks.queued());
+            assert!(own <= level, "Q2: a slot is listed at its level");
+            level = own;
             for earlier in 0..place {
                 assert_ne!(self.lists.ready_at(earlier), listed, "Q2: listed once");
             }
+        }
+    }
+
+    /// What the metrics are told of each level.
+    fn assert_depths(&self) {
+        for level in 0..S::Priorities::LEVELS {
+            let queued = self
+                .live_slots()
+                .filter(|(id, slot)| self.is_queued(*id) && slot.note.marks.queued() == level);
+            let counted = self.lists.depth_at(level);
+            let single = S::Priorities::LEVELS == 1;
+            assert!(
+                single || counted == queued.count(),
+                "Q3: levels are counted"
+            );
         }
     }
 

@@ -6,17 +6,20 @@ use crate::Instant;
 use crate::delay::Delays;
 use crate::id::Index;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
-use crate::slots::fixed::{Fixed, FixedLists, FixedNodes, FixedSlots};
+use crate::priority::Priorities;
+use crate::slots::fixed::{Fixed, FixedNodes, FixedSlots};
 use crate::waiting::Sleepers;
 
 use super::Queue;
 
-impl<K, L, const N: usize, I> Queue<K, Fixed<N, I>, L, NoMetrics>
+impl<K, L, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, NoMetrics>
 where
     K: Eq + Hash,
     L: RateLimiter,
     I: Index,
+    P: Priorities,
 {
     /// An empty queue with room for `N` keys, in a `static` if need be.
     ///
@@ -33,12 +36,13 @@ where
     }
 }
 
-impl<K, L, M, const N: usize, I> Queue<K, Fixed<N, I>, L, M>
+impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
 {
     /// An empty queue with room for `N` keys that reports its figures.
     ///
@@ -66,7 +70,7 @@ where
     pub const fn with_metrics(limiter: L, metrics: M) -> Self {
         Self {
             slots: FixedSlots::new(),
-            lists: FixedLists::new(),
+            lists: P::FixedLists::<N, I>::EMPTY,
             delays: Delays::new(FixedNodes::new()),
             sleepers: Sleepers::new(),
             limiter,
@@ -92,9 +96,8 @@ mod growable {
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::{Metrics, NoMetrics};
-    use crate::slots::growable::{
-        Growable, GrowableLists, GrowableNodes, GrowableSlots, RandomState,
-    };
+    use crate::priority::Priorities;
+    use crate::slots::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
     use crate::waiting::Sleepers;
 
     use super::Queue;
@@ -141,12 +144,13 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H> Queue<K, Growable<H>, L, M>
+    impl<K, L, M, H, P> Queue<K, Growable<H, P>, L, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
         M: Metrics,
         H: BuildHasher,
+        P: Priorities,
     {
         /// An empty queue of these parts, which takes `keys` keys before it grows: costs and
         /// panics as [`with_capacity`](Self::with_capacity).
@@ -165,9 +169,11 @@ mod growable {
         /// queue.add(7, Instant::EPOCH).value.unwrap();
         /// ```
         pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {
+            let mut lists = P::GrowableLists::EMPTY;
+            lists.reserve(keys);
             Self {
                 slots: GrowableSlots::with_capacity(hasher, keys),
-                lists: GrowableLists::with_capacity(keys),
+                lists,
                 delays: Delays::new(GrowableNodes::default()),
                 sleepers: Sleepers::new(),
                 limiter,

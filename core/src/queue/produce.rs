@@ -9,10 +9,12 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::options::AddOptions;
 use crate::outcome::{Added, Effect, Limited, Rejected};
+use crate::priority::{Marks, Priorities};
 use crate::slots::{Located, Phase, Slots, Storage};
 
-use super::{Note, Queue, quiet};
+use super::{LOWEST, Note, Queue, quiet};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Marks a key as having work to do. O(1).
@@ -125,7 +127,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         self.release_due(now);
         let added = match self.slot_for(key) {
-            Ok(id) => Ok(self.come_back(id, due, now)),
+            Ok(id) => Ok(self.come_back(id, due, now, LOWEST)),
             Err(key) => Err(Rejected::Full(key)),
         };
         self.effect(added)
@@ -165,12 +167,65 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.release_due(now);
         let limited = match self.charge(key, now) {
             Ok((id, delay)) => {
-                let added = self.come_back(id, now + delay, now);
+                let level = self.retry_level(id);
+                let added = self.come_back(id, now + delay, now, level);
                 Ok(Limited { delay, added })
             }
             Err(key) => Err(Rejected::Full(key)),
         };
         self.effect(limited)
+    }
+
+    /// Adds a key in any of the ways there are, with a priority. O(log n).
+    ///
+    /// Answers as [`add_rate_limited`](Self::add_rate_limited) does, whether or not the limiter is
+    /// asked. [`AddOptions`] says what can be asked for, and [`Levels`](crate::Levels) what a
+    /// priority means.
+    ///
+    /// Reads `now` whatever [`needs_time`](Self::needs_time) says if
+    /// [the options](AddOptions::needs_time) do.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add); and [`Rejected::UnknownPriority`] if the queue has no such level. The
+    /// failure is then not counted either.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, NoLimit, Queue, Rejected};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<8, u8, Levels<3>>, NoLimit> = Queue::new(NoLimit);
+    /// let at = |level| AddOptions { priority: Some(level), ..AddOptions::new() };
+    ///
+    /// let _ = queue.add("node-7", now);
+    /// let _ = queue.add_with("node-8", at(1), now);
+    /// let raised = queue.add_with("node-7", at(2), now).value.unwrap();
+    /// assert_eq!(raised.added, Added::Raised);
+    /// let refused = queue.add_with("node-9", at(3), now).value;
+    /// assert_eq!(refused, Err(Rejected::UnknownPriority("node-9")));
+    ///
+    /// let first = queue.try_get(now).value.unwrap();
+    /// assert_eq!((first.key, first.priority()), ("node-7", 2));
+    /// # queue.done(first.ticket, now).value.unwrap();
+    /// ```
+    pub fn add_with(
+        &mut self,
+        key: K,
+        options: AddOptions,
+        now: Instant,
+    ) -> Effect<Result<Limited, Rejected<K>>> {
+        if self.closed {
+            return quiet(Err(Rejected::Closed(key)));
+        }
+        let levels = S::Priorities::LEVELS;
+        if options.priority.is_some_and(|level| level >= levels) {
+            return quiet(Err(Rejected::UnknownPriority(key)));
+        }
+        self.release_due(now);
+        let limited = self.add_with_quietly(key, options, now);
+        self.effect(limited.map_err(Rejected::Full))
     }
 
     /// Forgets the failures of a key, whatever state it is in; a pending delay stays. O(1).
@@ -204,11 +259,66 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         requeues
     }
 
-    /// client-go's `AddAfter`, for a key that has its slot.
-    pub(super) fn come_back(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
+    fn add_with_quietly(
+        &mut self,
+        key: K,
+        options: AddOptions,
+        now: Instant,
+    ) -> Result<Limited, K> {
+        let (id, delay) = if options.rate_limited {
+            let (id, limit) = self.charge(key, now)?;
+            (
+                id,
+                Some(options.after.map_or(limit, |after| after.min(limit))),
+            )
+        } else {
+            (self.slot_for(key)?, options.after)
+        };
+        let level = match options.priority {
+            Some(level) => level,
+            None if options.rate_limited => self.retry_level(id),
+            None => LOWEST,
+        };
+        let added = if options.expedite {
+            self.come_once(id, delay, now, level)
+        } else if let Some(delay) = delay {
+            self.come_back(id, now + delay, now, level)
+        } else {
+            self.mark(id, now, level)
+        };
+        let delay = delay.unwrap_or(Duration::ZERO);
+        Ok(Limited { delay, added })
+    }
+
+    /// Adds a key that has its slot at the sooner of the times that are asked for, and at no other.
+    fn come_once(
+        &mut self,
+        id: SlotId,
+        delay: Option<Duration>,
+        now: Instant,
+        mut level: u8,
+    ) -> Added {
+        let due = delay.map(|delay| now + delay);
+        if let Some(later) = due.filter(|due| *due > now || due.is_never())
+            && !self.is_queued(id)
+        {
+            return self.come_back(id, later, now, level);
+        }
+        if due.is_some() {
+            self.metrics.retry();
+        }
+        if self.delays.remove(id).is_some() {
+            level = level.max(self.marks(id).delayed());
+            self.metrics.delayed(self.delays.len());
+        }
+        self.mark(id, now, level)
+    }
+
+    /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
+    pub(super) fn come_back(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
         if due <= now && !due.is_never() {
-            return self.mark(id, now);
+            return self.mark(id, now, level);
         }
         match self.delays.schedule(id, due) {
             Scheduled::New => {
@@ -216,14 +326,44 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 if self.is_idle(id) {
                     self.lists.unremember(id);
                 }
+                self.set_delayed(id, level);
                 self.metrics.delayed(self.delays.len());
                 Added::Delayed
             }
-            Scheduled::Sooner => Added::Sooner,
+            Scheduled::Sooner => {
+                let _ = self.raise_delayed(id, level);
+                Added::Sooner
+            }
             Scheduled::Kept => {
                 self.metrics.coalesced();
-                Added::Coalesced
+                self.raise_delayed(id, level)
             }
+        }
+    }
+
+    /// Gives the deadline of a key a higher level, if it is one.
+    pub(super) fn raise_delayed(&mut self, id: SlotId, level: u8) -> Added {
+        if level <= self.marks(id).delayed() {
+            return Added::Coalesced;
+        }
+        self.set_delayed(id, level);
+        Added::Raised
+    }
+
+    pub(super) fn set_delayed(&mut self, id: SlotId, level: u8) {
+        if S::Priorities::LEVELS > 1
+            && let Some(slot) = self.slots.slot_mut(id)
+        {
+            slot.note.marks.set_delayed(level);
+        }
+    }
+
+    /// The level at which a key that has failed comes back: that of its run.
+    pub(super) fn retry_level(&self, id: SlotId) -> u8 {
+        if S::Priorities::LEVELS > 1 && self.is_active(id) {
+            self.marks(id).running()
+        } else {
+            LOWEST
         }
     }
 
@@ -234,7 +374,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Located::Absent(hash) => {
                 if self.make_room() {
                     self.slots
-                        .claim(hash, key, Note::<L, M>::default(), Phase::Idle)
+                        .claim(hash, key, Note::<S, L, M>::default(), Phase::Idle)
                 } else {
                     Err(key)
                 }
@@ -251,7 +391,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 if !self.make_room() {
                     return Err(key);
                 }
-                let mut note = Note::<L, M>::default();
+                let mut note = Note::<S, L, M>::default();
                 let delay = self.limiter.when(&mut note.memory, now);
                 Ok((self.slots.claim(hash, key, note, Phase::Idle)?, delay))
             }

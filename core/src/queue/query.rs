@@ -7,9 +7,10 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, Stamps};
 use crate::outcome::{Effect, KeyState};
+use crate::priority::Marks;
 use crate::slots::{Located, Phase, Slots, Storage};
 
-use super::Queue;
+use super::{LOWEST, Queue};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count.
@@ -89,6 +90,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 dirty: slot.phase == Phase::Dirty,
                 due: self.delays.due(id),
                 requeues: self.limiter.requeues(&slot.note.memory),
+                priority: match slot.phase {
+                    Phase::Ready | Phase::Dirty => slot.note.marks.queued(),
+                    Phase::Active => slot.note.marks.running(),
+                    Phase::Idle if self.delays.has(id) => slot.note.marks.delayed(),
+                    Phase::Idle => LOWEST,
+                },
             }),
             Located::Absent(_) => None,
         };

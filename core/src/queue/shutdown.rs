@@ -8,6 +8,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Effect, Leftover, Wake};
+use crate::priority::Marks;
 use crate::slots::{Slots, Storage};
 
 use super::{Queue, SlotId};
@@ -147,7 +148,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             return None;
         }
         let id = self.delays.first()?;
-        let mut leftover = self.leftover(id)?;
+        let mut leftover = self.leftover(id, self.marks(id).delayed())?;
         let (_, due) = self.delays.pop()?;
         if due.is_never() {
             leftover.left = Duration::MAX;
@@ -186,18 +187,24 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             return None;
         }
         let id = self.lists.first_ready()?;
-        let leftover = self.leftover(id)?;
+        let mut level = self.marks(id).queued();
+        if self.delays.has(id) {
+            // The delay goes with the key.
+            level = level.max(self.marks(id).delayed());
+        }
+        let leftover = self.leftover(id, level)?;
         let _ = self.lists.pop_ready();
         self.put_to_rest(id);
         Some(leftover)
     }
 
-    fn leftover(&self, id: SlotId) -> Option<Leftover<K>> {
+    fn leftover(&self, id: SlotId, priority: u8) -> Option<Leftover<K>> {
         let slot = self.slots.slot(id)?;
         Some(Leftover {
             key: slot.key.clone(),
             left: Duration::ZERO,
             requeues: self.limiter.requeues(&slot.note.memory),
+            priority,
         })
     }
 }

@@ -4,12 +4,15 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::delay::Scheduled;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::{Metrics, Stamps};
-use crate::outcome::{Completion, Effect, Finished, Next, NotActive, Step, Ticket, Work};
+use crate::outcome::{Completion, Effect, Finished, Next, NotActive, Step};
+use crate::priority::Marks;
 use crate::slots::{Located, Phase, Slots, Storage};
 use crate::waiting::Getter;
+use crate::work::{Ticket, WorkOf};
 
 use super::{Queue, quiet};
 
@@ -37,7 +40,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// };
     /// assert_eq!(work.key, "node-7");
     /// ```
-    pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
+    pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<WorkOf<K, S, M>>> {
         self.release_due(now);
         let work = self.take(now);
         self.sleepers.arrive(getter);
@@ -65,7 +68,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
-    pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
+    pub fn try_get(&mut self, now: Instant) -> Effect<Option<WorkOf<K, S, M>>> {
         self.release_due(now);
         let work = self.take(now);
         self.effect_in_use(work)
@@ -102,7 +105,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         completion: Completion,
         now: Instant,
         getter: &mut Getter,
-    ) -> Effect<Step<Work<K>>> {
+    ) -> Effect<Step<WorkOf<K, S, M>>> {
         let finished = self.complete_quietly(ticket, completion, now);
         let Effect { value: next, wake } = self.get(now, getter);
         Effect {
@@ -330,23 +333,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay) => delay,
             Completion::Retry => self.charge_slot(id, now),
         };
+        let level = self.marks(id).running();
         if self.closed {
-            self.keep_for_later(id, now + delay);
+            self.keep_for_later(id, now + delay, level);
         } else {
-            let _ = self.come_back(id, now + delay, now);
+            let _ = self.come_back(id, now + delay, now, level);
         }
         Some(delay)
     }
 
     /// While the queue shuts down: keeps a key that wants to come back among the delayed ones,
     /// which are handed back. A dirty key will run once more and need not be kept.
-    fn keep_for_later(&mut self, id: SlotId, due: Instant) {
+    fn keep_for_later(&mut self, id: SlotId, due: Instant, level: u8) {
         let clean = self
             .slots
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Active);
         if clean {
-            let _ = self.delays.schedule(id, due);
+            if self.delays.schedule(id, due) == Scheduled::New {
+                self.set_delayed(id, level);
+            } else {
+                let _ = self.raise_delayed(id, level);
+            }
             self.metrics.delayed(self.delays.len());
         }
     }

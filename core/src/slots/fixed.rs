@@ -1,8 +1,10 @@
 //! Memory of a fixed size: N keys, no allocator.
 
 use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
 
 use crate::id::{Index, SlotId};
+use crate::priority::{NoPriorities, Priorities};
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -15,7 +17,8 @@ pub(crate) use nodes::FixedNodes;
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
 ///
 /// `I` is the integer that holds slot numbers. The default, `u8`, serves up to 255 keys; a larger
-/// queue names `u16` or `u32`. A size that does not fit does not compile.
+/// queue names `u16` or `u32`. A size that does not fit does not compile. `P` is
+/// [`Levels`](crate::Levels) for keys with priorities.
 ///
 /// Keys are found through a hash table of `N` chains. Its hash is fixed and quick (Fibonacci
 /// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4); somebody who may choose the
@@ -41,14 +44,15 @@ pub(crate) use nodes::FixedNodes;
 /// let too_large: Queue<u16, Fixed<256>, NoLimit> = Queue::new(NoLimit);
 /// ```
 #[derive(Debug)]
-pub struct Fixed<const N: usize, I: Index = u8>(core::marker::PhantomData<I>);
+pub struct Fixed<const N: usize, I: Index = u8, P: Priorities = NoPriorities>(PhantomData<(I, P)>);
 
-impl<const N: usize, I: Index> super::sealed::Sealed for Fixed<N, I> {}
+impl<const N: usize, I: Index, P: Priorities> super::sealed::Sealed for Fixed<N, I, P> {}
 
-impl<const N: usize, I: Index> Storage for Fixed<N, I> {
+impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     const CAPACITY: Option<usize> = Some(N);
+    type Priorities = P;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
-    type Lists = FixedLists<N, I>;
+    type Lists = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
 }
 

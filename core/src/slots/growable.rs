@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
 
 use hashbrown::HashTable;
 
@@ -9,6 +10,7 @@ use hashbrown::HashTable;
 pub use foldhash::fast::RandomState;
 
 use crate::id::SlotId;
+use crate::priority::{NoPriorities, Priorities};
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -23,7 +25,8 @@ pub(crate) use nodes::GrowableNodes;
 /// `H` hashes the keys. The default is quick and seeded differently in each queue, so that keys
 /// which collide cannot be prepared beforehand; it is no defence against somebody who can watch the
 /// queue and adapt, and on a target without random addresses the seed may repeat.
-/// [`Queue::from_parts`](crate::Queue::from_parts) takes any other hasher.
+/// [`Queue::from_parts`](crate::Queue::from_parts) takes any other hasher. `P` is
+/// [`Levels`](crate::Levels) for keys with priorities.
 ///
 /// Growth moves the table: one add can then cost O(n). [`Queue::with_capacity`] and
 /// [`Queue::reserve`] do that beforehand.
@@ -41,14 +44,15 @@ pub(crate) use nodes::GrowableNodes;
 /// assert_eq!(queue.capacity(), None);
 /// ```
 #[derive(Debug)]
-pub struct Growable<H = RandomState>(core::marker::PhantomData<H>);
+pub struct Growable<H = RandomState, P: Priorities = NoPriorities>(PhantomData<(H, P)>);
 
-impl<H> super::sealed::Sealed for Growable<H> {}
+impl<H, P: Priorities> super::sealed::Sealed for Growable<H, P> {}
 
-impl<H: BuildHasher> Storage for Growable<H> {
+impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     const CAPACITY: Option<usize> = None;
+    type Priorities = P;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
-    type Lists = GrowableLists;
+    type Lists = P::GrowableLists;
     type Nodes = GrowableNodes;
 }
 

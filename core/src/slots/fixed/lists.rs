@@ -12,17 +12,9 @@ pub struct FixedLists<const N: usize, I> {
     memories: List<I>,
 }
 
-impl<const N: usize, I: Index> FixedLists<N, I> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            links: [Link::UNLINKED; N],
-            ready: List::new(),
-            memories: List::new(),
-        }
-    }
-}
-
 impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
+    const EMPTY: Self = [Link::UNLINKED; N];
+
     #[inline]
     fn link(&self, id: SlotId) -> Link<I> {
         self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
@@ -37,7 +29,13 @@ impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
 }
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
-    fn push_ready(&mut self, id: SlotId) {
+    const EMPTY: Self = Self {
+        links: Links::EMPTY,
+        ready: List::new(),
+        memories: List::new(),
+    };
+
+    fn push_ready(&mut self, id: SlotId, _: u8) {
         self.ready.push_back(&mut self.links, id);
     }
 

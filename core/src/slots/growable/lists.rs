@@ -15,21 +15,9 @@ pub struct GrowableLists {
     memories: List<u32>,
 }
 
-impl GrowableLists {
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            ready: VecDeque::with_capacity(capacity),
-            links: Vec::new(),
-            memories: List::new(),
-        }
-    }
-
-    pub(crate) fn reserve(&mut self, additional: usize) {
-        self.ready.reserve(additional);
-    }
-}
-
 impl Links<u32> for Vec<Link<u32>> {
+    const EMPTY: Self = Self::new();
+
     fn link(&self, id: SlotId) -> Link<u32> {
         self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
     }
@@ -45,8 +33,18 @@ impl Links<u32> for Vec<Link<u32>> {
 }
 
 impl Lists for GrowableLists {
+    const EMPTY: Self = Self {
+        ready: VecDeque::new(),
+        links: Links::EMPTY,
+        memories: List::new(),
+    };
+
+    fn reserve(&mut self, additional: usize) {
+        self.ready.reserve(additional);
+    }
+
     #[inline]
-    fn push_ready(&mut self, id: SlotId) {
+    fn push_ready(&mut self, id: SlotId, _: u8) {
         self.ready.push_back(id.0);
     }
 
