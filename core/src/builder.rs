@@ -1,9 +1,11 @@
 //! Choosing the parts of a queue that grows.
 
 use core::hash::Hash;
+use core::marker::PhantomData;
 
 use crate::limiter::{DefaultController, RateLimiter, default_controller};
 use crate::metrics::{Metrics, NoMetrics};
+use crate::priority::{Levels, NoPriorities, Priorities};
 use crate::queue::Queue;
 use crate::slots::growable::{Growable, RandomState};
 
@@ -21,9 +23,10 @@ use crate::slots::growable::{Growable, RandomState};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<L = DefaultController, M = NoMetrics> {
+pub struct Builder<L = DefaultController, M = NoMetrics, P = NoPriorities> {
     limiter: L,
     metrics: M,
+    levels: PhantomData<P>,
     capacity: usize,
     memories_max: usize,
 }
@@ -44,13 +47,14 @@ impl Queue<(), Growable, DefaultController> {
         Builder {
             limiter: default_controller(),
             metrics: NoMetrics,
+            levels: PhantomData,
             capacity: 0,
             memories_max: usize::MAX,
         }
     }
 }
 
-impl<L: RateLimiter, M: Metrics> Builder<L, M> {
+impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<L, M, P> {
     /// How long failed keys wait. At first client-go's default: 5 ms doubled per failure up to
     /// 1000 s, and all keys together ten a second after a burst of a hundred.
     ///
@@ -65,10 +69,11 @@ impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     /// let limited = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
     /// assert_eq!(limited.delay, Duration::from_millis(5));
     /// ```
-    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M> {
+    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M, P> {
         Builder {
             limiter,
             metrics: self.metrics,
+            levels: self.levels,
             capacity: self.capacity,
             memories_max: self.memories_max,
         }
@@ -96,10 +101,36 @@ impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
     /// assert_eq!(queue.metrics().0, 2);
     /// ```
-    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2> {
+    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2, P> {
         Builder {
             limiter: self.limiter,
             metrics,
+            levels: self.levels,
+            capacity: self.capacity,
+            memories_max: self.memories_max,
+        }
+    }
+
+    /// How many priority levels there are, from 1 to 32. At first one, which costs nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{AddOptions, Instant, Queue};
+    ///
+    /// let mut queue = Queue::builder().levels::<2>().build();
+    /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
+    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// queue.add_with("node-8", urgent, Instant::EPOCH).value.unwrap();
+    /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
+    /// assert_eq!((work.key, work.priority()), ("node-8", 1));
+    /// # queue.done(work.ticket, Instant::EPOCH).value.unwrap();
+    /// ```
+    pub fn levels<const LEVELS: usize>(self) -> Builder<L, M, Levels<LEVELS>> {
+        Builder {
+            limiter: self.limiter,
+            metrics: self.metrics,
+            levels: PhantomData,
             capacity: self.capacity,
             memories_max: self.memories_max,
         }
@@ -135,7 +166,7 @@ impl<L: RateLimiter, M: Metrics> Builder<L, M> {
     ///     Queue::builder().capacity(10_000).memories(50_000).build();
     /// assert_eq!(queue.held_len(), 0);
     /// ```
-    pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable, L, M> {
+    pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable<RandomState, P>, L, M> {
         let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
         queue.limit_memories(self.memories_max);

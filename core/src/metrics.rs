@@ -183,7 +183,7 @@ impl Stamps for () {
 
 /// How long a key has waited, as work carries it: `()` where that is not known.
 #[doc(hidden)]
-pub trait Waited: Copy + core::fmt::Debug + PartialEq {
+pub trait Waited: Copy + core::fmt::Debug + PartialEq + Send + Sync + 'static {
     fn get(self) -> Duration;
 }
 

@@ -207,7 +207,7 @@ impl Marks for ThreeMarks {
 
 /// A level as work carries it: `u8`, or `()` where there is one.
 #[doc(hidden)]
-pub trait Level: Copy + Debug + PartialEq {
+pub trait Level: Copy + Debug + PartialEq + Send + Sync + 'static {
     fn new(level: u8) -> Self;
     fn get(self) -> u8;
 }

@@ -55,6 +55,11 @@ pub trait Slots<K, N> {
     /// What the storage itself keeps in a slot.
     type Tag;
 
+    /// Makes room for so many more keys, where room grows.
+    fn reserve(&mut self, additional: usize) {
+        let _ = additional;
+    }
+
     /// Finds the slot of a key: one lookup, O(1) expected.
     fn locate(&self, key: &K) -> Located;
 

@@ -79,7 +79,7 @@ pub type FactsOf<S, M> = Told<
 /// What is told of a key that is handed out, beside the key: nothing, and no room is taken for it,
 /// where the queue keeps nothing. The trait is sealed; [`Work`] and
 /// [`Guard`](crate::Guard) have its methods as their own.
-pub trait Facts: Debug + sealed::Sealed {
+pub trait Facts: Debug + Send + Sync + sealed::Sealed + 'static {
     #[doc(hidden)]
     fn waited(&self) -> Duration;
     #[doc(hidden)]

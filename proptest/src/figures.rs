@@ -1,5 +1,6 @@
 //! What a queue reports to its metrics, written down.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::{Metrics, Times};
@@ -35,6 +36,9 @@ pub struct Figures {
     pub longest: Duration,
     /// How many times the last two were reported.
     pub reports: u64,
+    /// How many keys of each priority level are ready or dirty, where that is any. Empty for a
+    /// queue without levels.
+    pub depths: BTreeMap<u8, usize>,
 }
 
 impl Metrics for Figures {
@@ -42,6 +46,14 @@ impl Metrics for Figures {
 
     fn depth(&mut self, keys: usize) {
         self.depth = i64::try_from(keys).unwrap_or(i64::MAX);
+    }
+
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        if keys == 0 {
+            self.depths.remove(&priority);
+        } else {
+            self.depths.insert(priority, keys);
+        }
     }
 
     fn add(&mut self) {

@@ -9,6 +9,7 @@ mod beyond;
 mod drains;
 mod essence;
 mod memory;
+mod priorities;
 mod subject;
 
 use requeue_core::{Added, Instant, NotActive, Rejected};
@@ -39,10 +40,16 @@ pub struct Model {
     memories_max: usize,
     now: Instant,
 
-    /// Keys in the order in which they will be handed out.
+    /// Keys in the order in which they will be handed out, but for their levels.
     queue: Vec<Key>,
     /// Keys that have to be worked on: those in `queue`, and some in `processing`.
     dirty: Vec<Key>,
+    /// How many priority levels there are.
+    levels: u8,
+    /// The level of each dirty key.
+    queued_at: Vec<(Key, u8)>,
+    /// The level of each key's last run.
+    running_at: Vec<(Key, u8)>,
     /// Keys that are being worked on.
     processing: Vec<Key>,
     /// Keys that will be added later, each at most once.
@@ -76,6 +83,7 @@ struct Waiting {
     due: Instant,
     number: u64,
     key: Key,
+    level: u8,
 }
 
 /// One run of one key.
@@ -97,6 +105,9 @@ impl Model {
                 None => setup.memories_max,
             },
             now: Instant::EPOCH,
+            levels: 1,
+            queued_at: Vec::new(),
+            running_at: Vec::new(),
             queue: Vec::new(),
             dirty: Vec::new(),
             processing: Vec::new(),
@@ -115,6 +126,12 @@ impl Model {
         }
     }
 
+    /// The same with so many priority levels.
+    pub fn with_levels(mut self, levels: u8) -> Self {
+        self.levels = levels;
+        self
+    }
+
     /// Whether a key was ever queued that was queued already: from then on client-go's histories
     /// are no longer those of a queue.
     pub fn has_duplicates(&self) -> bool {
@@ -127,7 +144,7 @@ impl Model {
             return self.refuse(key);
         }
         self.make_room(key)?;
-        Ok(self.mark(key, self.now))
+        Ok(self.mark(key, self.now, 0))
     }
 
     /// delaying_queue.go, AddAfter.
@@ -136,7 +153,7 @@ impl Model {
             return self.refuse(key);
         }
         self.make_room(key)?;
-        Ok(self.come_back(key, due))
+        Ok(self.come_back(key, due, 0))
     }
 
     /// rate_limiting_queue.go, AddRateLimited. client-go charges its limiter even when nothing can
@@ -147,7 +164,12 @@ impl Model {
         }
         self.make_room(key)?;
         let delay = self.charge(key);
-        let added = self.add_later(key, self.now + delay)?;
+        if self.shutting_down {
+            let added = self.refuse(key)?;
+            return Ok(Retried { delay, added });
+        }
+        let level = self.retry_level(key);
+        let added = self.come_back(key, self.now + delay, level);
         Ok(Retried { delay, added })
     }
 
@@ -160,10 +182,12 @@ impl Model {
     }
 
     /// The part of Add that a due entry shares.
-    fn mark(&mut self, key: Key, at: Instant) -> Added {
+    fn mark(&mut self, key: Key, at: Instant, level: u8) -> Added {
         if self.dirty.contains(&key) {
-            return Added::Coalesced;
+            return self.raise(key, level);
         }
+        remove(&mut self.queued_at, key);
+        self.queued_at.push((key, level));
         self.figures.adds += 1;
         self.figures.depth += 1;
         if !self.added.iter().any(|(added, _)| *added == key) {
@@ -178,25 +202,35 @@ impl Model {
         Added::Ready
     }
 
-    fn come_back(&mut self, key: Key, due: Instant) -> Added {
+    fn come_back(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
         if due <= self.now && !due.is_never() {
-            return self.mark(key, self.now);
+            return self.mark(key, self.now, level);
         }
-        self.schedule(key, due)
+        self.schedule(key, due, level)
     }
 
     /// delaying_queue.go, insert. An entry that moves is numbered anew, so that entries with equal
     /// deadlines leave in the order in which they got them.
-    fn schedule(&mut self, key: Key, due: Instant) -> Added {
+    fn schedule(&mut self, key: Key, due: Instant, level: u8) -> Added {
         let number = self.entries;
         self.entries += 1;
-        let entry = Waiting { due, number, key };
+        let entry = Waiting {
+            due,
+            number,
+            key,
+            level,
+        };
         let known = self.waiting.iter_mut().find(|known| known.key == key);
         let added = match known {
-            Some(known) if known.due <= due => Added::Coalesced,
+            Some(known) if known.due <= due && known.level >= level => Added::Coalesced,
+            Some(known) if known.due <= due => {
+                known.level = level;
+                Added::Raised
+            }
             Some(known) => {
-                *known = entry;
+                let level = level.max(known.level);
+                *known = Waiting { level, ..entry };
                 Added::Sooner
             }
             None => {
@@ -219,16 +253,16 @@ impl Model {
                 return;
             }
             self.stop_waiting(first.key);
-            self.mark(first.key, first.due);
+            self.mark(first.key, first.due, first.level);
         }
     }
 
     /// queue.go, Get, once there is a key.
     fn take(&mut self) -> Option<Handed<ModelTicket>> {
-        if self.queue.is_empty() {
-            return None;
-        }
-        let key = self.queue.remove(0);
+        let key = self.pop_first()?;
+        let priority = self.queued_level(key);
+        remove(&mut self.running_at, key);
+        self.running_at.push((key, priority));
         self.figures.depth -= 1;
         if let Some(added) = remove(&mut self.added, key) {
             let latency = self.now.saturating_since(added);
@@ -250,6 +284,7 @@ impl Model {
                 run: self.runs,
             },
             requeues: self.failures_of(key),
+            priority,
         })
     }
 
@@ -293,6 +328,12 @@ impl Model {
             dirty: active && self.dirty.contains(&key),
             due: entry.map(|entry| entry.due),
             requeues: self.failures_of(key),
+            priority: match entry {
+                _ if self.dirty.contains(&key) => self.queued_level(key),
+                _ if active => self.running_level(key),
+                Some(entry) => entry.level,
+                None => 0,
+            },
         })
     }
 

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use requeue_core::{
-    Added, AddedMany, Completion, Drained, Finished, Instant, KeyState, Leftover, Limited, Next,
-    NotActive, Rejected, Wake, Work,
+    AddOptions, Added, AddedMany, Completion, Drained, Facts, Finished, Instant, KeyState,
+    Leftover, Limited, Next, NotActive, Rejected, Wake, Work,
 };
 
 use crate::Figures;
@@ -73,6 +73,11 @@ pub trait Subject {
     /// How many keys fit; nothing if the queue grows.
     fn capacity(&self) -> Option<usize>;
 
+    /// How many priority levels there are.
+    fn levels(&self) -> u8 {
+        1
+    }
+
     /// Marks a key as having work to do.
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>>;
     /// Adds a key after a delay.
@@ -81,6 +86,8 @@ pub trait Subject {
     fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
     /// Counts a failure, and adds the key after the delay it answers.
     fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>>;
+    /// Adds a key as asked.
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>>;
     /// Adds keys in order, and answers which were handed back.
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
@@ -178,15 +185,17 @@ pub struct Handed<T> {
     pub ticket: T,
     /// How many failures were remembered of it.
     pub requeues: u32,
+    /// Its priority level.
+    pub priority: u8,
 }
 
 /// What became of a run, and what there is to do next.
 pub type Turn<T> = (Result<Finished, NotActive>, Next<Handed<T>>);
 
-/// What became of a rate-limited add.
+/// What became of an add that may have the key wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retried {
-    /// How long the limiter lets the key wait.
+    /// How long the limiter lets the key wait, or the add.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
@@ -201,6 +210,8 @@ pub struct Left {
     pub left: Duration,
     /// How many failures were remembered of it.
     pub requeues: u32,
+    /// Its priority level.
+    pub priority: u8,
 }
 
 /// What a queue knows of a key.
@@ -216,6 +227,8 @@ pub struct Known {
     pub due: Option<Instant>,
     /// How many failures are remembered of it.
     pub requeues: u32,
+    /// The priority level at which it is ready or will be; else of its run; else of its deadline.
+    pub priority: u8,
 }
 
 /// What a queue says of all its keys together.
@@ -231,9 +244,10 @@ pub struct Totals {
     pub next_deadline: Option<Instant>,
 }
 
-impl From<Work<Key>> for Handed<requeue_core::Ticket> {
-    fn from(work: Work<Key>) -> Self {
+impl<F: Facts> From<Work<Key, F>> for Handed<requeue_core::Ticket> {
+    fn from(work: Work<Key, F>) -> Self {
         Self {
+            priority: work.priority(),
             key: work.key,
             ticket: work.ticket,
             requeues: work.requeues,
@@ -256,6 +270,7 @@ impl From<Leftover<Key>> for Left {
             key: leftover.key,
             left: leftover.left,
             requeues: leftover.requeues,
+            priority: leftover.priority,
         }
     }
 }
@@ -268,6 +283,7 @@ impl From<KeyState> for Known {
             dirty: state.dirty,
             due: state.due,
             requeues: state.requeues,
+            priority: state.priority,
         }
     }
 }

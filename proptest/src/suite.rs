@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
-use requeue_core::{Completion, Instant};
+use requeue_core::{AddOptions, Completion, Instant};
 
 use crate::caught::caught;
 use crate::subject::{Key, Setup, Subject};
@@ -40,6 +40,8 @@ pub enum Op {
     AddAt(Key, Instant),
     /// Adds a key after a failure.
     AddRateLimited(Key),
+    /// Adds a key as asked.
+    AddWith(Key, AddOptions),
     /// Adds keys together.
     AddMany(Vec<Key>),
     /// Forgets the failures of a key.
@@ -151,6 +153,7 @@ impl Op {
             | Self::AddAfter(key, _)
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
+            | Self::AddWith(key, _)
             | Self::Forget(key)
             | Self::DoneKey(key) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
@@ -284,9 +287,28 @@ fn adding(keys: Key) -> impl Strategy<Value = Op> {
         5 => (key(), delay()).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
         2 => (key(), instant()).prop_map(|(key, due)| Op::AddAt(key, due)),
         4 => key().prop_map(Op::AddRateLimited),
+        4 => (key(), options()).prop_map(|(key, options)| Op::AddWith(key, options)),
         1 => vec(key(), 0..5).prop_map(Op::AddMany),
         1 => key().prop_map(Op::Forget),
     ]
+}
+
+/// Levels that most queues under test have, and one that none has.
+fn options() -> impl Strategy<Value = AddOptions> {
+    let priority = prop_oneof![
+        2 => Just(None),
+        6 => (0..3u8).prop_map(Some),
+        1 => Just(Some(3)),
+    ];
+    let after = proptest::option::of(delay());
+    (after, any::<bool>(), priority, any::<bool>()).prop_map(
+        |(after, rate_limited, priority, expedite)| AddOptions {
+            after,
+            rate_limited,
+            priority,
+            expedite,
+        },
+    )
 }
 
 fn getting() -> impl Strategy<Value = Op> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Fixed, Growable, NoMetrics};
+use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::Model;
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Setup, Tasks, Threads};
 use requeue_proptest::suite::{self, Crowd, Looks, Op};
@@ -43,6 +43,14 @@ suite! {
     tokio: OnWorkQueue<Tasks>, Few;
     embassy_3: OnWorkQueue<Embassy<3>>, Few;
     the_model_itself: Model, Few;
+    core_fixed_4_with_levels: Direct<Fixed<4, u8, Levels<3>>>, Few;
+    core_fixed_64_with_levels: Direct<Fixed<64, u8, Levels<3>>>, Many;
+    core_growable_with_levels: Direct<Growable<RandomState, Levels<3>>>, Few;
+    core_growable_with_levels_crowded: Direct<Growable<RandomState, Levels<3>>>, Many;
+    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, Levels<3>>, NoMetrics>, Few;
+    std_with_levels: OnWorkQueue<Threads<Growable<RandomState, Levels<3>>>>, Few;
+    tokio_with_levels: OnWorkQueue<Tasks<Growable<RandomState, Levels<3>>>>, Few;
+    embassy_4_with_levels: OnWorkQueue<Embassy<4, Levels<3>>>, Few;
 }
 
 /// Found by the suite: the ready list was damaged where ready keys and memories share their links.

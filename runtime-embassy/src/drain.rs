@@ -6,7 +6,9 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::{Drained, Effect, Index, Instant, Lock, Metrics, RateLimiter, Wake, Waker};
+use requeue_core::{
+    Drained, Effect, Index, Instant, Lock, Metrics, Priorities, RateLimiter, Wake, Waker,
+};
 
 use crate::clock::Timer;
 use crate::queue::{Held, WorkQueue};
@@ -14,13 +16,15 @@ use crate::sync::{For, Place, TooManyWaiters, Wakers};
 use crate::told;
 use crate::waiting::Alarm;
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
+    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
     C: Timer,
 {
     /// Takes no more keys and waits until nothing is ready, dirty or in work. Answers how it ended:
@@ -88,7 +92,7 @@ where
     ///
     /// Dropping the future ends the wait and nothing else.
     pub async fn drained(&self) -> Result<(), TooManyWaiters> {
-        let is_drained = |state: &mut Held<K, N, L, M, I>| Effect {
+        let is_drained = |state: &mut Held<K, N, L, M, I, P>| Effect {
             value: state.is_drained().then_some(()),
             wake: Wake::None,
         };
@@ -98,7 +102,7 @@ where
 
     async fn drain(&self, deadline: Instant) -> Result<Drained, TooManyWaiters> {
         let drain = self.begin_drain();
-        let ended = |state: &mut Held<K, N, L, M, I>| {
+        let ended = |state: &mut Held<K, N, L, M, I, P>| {
             let drained = state.drained(&drain);
             Effect {
                 value: (drained != Drained::Pending).then_some(drained),
@@ -112,7 +116,7 @@ where
     /// Waits until `ended` has an answer, and no longer than until `deadline`.
     async fn wait_for_drain<T>(
         &self,
-        ended: impl Fn(&mut Held<K, N, L, M, I>) -> Effect<Option<T>>,
+        ended: impl Fn(&mut Held<K, N, L, M, I, P>) -> Effect<Option<T>>,
         deadline: Instant,
     ) -> Result<Option<T>, TooManyWaiters> {
         let mut drainer = Drainer {

@@ -19,6 +19,6 @@ pub use backoff::backoff_until;
 pub use clock::{EmbassyClock, ManualClock, Timer};
 pub use queue::{GetError, Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, Added, Completion, Drained, Finished, Leftover, Queue, Rejected, Retries,
+    Action, AddOptions, Added, Completion, Drained, Finished, Leftover, Queue, Rejected, Retries,
 };
 pub use sync::{Locked, TooManyWaiters, Wakers};

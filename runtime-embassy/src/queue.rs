@@ -9,7 +9,8 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::{
     Clock, Completion, Effect, Fixed, Getter, Index, Instant, ItemExponentialFailure, Leftover,
-    Lock, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Ticket, Waker, Work,
+    Lock, Metrics, Next, NoMetrics, NoPriorities, Priorities, Queue, RateLimiter, Storage, Ticket,
+    Waker, WorkOf,
 };
 
 use crate::clock::{EmbassyClock, Timer};
@@ -32,8 +33,8 @@ use crate::waiting::{State, Stored, Waiting};
 /// let held = queue.lock().with(|state| state.held_len());
 /// assert_eq!(held, 1);
 /// ```
-pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C> =
-    Stored<R, K, Fixed<N, I>, L, WAITERS, M, C>;
+pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P = NoPriorities> =
+    Stored<R, K, Fixed<N, I, P>, L, WAITERS, M, C>;
 
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -71,7 +72,8 @@ pub type Guard<
     M = NoMetrics,
     I = u8,
     C = EmbassyClock,
-> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, M, I, C>>;
+    P = NoPriorities,
+> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, M, I, C, P>>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -157,14 +159,16 @@ pub struct WorkQueue<
     M = NoMetrics,
     I = u8,
     C = EmbassyClock,
+    P = NoPriorities,
 > where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
 {
-    shared: Shared<R, K, N, L, WAITERS, M, I, C>,
+    shared: Shared<R, K, N, L, WAITERS, M, I, C, P>,
 }
 
 /// Why [`WorkQueue::get`] has no key.
@@ -216,12 +220,14 @@ impl From<TooManyWaiters> for GetError {
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, I> WorkQueue<R, K, N, L, WAITERS, NoMetrics, I>
+impl<R, K, const N: usize, L, const WAITERS: usize, I, P>
+    WorkQueue<R, K, N, L, WAITERS, NoMetrics, I, EmbassyClock, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     I: Index,
+    P: Priorities,
 {
     /// An empty queue on embassy-time's clock, in a `static` if need be. A queue of other parts is
     /// made by [`from_queue`](Self::from_queue).
@@ -247,13 +253,15 @@ where
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
+    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
 {
     /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
     ///
@@ -278,20 +286,22 @@ where
     ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
     /// # QUEUE.add(1).unwrap();
     /// ```
-    pub const fn from_queue(queue: Queue<K, Fixed<N, I>, L, M>, clock: C) -> Self {
+    pub const fn from_queue(queue: Queue<K, Fixed<N, I, P>, L, M>, clock: C) -> Self {
         Self {
             shared: Shared::from_parts(Locked::new(queue), clock, Wakers::new()),
         }
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
+    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
     C: Timer,
 {
     /// Makes every waiting task look at the queue again: after a
@@ -337,13 +347,15 @@ where
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
+    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash + Clone,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
     C: Timer,
 {
     /// Hands out the first ready key; waits for one if there is none.
@@ -380,7 +392,7 @@ where
     /// queue.shut_down();
     /// assert_eq!(block_on(queue.get()).unwrap_err(), GetError::Closed);
     /// ```
-    pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+    pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
         let work = self.wait(None, Queue::get).await?;
         Ok(Guard::new(work, &self.shared))
     }
@@ -397,7 +409,7 @@ where
     pub async fn get_timeout(
         &self,
         timeout: Duration,
-    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
         self.get_deadline(self.clock().now() + timeout).await
     }
 
@@ -415,7 +427,7 @@ where
     pub async fn get_deadline(
         &self,
         deadline: Instant,
-    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C>, GetError> {
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
         let work = self.wait(Some(deadline), Queue::get).await?;
         Ok(Guard::new(work, &self.shared))
     }
@@ -457,11 +469,15 @@ where
     /// });
     /// assert_eq!(seen, [17, 18]);
     /// ```
+    #[expect(
+        clippy::type_complexity,
+        reason = "a guard names every part of its queue"
+    )]
     pub fn next<'q>(
         &'q self,
-        guard: Guard<'_, R, K, N, L, WAITERS, M, I, C>,
+        guard: Guard<'_, R, K, N, L, WAITERS, M, I, C, P>,
         completion: Completion,
-    ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, M, I, C>, GetError>> {
+    ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, M, I, C, P>, GetError>> {
         // Made before the first poll: the caller has said how it went, and may drop the future.
         let mut turn = Turn {
             queue: &self.shared,
@@ -509,7 +525,7 @@ where
     async fn wait<T>(
         &self,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Held<K, N, L, M, I>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Held<K, N, L, M, I, P>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
         let mut sleeper = Sleeper {
             queue: &self.shared,
@@ -524,7 +540,7 @@ where
 }
 
 /// What the lock of a [`WorkQueue`] holds.
-pub(crate) type Held<K, const N: usize, L, M, I> = State<K, Fixed<N, I>, L, M>;
+pub(crate) type Held<K, const N: usize, L, M, I, P> = State<K, Fixed<N, I, P>, L, M>;
 
 /// A call that waits for a key. However it ends, the queue is told if it has to know.
 struct Sleeper<'q, R, K, S, L, const WAITERS: usize, M, C>
@@ -584,7 +600,7 @@ where
         state: &mut State<K, S, L, M>,
         now: Instant,
         getter: &mut Getter,
-    ) -> Effect<Next<Work<K>>> {
+    ) -> Effect<Next<WorkOf<K, S, M>>> {
         let Some(ticket) = self.ticket.take() else {
             return state.get(now, getter);
         };
@@ -615,30 +631,32 @@ where
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> Deref
-    for WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P> Deref
+    for WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
 {
-    type Target = Shared<R, K, N, L, WAITERS, M, I, C>;
+    type Target = Shared<R, K, N, L, WAITERS, M, I, C, P>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> fmt::Debug
-    for WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P> fmt::Debug
+    for WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.lock().with(|state| {

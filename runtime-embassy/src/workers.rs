@@ -5,20 +5,22 @@ use core::hash::Hash;
 use core::task::Poll;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::{Action, Completion, Index, Metrics, RateLimiter, Retries};
+use requeue_core::{Action, Completion, Index, Metrics, Priorities, RateLimiter, Retries};
 
 use crate::clock::Timer;
 use crate::queue::{GetError, WorkQueue};
 use crate::sync::TooManyWaiters;
 use crate::told;
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C> WorkQueue<R, K, N, L, WAITERS, M, I, C>
+impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
+    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
 where
     R: RawMutex,
     K: Eq + Hash + Clone,
     L: RateLimiter,
     M: Metrics,
     I: Index,
+    P: Priorities,
     C: Timer,
 {
     /// Works on keys with `reconcile`, one at a time, until the queue is shut down and nothing is

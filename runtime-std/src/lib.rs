@@ -14,8 +14,8 @@ pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, SystemClock, Timer};
 pub use queue::{Batch, Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
-    Workers,
+    Action, AddOptions, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue,
+    Rejected, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

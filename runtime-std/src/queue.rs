@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Clock, Completion, DefaultController, Drain, Drained, Effect, GetError, Getter, Growable,
-    Instant, Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Waker,
+    Instant, Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Waker,
 };
 
 use crate::clock::{SystemClock, Timer};
@@ -29,8 +29,8 @@ use crate::sync::{Condvars, Locked};
 /// let held = queue.lock().with(|state| state.held_len());
 /// assert_eq!(held, 1);
 /// ```
-pub type Shared<K, L, M, C> =
-    requeue_core::WorkQueue<Locked<Queue<K, Growable, L, M>>, C, Condvars>;
+pub type Shared<K, L, M, C, S = Growable> =
+    requeue_core::WorkQueue<Locked<Queue<K, S, L, M>>, C, Condvars>;
 
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -49,8 +49,8 @@ pub type Shared<K, L, M, C> =
 /// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
-    requeue_core::Guard<K, &'q Shared<K, L, M, C>>;
+pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable> =
+    requeue_core::Guard<K, &'q Shared<K, L, M, C, S>>;
 
 /// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
@@ -69,8 +69,8 @@ pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
 /// queue.add_many([17, 18], |_| {});
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
-pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
-    requeue_core::Batch<K, &'q Shared<K, L, M, C>>;
+pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable> =
+    requeue_core::Batch<K, &'q Shared<K, L, M, C, S>>;
 
 /// A keyed work queue for threads.
 ///
@@ -109,13 +109,14 @@ pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock> =
 /// queue.shut_down_with_drain();
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
-pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, C = SystemClock>
+pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    shared: Arc<Shared<K, L, M, C>>,
+    shared: Arc<Shared<K, L, M, C, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -142,11 +143,11 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> From<Queue<K, Growable, L, M>>
-    for WorkQueue<K, L, M>
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> From<Queue<K, S, L, M>>
+    for WorkQueue<K, L, M, SystemClock, S>
 {
     /// A queue of chosen parts, on the system's clock.
-    fn from(queue: Queue<K, Growable, L, M>) -> Self {
+    fn from(queue: Queue<K, S, L, M>) -> Self {
         Self::from_queue(queue, SystemClock::new())
     }
 }
@@ -157,11 +158,12 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, M, C> WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
     C: Timer,
 {
     /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
@@ -176,7 +178,7 @@ where
     /// let queue = WorkQueue::from_queue(parts.build(), SystemClock::new());
     /// queue.add("node-7").unwrap();
     /// ```
-    pub fn from_queue(queue: Queue<K, Growable, L, M>, clock: C) -> Self {
+    pub fn from_queue(queue: Queue<K, S, L, M>, clock: C) -> Self {
         let shared = Shared::from_parts(Locked::new(queue), clock, Condvars::default());
         Self {
             shared: Arc::new(shared),
@@ -296,11 +298,12 @@ where
     }
 }
 
-impl<K, L, M, C> WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
 where
     K: Eq + Hash + Clone,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
     C: Timer,
 {
     /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
@@ -320,7 +323,7 @@ where
     /// queue.shut_down();
     /// assert!(queue.get().is_none());
     /// ```
-    pub fn get(&self) -> Option<Guard<'_, K, L, M, C>> {
+    pub fn get(&self) -> Option<Guard<'_, K, L, M, C, S>> {
         let work = self.wait(None, Queue::get).ok()?;
         Some(Guard::new(work, &*self.shared))
     }
@@ -347,7 +350,7 @@ where
     /// }
     /// assert!(!queue.contains(&"node-7"));
     /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, M, C>, GetError> {
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, M, C, S>, GetError> {
         self.get_deadline(self.clock().now() + timeout)
     }
 
@@ -378,7 +381,7 @@ where
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
     /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, M, C>, GetError> {
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, M, C, S>, GetError> {
         let work = self.wait(Some(deadline), Queue::get)?;
         Ok(Guard::new(work, &*self.shared))
     }
@@ -398,7 +401,7 @@ where
     /// batch.done();
     /// assert_eq!(queue.len(), 2);
     /// ```
-    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, M, C>> {
+    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, M, C, S>> {
         // A batch from the start: if a key's clone panics, those before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, &*self.shared);
@@ -434,9 +437,9 @@ where
     /// ```
     pub fn next(
         &self,
-        guard: Guard<'_, K, L, M, C>,
+        guard: Guard<'_, K, L, M, C, S>,
         completion: Completion,
-    ) -> Option<Guard<'_, K, L, M, C>> {
+    ) -> Option<Guard<'_, K, L, M, C, S>> {
         if !std::ptr::eq(guard.queue(), &*self.shared) {
             // What became of it matters to that queue alone, which loses nothing.
             let _ = guard.complete(completion);
@@ -488,7 +491,7 @@ where
     fn wait<T>(
         &self,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut State<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
         let mut sleeper = Sleeper {
             queue: &self.shared,
@@ -535,17 +538,19 @@ where
 const BATCH_RESERVE_MAX: usize = 64;
 
 /// What the lock of a [`WorkQueue`] holds.
-type State<K, L, M> = Queue<K, Growable, L, M>;
+type State<K, S, L, M> = Queue<K, S, L, M>;
 
 /// A call that waits. If it gives up while it counts as asleep, the queue is told; if it unwinds
 /// from a panic in a key's code, nobody has said whom to wake, and so everybody looks for himself.
-struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> {
-    queue: &'q Shared<K, L, M, C>,
+struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock, S: Storage> {
+    queue: &'q Shared<K, L, M, C, S>,
     getter: Getter,
     is_asleep: bool,
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> Drop for Sleeper<'_, K, L, M, C> {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock, S: Storage> Drop
+    for Sleeper<'_, K, L, M, C, S>
+{
     fn drop(&mut self) {
         if self.is_asleep {
             self.queue.leave(&mut self.getter);
@@ -556,24 +561,26 @@ impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock> Drop for Sleeper<'_, K,
     }
 }
 
-impl<K, L, M, C> Deref for WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> Deref for WorkQueue<K, L, M, C, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    type Target = Shared<K, L, M, C>;
+    type Target = Shared<K, L, M, C, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K, L, M, C> Clone for WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> Clone for WorkQueue<K, L, M, C, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     fn clone(&self) -> Self {
         Self {
@@ -582,11 +589,12 @@ where
     }
 }
 
-impl<K, L, M, C> fmt::Debug for WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> fmt::Debug for WorkQueue<K, L, M, C, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock().lock();

@@ -7,17 +7,19 @@ use std::sync::RwLock;
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Action, Completion, Failure, Leftover, Metrics, RateLimiter, Workers};
+use requeue_core::{Action, Completion, Failure, Leftover, Metrics, RateLimiter, Storage, Workers};
 
 use crate::clock::Timer;
-use crate::queue::WorkQueue;
+use crate::queue::{Shared, WorkQueue};
 
-impl<K, L, M, C> WorkQueue<K, L, M, C>
+impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
 where
-    K: Eq + Hash + Clone + Send,
-    L: RateLimiter<Memory: Send> + Send,
-    M: Metrics<Stamps: Send> + Send,
-    C: Timer + Send + Sync,
+    K: Eq + Hash + Clone,
+    L: RateLimiter,
+    M: Metrics,
+    C: Timer,
+    S: Storage,
+    Shared<K, L, M, C, S>: Send + Sync,
 {
     /// Works on keys with `reconcile` on several threads until the queue is shut down; then drains
     /// it, and hands back what was not worked on: keys that were ready when the

@@ -16,8 +16,8 @@ pub use backoff::backoff_until;
 pub use clock::TokioClock;
 pub use queue::{Batch, Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue, Rejected,
-    Workers,
+    Action, AddOptions, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue,
+    Rejected, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Clock, Completion, DefaultController, Drained, Effect, GetError, Getter, Growable, Instant,
-    Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Wake, Waker,
+    Leftover, Metrics, Next, NoMetrics, Queue, RateLimiter, Storage, Wake, Waker,
 };
 
 use crate::clock::TokioClock;
@@ -21,8 +21,8 @@ use crate::waiting::{State, Turn, Waiting};
 
 /// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
 /// tasks.
-pub type Shared<K, L, M> =
-    requeue_core::WorkQueue<Locked<Queue<K, Growable, L, M>>, TokioClock, Wakers>;
+pub type Shared<K, L, M, S = Growable> =
+    requeue_core::WorkQueue<Locked<Queue<K, S, L, M>>, TokioClock, Wakers>;
 
 /// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -55,14 +55,14 @@ pub type Shared<K, L, M> =
 /// assert_eq!(second.await.unwrap(), Finished::Idle);
 /// # }
 /// ```
-pub type Guard<K, L = DefaultController, M = NoMetrics> =
-    requeue_core::Guard<K, Arc<Shared<K, L, M>>>;
+pub type Guard<K, L = DefaultController, M = NoMetrics, S = Growable> =
+    requeue_core::Guard<K, Arc<Shared<K, L, M, S>>>;
 
 /// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// As with a [`Guard`], keys that are dropped without having been completed count as failed.
-pub type Batch<K, L = DefaultController, M = NoMetrics> =
-    requeue_core::Batch<K, Arc<Shared<K, L, M>>>;
+pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
+    requeue_core::Batch<K, Arc<Shared<K, L, M, S>>>;
 
 /// A keyed work queue for tasks.
 ///
@@ -109,13 +109,14 @@ pub type Batch<K, L = DefaultController, M = NoMetrics> =
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
 /// # }
 /// ```
-pub struct WorkQueue<K, L = DefaultController, M = NoMetrics>
+pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, M>>,
+    pub(crate) shared: Arc<Shared<K, L, M, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -141,8 +142,8 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> From<Queue<K, Growable, L, M>>
-    for WorkQueue<K, L, M>
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> From<Queue<K, S, L, M>>
+    for WorkQueue<K, L, M, S>
 {
     /// A queue of chosen parts.
     ///
@@ -156,7 +157,7 @@ impl<K: Eq + Hash, L: RateLimiter, M: Metrics> From<Queue<K, Growable, L, M>>
     /// let queue = WorkQueue::from(parts.build());
     /// queue.add("node-7").unwrap();
     /// ```
-    fn from(queue: Queue<K, Growable, L, M>) -> Self {
+    fn from(queue: Queue<K, S, L, M>) -> Self {
         let shared = Shared::from_parts(Locked::new(queue), TokioClock::new(), Wakers::default());
         Self {
             shared: Arc::new(shared),
@@ -170,11 +171,12 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, M> WorkQueue<K, L, M>
+impl<K, L, M, S> WorkQueue<K, L, M, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     /// Takes no more keys and waits until nothing is ready, dirty or in work, however many tasks
     /// wait for that. Answers how it ended: a [`shut_down`](requeue_core::WorkQueue::shut_down)
@@ -269,7 +271,7 @@ where
     /// # }
     /// ```
     pub async fn drained(&self) {
-        let is_drained = |state: &mut State<K, L, M>| Effect {
+        let is_drained = |state: &mut State<K, S, L, M>| Effect {
             value: state.is_drained().then_some(()),
             wake: Wake::None,
         };
@@ -312,7 +314,7 @@ where
 
     async fn drain(&self, deadline: Instant) -> Drained {
         let drain = self.begin_drain();
-        let ended = |state: &mut State<K, L, M>| {
+        let ended = |state: &mut State<K, S, L, M>| {
             let drained = state.drained(&drain);
             Effect {
                 value: (drained != Drained::Pending).then_some(drained),
@@ -326,7 +328,7 @@ where
     /// Waits until `ended` has an answer, and no longer than until `deadline`.
     async fn wait_for_drain<T>(
         &self,
-        ended: impl Fn(&mut State<K, L, M>) -> Effect<Option<T>>,
+        ended: impl Fn(&mut State<K, S, L, M>) -> Effect<Option<T>>,
         deadline: Instant,
     ) -> Option<T> {
         let mut drainer = Drainer {
@@ -351,11 +353,12 @@ where
     }
 }
 
-impl<K, L, M> WorkQueue<K, L, M>
+impl<K, L, M, S> WorkQueue<K, L, M, S>
 where
     K: Eq + Hash + Clone,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
     /// shut down and no key is ready.
@@ -383,7 +386,7 @@ where
     /// assert!(queue.get().await.is_none());
     /// # }
     /// ```
-    pub async fn get(&self) -> Option<Guard<K, L, M>> {
+    pub async fn get(&self) -> Option<Guard<K, L, M, S>> {
         let work = self.wait(None, Queue::get).await.ok()?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
@@ -400,7 +403,7 @@ where
     /// queue.add("node-7").unwrap();
     /// queue.try_get().unwrap().forget().unwrap();
     /// ```
-    pub fn try_get(&self) -> Option<Guard<K, L, M>> {
+    pub fn try_get(&self) -> Option<Guard<K, L, M, S>> {
         let work = self.act(Queue::try_get)?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
@@ -434,7 +437,7 @@ where
     /// assert!(!queue.contains(&"node-7"));
     /// # }
     /// ```
-    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, M>, GetError> {
+    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, M, S>, GetError> {
         self.get_until(self.clock().now() + timeout).await
     }
 
@@ -468,7 +471,7 @@ where
     pub async fn get_deadline(
         &self,
         deadline: tokio::time::Instant,
-    ) -> Result<Guard<K, L, M>, GetError> {
+    ) -> Result<Guard<K, L, M, S>, GetError> {
         self.get_until(self.clock().at(deadline)).await
     }
 
@@ -494,7 +497,7 @@ where
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```
-    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, M>> {
+    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, M, S>> {
         // A batch from the start: if a key's clone panics, those before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, Arc::clone(&self.shared));
@@ -539,9 +542,9 @@ where
     /// ```
     pub fn next(
         &self,
-        guard: Guard<K, L, M>,
+        guard: Guard<K, L, M, S>,
         completion: Completion,
-    ) -> impl Future<Output = Option<Guard<K, L, M>>> {
+    ) -> impl Future<Output = Option<Guard<K, L, M, S>>> {
         // Made before the first poll: the caller has said how it went, and may drop the future.
         let mut turn = Turn::new(&*self.shared, guard, completion);
         async move {
@@ -553,7 +556,7 @@ where
 
     /// The keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue is shut
     /// down and no key is ready.
-    pub fn guards(&self) -> Guards<K, L, M> {
+    pub fn guards(&self) -> Guards<K, L, M, S> {
         Guards::new(self.clone())
     }
 
@@ -580,7 +583,7 @@ where
         ready.chain(delayed).collect()
     }
 
-    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, M>, GetError> {
+    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, M, S>, GetError> {
         let work = self.wait(Some(deadline), Queue::get).await?;
         Ok(Guard::new(work, Arc::clone(&self.shared)))
     }
@@ -589,7 +592,7 @@ where
     async fn wait<T>(
         &self,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut State<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
         let mut sleeper = Sleeper {
             queue: &self.shared,
@@ -610,12 +613,12 @@ where
 const BATCH_RESERVE_MAX: usize = 64;
 
 /// A call that waits for a key. However it ends, the queue is told if it has to know.
-struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
-    queue: &'q Shared<K, L, M>,
+struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> {
+    queue: &'q Shared<K, L, M, S>,
     waiting: Waiting,
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Sleeper<'_, K, L, M> {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Sleeper<'_, K, L, M, S> {
     fn drop(&mut self) {
         self.waiting.end(self.queue);
     }
@@ -633,24 +636,26 @@ impl Drop for Drainer<'_> {
     }
 }
 
-impl<K, L, M> Deref for WorkQueue<K, L, M>
+impl<K, L, M, S> Deref for WorkQueue<K, L, M, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    type Target = Shared<K, L, M>;
+    type Target = Shared<K, L, M, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K, L, M> Clone for WorkQueue<K, L, M>
+impl<K, L, M, S> Clone for WorkQueue<K, L, M, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     fn clone(&self) -> Self {
         Self {
@@ -659,11 +664,12 @@ where
     }
 }
 
-impl<K, L, M> fmt::Debug for WorkQueue<K, L, M>
+impl<K, L, M, S> fmt::Debug for WorkQueue<K, L, M, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock().lock();

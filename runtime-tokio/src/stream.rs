@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::{DefaultController, Metrics, NoMetrics, Queue, RateLimiter};
+use requeue_core::{DefaultController, Growable, Metrics, NoMetrics, Queue, RateLimiter, Storage};
 use tokio::time::Sleep;
 
 use crate::queue::{Guard, WorkQueue};
@@ -48,19 +48,20 @@ use crate::waiting::Waiting;
 /// # }
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct Guards<K, L = DefaultController, M = NoMetrics>
+pub struct Guards<K, L = DefaultController, M = NoMetrics, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    queue: WorkQueue<K, L, M>,
+    queue: WorkQueue<K, L, M, S>,
     waiting: Waiting,
     timer: Pin<Box<Option<Sleep>>>,
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Guards<K, L, M> {
-    pub(crate) fn new(queue: WorkQueue<K, L, M>) -> Self {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Guards<K, L, M, S> {
+    pub(crate) fn new(queue: WorkQueue<K, L, M, S>) -> Self {
         Self {
             queue,
             waiting: Waiting::default(),
@@ -69,13 +70,14 @@ impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Guards<K, L, M> {
     }
 }
 
-impl<K, L, M> Stream for Guards<K, L, M>
+impl<K, L, M, S> Stream for Guards<K, L, M, S>
 where
     K: Eq + Hash + Clone,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    type Item = Guard<K, L, M>;
+    type Item = Guard<K, L, M, S>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -85,13 +87,13 @@ where
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Guards<K, L, M> {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Guards<K, L, M, S> {
     fn drop(&mut self) {
         self.waiting.end(&self.queue.shared);
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> fmt::Debug for Guards<K, L, M> {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> fmt::Debug for Guards<K, L, M, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Guards").field(&self.queue).finish()
     }

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use requeue_core::{
-    Clock, Completion, Effect, GetError, Getter, Growable, Instant, Metrics, Next, Queue,
-    RateLimiter, Ticket, Waker, Work,
+    Clock, Completion, Effect, GetError, Getter, Instant, Metrics, Next, Queue, RateLimiter,
+    Storage, Ticket, Waker, WorkOf,
 };
 use tokio::task::coop;
 use tokio::time::Sleep;
@@ -16,7 +16,7 @@ use crate::queue::{Guard, Shared};
 use crate::sync::Place;
 
 /// What the lock of a [`WorkQueue`](crate::WorkQueue) holds.
-pub(crate) type State<K, L, M> = Queue<K, Growable, L, M>;
+pub(crate) type State<K, S, L, M> = Queue<K, S, L, M>;
 
 /// A call that waits, from poll to poll. Whoever holds one calls [`end`](Self::end) at last.
 ///
@@ -37,18 +37,19 @@ impl Waiting {
     /// The waker goes into the line **under the queue's lock**, in the same look that counts the
     /// getter as asleep. Between the two locks an `add` could see a sleeper, send its one wake to
     /// an empty line, and send no other: the key would wait for a task that waits for the key.
-    pub(crate) fn poll<K, L, M, T>(
+    pub(crate) fn poll<K, L, M, S, T>(
         &mut self,
-        queue: &Shared<K, L, M>,
+        queue: &Shared<K, L, M, S>,
         context: &mut Context<'_>,
         mut timer: Pin<&mut Option<Sleep>>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut State<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Poll<Result<T, GetError>>
     where
         K: Eq + Hash,
         L: RateLimiter,
         M: Metrics,
+        S: Storage,
     {
         // A task whose every `get` finds a key must let others run now and then.
         let budget = ready!(coop::poll_proceed(context));
@@ -111,11 +112,12 @@ impl Waiting {
 
     /// Goes away. If the getter counts as asleep, the queue is told and wakes another in its place,
     /// if need be.
-    pub(crate) fn end<K, L, M>(&mut self, queue: &Shared<K, L, M>)
+    pub(crate) fn end<K, L, M, S>(&mut self, queue: &Shared<K, L, M, S>)
     where
         K: Eq + Hash,
         L: RateLimiter,
         M: Metrics,
+        S: Storage,
     {
         if mem::take(&mut self.is_asleep) {
             // The line first: a wake that came afterwards to somebody who no longer counts as
@@ -127,19 +129,19 @@ impl Waiting {
 }
 
 /// A run that its owner has declared over: completed in the first look, or on drop.
-pub(crate) struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics> {
-    queue: &'q Shared<K, L, M>,
+pub(crate) struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> {
+    queue: &'q Shared<K, L, M, S>,
     /// Present until the run is completed.
     ticket: Option<Ticket>,
     completion: Completion,
 }
 
-impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'q, K, L, M> {
+impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics, S: Storage> Turn<'q, K, L, M, S> {
     /// The run of `guard`. That of another queue is completed at once: what became of it matters to
     /// that queue alone, which loses nothing.
     pub(crate) fn new(
-        queue: &'q Shared<K, L, M>,
-        guard: Guard<K, L, M>,
+        queue: &'q Shared<K, L, M, S>,
+        guard: Guard<K, L, M, S>,
         completion: Completion,
     ) -> Self {
         let mut ticket = None;
@@ -158,10 +160,10 @@ impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'q, K, L, M> {
     /// Completes the run and takes the next key; afterwards takes the next key.
     pub(crate) fn look(
         &mut self,
-        state: &mut State<K, L, M>,
+        state: &mut State<K, S, L, M>,
         now: Instant,
         getter: &mut Getter,
-    ) -> Effect<Next<Work<K>>> {
+    ) -> Effect<Next<WorkOf<K, S, M>>> {
         let Some(ticket) = self.ticket.take() else {
             return state.get(now, getter);
         };
@@ -175,7 +177,7 @@ impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics> Turn<'q, K, L, M> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics> Drop for Turn<'_, K, L, M> {
+impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Turn<'_, K, L, M, S> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             // Somebody may have completed the key by name: then there is nothing left to do.

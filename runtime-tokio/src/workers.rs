@@ -10,20 +10,21 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::{
-    Action, Clock, Completion, DefaultController, Failure, Leftover, Metrics, NoMetrics,
-    RateLimiter, Workers,
+    Action, Clock, Completion, DefaultController, Failure, Growable, Leftover, Metrics, NoMetrics,
+    RateLimiter, Storage, Workers,
 };
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::{Guard, WorkQueue};
+use crate::queue::{Guard, Shared, WorkQueue};
 
-impl<K, L, M> WorkQueue<K, L, M>
+impl<K, L, M, S> WorkQueue<K, L, M, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     /// Works on keys with `reconcile` in several tasks until the queue is shut down; then drains
     /// it, and hands back what was not worked on: keys that were ready when the
@@ -86,7 +87,7 @@ where
         &self,
         workers: impl Into<Workers<'static, K, E>>,
         reconcile: F,
-    ) -> Run<K, L, M, E, F>
+    ) -> Run<K, L, M, E, F, S>
     where
         F: Fn(K) -> R,
         R: Future<Output = Result<Action, E>>,
@@ -171,24 +172,26 @@ impl Concurrency {
 /// # }
 /// ```
 #[must_use = "nothing is worked on until a run is awaited"]
-pub struct Run<K, L = DefaultController, M = NoMetrics, E = (), F = ()>
+pub struct Run<K, L = DefaultController, M = NoMetrics, E = (), F = (), S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
-    queue: WorkQueue<K, L, M>,
+    queue: WorkQueue<K, L, M, S>,
     workers: Workers<'static, K, E>,
     reconcile: F,
     concurrency: Concurrency,
     shut_down_on: CancellationToken,
 }
 
-impl<K, L, M, E, F> Run<K, L, M, E, F>
+impl<K, L, M, E, F, S> Run<K, L, M, E, F, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     /// Lets `concurrency` say how many workers there are, in place of [`Workers::count`].
     pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
@@ -203,11 +206,13 @@ where
     }
 }
 
-impl<K, L, M, E, F, R> IntoFuture for Run<K, L, M, E, F>
+impl<K, L, M, E, F, R, S> IntoFuture for Run<K, L, M, E, F, S>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,
-    L: RateLimiter<Memory: Send> + Send + 'static,
-    M: Metrics<Stamps: Send> + Send + 'static,
+    L: RateLimiter + 'static,
+    M: Metrics + 'static,
+    S: Storage + 'static,
+    Shared<K, L, M, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
@@ -230,11 +235,13 @@ where
     }
 }
 
-impl<K, L, M, E, F, R> Run<K, L, M, E, F>
+impl<K, L, M, E, F, R, S> Run<K, L, M, E, F, S>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,
-    L: RateLimiter<Memory: Send> + Send + 'static,
-    M: Metrics<Stamps: Send> + Send + 'static,
+    L: RateLimiter + 'static,
+    M: Metrics + 'static,
+    S: Storage + 'static,
+    Shared<K, L, M, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
@@ -291,7 +298,7 @@ where
     }
 
     /// One run of one key.
-    async fn reconcile(&self, guard: &Guard<K, L, M>) -> Completion {
+    async fn reconcile(&self, guard: &Guard<K, L, M, S>) -> Completion {
         let span = self.workers.span(guard, guard.attempt(), guard.waited());
         let run = async { (self.reconcile)(guard.key().clone()).await };
         let result = match span.contain(caught(run)).await {
@@ -313,11 +320,12 @@ where
     }
 }
 
-impl<K, L, M, E, F> fmt::Debug for Run<K, L, M, E, F>
+impl<K, L, M, E, F, S> fmt::Debug for Run<K, L, M, E, F, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
+    S: Storage,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run")

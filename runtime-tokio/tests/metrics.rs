@@ -16,7 +16,7 @@ use metrics::{
     with_local_recorder,
 };
 use requeue_tokio::core::ItemExponentialFailure;
-use requeue_tokio::{NamedMetrics, Queue, WorkQueue};
+use requeue_tokio::{AddOptions, NamedMetrics, Queue, WorkQueue};
 use tokio::time::advance;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -37,11 +37,14 @@ impl HistogramFn for Values {
     }
 }
 
-/// The name of a figure that has one label, `name="webhooks"`.
+/// The name of a figure whose first label is `name="webhooks"`, and its priority if it has one.
 fn name(key: &Key) -> String {
     let labels: Vec<_> = key.labels().map(|l| (l.key(), l.value())).collect();
-    assert_eq!(labels, [("name", "webhooks")]);
-    key.name().to_owned()
+    match labels.as_slice() {
+        [("name", "webhooks")] => key.name().to_owned(),
+        [("name", "webhooks"), ("priority", level)] => format!("{} {level}", key.name()),
+        other => panic!("{other:?}"),
+    }
 }
 
 impl Recorder for Figures {
@@ -115,4 +118,37 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
     assert_eq!(worked, [3.0, 3.0]);
     assert_eq!(figures.counter("workqueue_retries_total"), 1);
     assert_eq!(figures.gauge("workqueue_delayed"), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_depth_of_each_priority_is_shown() {
+    let figures = Figures::default();
+    let metrics = with_local_recorder(&figures, || NamedMetrics::new("webhooks").levels(2));
+    let queue = WorkQueue::from(Queue::builder().metrics(metrics).levels::<2>().build());
+    let depths =
+        || [0, 1].map(|level| figures.gauge(&format!("workqueue_depth_by_priority {level}")));
+
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    assert_eq!(depths(), [3.0, 0.0]);
+    queue.add_with(3, urgent).unwrap();
+    assert_eq!(depths(), [2.0, 1.0], "raised");
+
+    let third = queue.get().await.unwrap();
+    assert_eq!((*third, third.priority()), (3, 1));
+    assert_eq!(depths(), [2.0, 0.0]);
+    queue.add(3).unwrap();
+    assert_eq!(depths(), [3.0, 0.0], "added while it is in work: dirty");
+    queue.add_with(3, urgent).unwrap();
+    assert_eq!(depths(), [2.0, 1.0], "raised while dirty");
+    third.done().unwrap();
+    assert_eq!(depths(), [2.0, 1.0], "ready");
+    assert_eq!(
+        figures.gauge("workqueue_depth"),
+        3.0,
+        "no key is counted twice"
+    );
 }

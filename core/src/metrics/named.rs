@@ -1,5 +1,7 @@
 //! The figures of a queue through the `metrics` facade.
 
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Metrics, Times};
@@ -24,6 +26,7 @@ use ::metrics::{
 /// | `workqueue_retries_total` | counter: keys that were asked to come back later |
 /// | `workqueue_depth_max` | gauge: the greatest depth so far; not of Kubernetes |
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline; not of Kubernetes |
+/// | `workqueue_depth_by_priority` | gauge with a second label, `priority`: the depth of each level, if [`levels`](NamedMetrics::levels) asks for it. A name of its own, so that no sum counts a key twice |
 /// | `workqueue_coalesced_total` | counter: adds that cost no run of their own; likewise |
 ///
 /// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that
@@ -45,6 +48,9 @@ pub struct NamedMetrics {
     depth: Gauge,
     depth_max: Gauge,
     deepest: usize,
+    /// Of each level, if they are shown.
+    depth_by_priority: Vec<Gauge>,
+    name: SharedString,
     adds: Counter,
     queue_duration: Histogram,
     work_duration: Histogram,
@@ -70,6 +76,7 @@ impl NamedMetrics {
             depth: gauge!("workqueue_depth", "name" => name()),
             depth_max: gauge!("workqueue_depth_max", "name" => name()),
             deepest: 0,
+            depth_by_priority: Vec::new(),
             adds: counter!("workqueue_adds_total", "name" => name()),
             queue_duration: histogram!("workqueue_queue_duration_seconds", "name" => name()),
             work_duration: histogram!("workqueue_work_duration_seconds", "name" => name()),
@@ -80,7 +87,32 @@ impl NamedMetrics {
             retries: counter!("workqueue_retries_total", "name" => name()),
             coalesced: counter!("workqueue_coalesced_total", "name" => name()),
             delayed: gauge!("workqueue_delayed", "name" => name()),
+            name: name(),
         }
+    }
+
+    /// Shows the depth of each priority level as well, for a queue that has so many
+    /// [`Levels`](crate::Levels). Called like [`new`](Self::new) once the recorder is installed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{NamedMetrics, Queue};
+    ///
+    /// let metrics = NamedMetrics::new("webhooks").levels(2);
+    /// let queue = Queue::builder().metrics(metrics).levels::<2>().build();
+    /// # let mut queue = queue;
+    /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
+    /// ```
+    pub fn levels(mut self, levels: u8) -> Self {
+        let gauge = |level: u8| {
+            gauge!(
+                "workqueue_depth_by_priority",
+                "name" => self.name.clone(), "priority" => level.to_string()
+            )
+        };
+        self.depth_by_priority = (0..levels).map(gauge).collect();
+        self
     }
 }
 
@@ -92,6 +124,12 @@ impl Metrics for NamedMetrics {
         if keys > self.deepest {
             self.deepest = keys;
             self.depth_max.set(count(keys));
+        }
+    }
+
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        if let Some(depth) = self.depth_by_priority.get(usize::from(priority)) {
+            depth.set(count(keys));
         }
     }
 
@@ -165,6 +203,10 @@ fn describe() {
     describe_counter!(
         "workqueue_coalesced_total",
         "Adds that cost no run of their own"
+    );
+    describe_gauge!(
+        "workqueue_depth_by_priority",
+        "Keys of one priority level that are ready or dirty"
     );
     describe_gauge!("workqueue_delayed", "Keys that wait for a deadline");
 }

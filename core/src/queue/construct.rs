@@ -10,6 +10,7 @@ use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
 use crate::slots::fixed::{Fixed, FixedNodes, FixedSlots};
+use crate::slots::{Slots, Storage};
 use crate::waiting::Sleepers;
 
 use super::Queue;
@@ -84,6 +85,32 @@ where
             drain_untold: false,
             epoch: 0,
         }
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue.
+    /// O(n). This is not for delays, whose memory grows when they come up. Nothing happens with
+    /// [`Fixed`](crate::Fixed) storage.
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Growable, Instant, NoLimit, Queue};
+    ///
+    /// let listed = ["node-7", "node-8", "node-9"];
+    /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
+    /// queue.reserve(listed.len());
+    /// let _ = queue.add_many(listed, Instant::EPOCH, |_| {});
+    /// assert_eq!(queue.held_len(), 3);
+    /// ```
+    pub fn reserve(&mut self, additional: usize) {
+        self.slots.reserve(additional);
+        self.lists.reserve(additional);
     }
 }
 
@@ -187,29 +214,6 @@ mod growable {
                 drain_untold: false,
                 epoch: 0,
             }
-        }
-
-        /// Makes room for `additional` more keys, so that adding them does not grow the queue.
-        /// O(n). As with [`with_capacity`](Self::with_capacity) this is not for delays.
-        ///
-        /// # Panics
-        ///
-        /// If memory for so many keys cannot be addressed, as with any collection.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use requeue_core::{Growable, Instant, NoLimit, Queue};
-        ///
-        /// let listed = ["node-7", "node-8", "node-9"];
-        /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
-        /// queue.reserve(listed.len());
-        /// let _ = queue.add_many(listed, Instant::EPOCH, |_| {});
-        /// assert_eq!(queue.held_len(), 3);
-        /// ```
-        pub fn reserve(&mut self, additional: usize) {
-            self.slots.reserve(additional);
-            self.lists.reserve(additional);
         }
 
         /// Sets how many keys may stay in memory for their failures alone, and forgets the oldest

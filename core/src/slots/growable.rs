@@ -77,18 +77,18 @@ impl<K, S, H> GrowableSlots<K, S, H> {
             hasher,
         }
     }
+}
 
-    pub(crate) fn reserve(&mut self, additional: usize) {
+impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
+    type Tag = u32;
+
+    fn reserve(&mut self, additional: usize) {
         let entries = &self.entries;
         self.table
             .reserve(additional, |&id| rehash(entries, SlotId(id)));
         self.entries
             .reserve(additional.saturating_sub(self.free.len()));
     }
-}
-
-impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
-    type Tag = u32;
 
     #[inline]
     fn locate(&self, key: &K) -> Located {

@@ -150,6 +150,7 @@ pub fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
             key,
             left,
             requeues,
+            priority: 0,
         })
     };
     assert_eq!(script.subject.take_delayed(), left(2, ms(0), 2));
@@ -172,6 +173,7 @@ pub fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
         key: 1,
         left: ms(0),
         requeues: 0,
+        priority: 0,
     };
     assert_eq!(script.subject.take_ready(), Some(left));
     assert_eq!(
@@ -198,6 +200,7 @@ pub fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
         key: 1,
         left: ms(0),
         requeues: 1,
+        priority: 0,
     };
     assert_eq!(script.subject.take_delayed(), Some(left));
     script.subject.assert_valid();

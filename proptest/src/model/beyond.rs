@@ -38,10 +38,11 @@ impl Model {
         };
         if let Some(delay) = delay {
             let due = self.now + delay;
+            let level = self.running_level(key);
             if !self.shutting_down {
-                self.come_back(key, due);
+                self.come_back(key, due, level);
             } else if !self.dirty.contains(&key) {
-                self.schedule(key, due);
+                self.schedule(key, due, level);
             }
         }
         let ready = self.finish(key);
@@ -58,7 +59,9 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
-        let Waiting { due, key, .. } = self.first_waiting()?;
+        let Waiting {
+            due, key, level, ..
+        } = self.first_waiting()?;
         let requeues = self.failures_of(key);
         self.stop_waiting(key);
         self.settle();
@@ -71,14 +74,18 @@ impl Model {
             key,
             left,
             requeues,
+            priority: level,
         })
     }
 
     pub(super) fn pop_ready(&mut self) -> Option<Left> {
-        if !self.shutting_down || self.queue.is_empty() {
+        if !self.shutting_down {
             return None;
         }
-        let key = self.queue.remove(0);
+        let key = self.pop_first()?;
+        let pending = self.waiting.iter().find(|entry| entry.key == key);
+        let priority = pending.map_or(0, |entry| entry.level);
+        let priority = priority.max(self.queued_level(key));
         let requeues = self.failures_of(key);
         self.figures.depth -= 1;
         remove(&mut self.added, key);
@@ -89,6 +96,7 @@ impl Model {
             key,
             left: Duration::ZERO,
             requeues,
+            priority,
         })
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Added, AddedMany, Completion, Drained, Finished, Instant, Next, NotActive, Rejected, Wake,
+    AddOptions, Added, AddedMany, Completion, Drained, Finished, Instant, Next, NotActive,
+    Rejected, Wake,
 };
 
 use super::{Model, ModelDrain, ModelTicket, Rules};
@@ -23,6 +24,10 @@ impl Subject for Model {
         self.capacity
     }
 
+    fn levels(&self) -> u8 {
+        self.levels
+    }
+
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
         self.add_key(key)
     }
@@ -37,6 +42,10 @@ impl Subject for Model {
 
     fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
         self.retry(key)
+    }
+
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+        self.add_as(key, options)
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -193,7 +202,10 @@ impl Subject for Model {
     }
 
     fn figures(&mut self) -> Option<Figures> {
-        Some(self.figures.clone())
+        Some(Figures {
+            depths: self.depths(),
+            ..self.figures.clone()
+        })
     }
 
     fn now(&self) -> Instant {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Added, AddedMany, Completion, Drain, Drained, Effect, Finished, Fixed, Getter, Growable, Index,
-    Instant, Metrics, Next, NoMetrics, NotActive, Queue, RandomState, Rejected, Step, Storage,
-    Ticket, Wake,
+    AddOptions, Added, AddedMany, Completion, Drain, Drained, Effect, Finished, Fixed, Getter,
+    Growable, Index, Instant, Metrics, Next, NoMetrics, NotActive, Priorities, Queue, RandomState,
+    Rejected, Step, Storage, Ticket, Wake,
 };
 
 use super::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
@@ -28,13 +28,13 @@ pub trait Home: Storage + Sized {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
 }
 
-impl<const N: usize, I: Index> Home for Fixed<N, I> {
+impl<const N: usize, I: Index, P: Priorities> Home for Fixed<N, I, P> {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         Queue::with_metrics(setup.limiter.build(), metrics)
     }
 }
 
-impl Home for Growable {
+impl<P: Priorities> Home for Growable<RandomState, P> {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue =
             Queue::from_parts(setup.limiter.build(), metrics, RandomState::default(), 0);
@@ -111,6 +111,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.queue.capacity()
     }
 
+    fn levels(&self) -> u8 {
+        S::Priorities::LEVELS
+    }
+
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
         let now = self.any_time();
         let effect = self.queue.add(key, now);
@@ -129,6 +133,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
         let effect = self.queue.add_rate_limited(key, self.now);
+        self.obey(effect).map(Retried::from)
+    }
+
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+        let now = if options.needs_time() {
+            self.now
+        } else {
+            self.any_time()
+        };
+        let effect = self.queue.add_with(key, options, now);
         self.obey(effect).map(Retried::from)
     }
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use requeue_core::{Fixed, Queue, Ticket};
+use requeue_core::{Fixed, NoPriorities, Priorities, Queue, Ticket};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Locked, ManualClock, Shared, Wakers, WorkQueue};
 
@@ -18,18 +18,18 @@ use crate::trace::limiter::AnyLimiter;
 const WAITERS: usize = 3;
 
 type Clock = ManualClock<NoopRawMutex>;
-type State<const N: usize> = Queue<Key, Fixed<N, u16>, AnyLimiter, Figures>;
+type State<const N: usize, P> = Queue<Key, Fixed<N, u16, P>, AnyLimiter, Figures>;
 
 /// requeue-embassy's queue, with room for `N` keys.
-pub struct Embassy<const N: usize> {
-    queue: WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock>,
+pub struct Embassy<const N: usize, P: Priorities = NoPriorities> {
+    queue: WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock, P>,
     waits: bool,
 }
 
-impl<const N: usize> Runtime for Embassy<N> {
-    type Storage = Fixed<N, u16>;
+impl<const N: usize, P: Priorities> Runtime for Embassy<N, P> {
+    type Storage = Fixed<N, u16, P>;
     type Metrics = Figures;
-    type Lock = Locked<NoopRawMutex, State<N>>;
+    type Lock = Locked<NoopRawMutex, State<N, P>>;
     type Clock = Clock;
     type Waker = Wakers<NoopRawMutex, WAITERS>;
 
@@ -41,7 +41,7 @@ impl<const N: usize> Runtime for Embassy<N> {
         }
     }
 
-    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock> {
+    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock, P> {
         &self.queue
     }
 
@@ -65,7 +65,7 @@ impl<const N: usize> Runtime for Embassy<N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Embassy<N> {
+impl<const N: usize, P: Priorities> fmt::Debug for Embassy<N, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
     }

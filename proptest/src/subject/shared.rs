@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::{
-    Added, AddedMany, Clock, Completion, Drain, Drained, Finished, Getter, Guard, Instant, Lock,
-    Next, NoMetrics, NotActive, Queue, Rejected, Step, Storage, Ticket, Wake, Waker, WorkQueue,
+    AddOptions, Added, AddedMany, Clock, Completion, Drain, Drained, Finished, Getter, Guard,
+    Instant, Lock, Next, NoMetrics, NotActive, Priorities, Queue, Rejected, Step, Storage, Ticket,
+    Wake, Waker, WorkQueue,
 };
 
 use super::direct::{Home, Note};
@@ -56,12 +57,13 @@ pub(super) fn handed<H>(guard: Guard<Key, H>) -> Option<Handed<Ticket>>
 where
     H: std::ops::Deref<Target: requeue_core::Complete>,
 {
-    let (key, requeues) = (*guard.key(), guard.requeues());
+    let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
     let ticket = guard.into_ticket()?;
     Some(Handed {
         key,
         ticket,
         requeues,
+        priority,
     })
 }
 
@@ -95,6 +97,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         <R::Storage as Storage>::CAPACITY
     }
 
+    fn levels(&self) -> u8 {
+        <R::Storage as Storage>::Priorities::LEVELS
+    }
+
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
         self.queue().add(key)
     }
@@ -109,6 +115,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
         self.queue().add_rate_limited(key).map(Retried::from)
+    }
+
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+        self.queue().add_with(key, options).map(Retried::from)
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {

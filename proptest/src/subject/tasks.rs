@@ -16,8 +16,8 @@ use crate::trace::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
 #[derive(Debug)]
-pub struct Tasks {
-    queue: WorkQueue<Key, AnyLimiter, Figures>,
+pub struct Tasks<S: Home = Growable> {
+    queue: WorkQueue<Key, AnyLimiter, Figures, S>,
     waits: bool,
 }
 
@@ -43,15 +43,15 @@ fn paused<F: Future>(future: F) -> Option<F::Output> {
     Some(runtime.block_on(future))
 }
 
-impl Runtime for Tasks {
-    type Storage = Growable;
+impl<S: Home> Runtime for Tasks<S> {
+    type Storage = S;
     type Metrics = Figures;
-    type Lock = Locked<Queue<Key, Growable, AnyLimiter, Figures>>;
+    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
     type Clock = TokioClock;
     type Waker = Wakers;
 
     fn new(setup: &Setup) -> Self {
-        let queue = Growable::build(setup, Figures::default());
+        let queue = S::build(setup, Figures::default());
         // Inside the runtime, so that the queue's clock is the paused one.
         let _ = paused(async {});
         Self {
@@ -60,7 +60,7 @@ impl Runtime for Tasks {
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, S> {
         &self.queue
     }
 

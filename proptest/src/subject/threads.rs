@@ -12,27 +12,27 @@ use crate::trace::limiter::AnyLimiter;
 
 /// requeue-std's queue.
 #[derive(Debug)]
-pub struct Threads {
-    queue: WorkQueue<Key, AnyLimiter, Figures, ManualClock>,
+pub struct Threads<S: Home = Growable> {
+    queue: WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>,
     waits: bool,
 }
 
-impl Runtime for Threads {
-    type Storage = Growable;
+impl<S: Home> Runtime for Threads<S> {
+    type Storage = S;
     type Metrics = Figures;
-    type Lock = Locked<Queue<Key, Growable, AnyLimiter, Figures>>;
+    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
     type Clock = ManualClock;
     type Waker = Condvars;
 
     fn new(setup: &Setup) -> Self {
-        let queue = Growable::build(setup, Figures::default());
+        let queue = S::build(setup, Figures::default());
         Self {
             queue: WorkQueue::from_queue(queue, ManualClock::new()),
             waits: false,
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, ManualClock> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, ManualClock, S> {
         &self.queue
     }
 

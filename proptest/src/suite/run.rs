@@ -37,6 +37,7 @@ impl<S: Subject> Run<S> {
     pub(super) fn new(setup: &Setup, keys: Key) -> Self {
         let subject = S::new(setup);
         let model = Model::new(Rules::Requeue, setup, subject.capacity());
+        let model = model.with_levels(subject.levels());
         Self {
             subject,
             model,
@@ -102,6 +103,11 @@ impl<S: Subject> Run<S> {
                 "add_rate_limited",
                 subject.add_rate_limited(key),
                 model.add_rate_limited(key),
+            ),
+            Op::AddWith(key, options) => same(
+                "add_with",
+                subject.add_with(key, options),
+                model.add_with(key, options),
             ),
             Op::AddMany(ref keys) => same("add_many", subject.add_many(keys), model.add_many(keys)),
             Op::Forget(key) => same("forget", subject.forget(key), model.forget(key)),
@@ -267,11 +273,16 @@ impl<S: Subject> Run<S> {
         subject: Option<Handed<S::Ticket>>,
         model: Option<Handed<ModelTicket>>,
     ) -> Outcome {
-        let what = |key, requeues| format!("key {key} with {requeues} failures");
+        let what =
+            |key, level, requeues| format!("key {key} at level {level} with {requeues} failures");
         same(
             "get",
-            subject.as_ref().map(|it| what(it.key, it.requeues)),
-            model.as_ref().map(|it| what(it.key, it.requeues)),
+            subject
+                .as_ref()
+                .map(|it| what(it.key, it.priority, it.requeues)),
+            model
+                .as_ref()
+                .map(|it| what(it.key, it.priority, it.requeues)),
         )?;
         if let (Some(subject), Some(model)) = (subject, model) {
             self.tickets.push((subject.ticket, model.ticket));

@@ -1,0 +1,340 @@
+//! The rules of priority levels, on both storages.
+
+#![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::time::Duration;
+
+use requeue_core::{
+    AddOptions, Added, Completion, Fixed, Growable, Instant, ItemExponentialFailure, Levels,
+    Metrics, Queue, RandomState, Rejected, Storage, Ticket,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Depth by level, as the metrics are told.
+#[derive(Default)]
+struct Depths([usize; 3]);
+
+impl Metrics for Depths {
+    type Stamps = ();
+
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        self.0[usize::from(priority)] = keys;
+    }
+}
+
+type Three<S> = Queue<u8, S, ItemExponentialFailure, Depths>;
+
+const LIMITER: ItemExponentialFailure =
+    ItemExponentialFailure::new(SECOND, Duration::from_secs(60));
+
+fn fixed() -> Three<Fixed<8, u8, Levels<3>>> {
+    Queue::with_metrics(LIMITER, Depths::default())
+}
+
+fn growable() -> Three<Growable<RandomState, Levels<3>>> {
+    let parts = Queue::builder().limiter(LIMITER);
+    parts.metrics(Depths::default()).levels::<3>().build()
+}
+
+macro_rules! on_both_storages {
+    ($($rule:ident)+) => {$(
+        #[test]
+        fn $rule() {
+            rules::$rule(Script::new(fixed()));
+            rules::$rule(Script::new(growable()));
+        }
+    )+};
+}
+
+on_both_storages! {
+    the_highest_level_is_served_first_and_each_in_order
+    an_add_never_lowers_and_a_raise_goes_to_the_end
+    a_key_in_work_takes_its_place_when_its_run_ends
+    a_delay_carries_its_level
+    a_retry_keeps_the_level_of_its_run
+    an_unknown_level_is_refused_and_changes_nothing
+    expedite_ends_the_delay
+    expedite_asks_for_one_run
+    without_expedite_a_delay_is_an_add_of_its_own
+    the_shorter_delay_counts
+    leftovers_tell_their_level
+}
+
+struct Script<S: Storage> {
+    queue: Three<S>,
+    now: Instant,
+}
+
+impl<S: Storage> Script<S> {
+    fn new(queue: Three<S>) -> Self {
+        let now = Instant::EPOCH;
+        Self { queue, now }
+    }
+
+    fn add(&mut self, key: u8, level: u8, expected: Added) {
+        let priority = Some(level);
+        self.add_with(
+            key,
+            AddOptions {
+                priority,
+                ..AddOptions::new()
+            },
+            expected,
+        );
+    }
+
+    fn add_with(&mut self, key: u8, options: AddOptions, expected: Added) {
+        let limited = self.queue.add_with(key, options, self.now).value;
+        assert_eq!(limited.map(|limited| limited.added), Ok(expected), "{key}");
+        self.queue.assert_valid();
+    }
+
+    fn get(&mut self, key: u8, level: u8) -> Ticket {
+        let work = self.queue.try_get(self.now).value.unwrap();
+        assert_eq!((work.key, work.priority()), (key, level));
+        self.queue.assert_valid();
+        work.ticket
+    }
+
+    fn serve(&mut self, key: u8, level: u8) {
+        let ticket = self.get(key, level);
+        self.complete(ticket, Completion::Succeeded);
+    }
+
+    fn complete(&mut self, ticket: Ticket, completion: Completion) {
+        let finished = self.queue.complete(ticket, completion, self.now);
+        finished.value.unwrap();
+        self.queue.assert_valid();
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+
+    fn nothing_is_ready(&mut self) {
+        assert!(self.queue.try_get(self.now).value.is_none());
+    }
+
+    fn depths(&self, expected: [usize; 3]) {
+        assert_eq!(self.queue.metrics().0, expected);
+    }
+}
+
+fn after(delay: Duration) -> AddOptions {
+    AddOptions {
+        after: Some(delay),
+        ..AddOptions::new()
+    }
+}
+
+mod rules {
+    use super::*;
+
+    pub(super) fn the_highest_level_is_served_first_and_each_in_order<S: Storage>(
+        mut script: Script<S>,
+    ) {
+        for (key, level) in [(1, 0), (2, 2), (3, 1), (4, 2), (5, 0)] {
+            script.add(key, level, Added::Ready);
+        }
+        script.depths([2, 1, 2]);
+        for (key, level) in [(2, 2), (4, 2), (3, 1), (1, 0), (5, 0)] {
+            script.serve(key, level);
+        }
+        script.depths([0, 0, 0]);
+    }
+
+    pub(super) fn an_add_never_lowers_and_a_raise_goes_to_the_end<S: Storage>(
+        mut script: Script<S>,
+    ) {
+        script.add(1, 1, Added::Ready);
+        script.add(2, 2, Added::Ready);
+        script.add(3, 1, Added::Ready);
+        script.add(1, 0, Added::Coalesced);
+        script.add(1, 1, Added::Coalesced);
+        let _ = script.queue.add(1, script.now);
+        script.add(1, 2, Added::Raised);
+        script.depths([0, 1, 2]);
+        script.serve(2, 2);
+        script.serve(1, 2);
+        script.serve(3, 1);
+    }
+
+    pub(super) fn a_key_in_work_takes_its_place_when_its_run_ends<S: Storage>(
+        mut script: Script<S>,
+    ) {
+        script.add(1, 0, Added::Ready);
+        let first = script.get(1, 0);
+        script.add(1, 1, Added::Dirty);
+        script.add(1, 0, Added::Coalesced);
+        script.depths([0, 1, 0]);
+        script.add(1, 2, Added::Raised);
+        script.add(2, 2, Added::Ready);
+        script.depths([0, 0, 2]);
+        assert_eq!(
+            script.queue.state(&1, script.now).value.unwrap().priority,
+            2
+        );
+        script.complete(first, Completion::Done);
+        script.serve(2, 2);
+        script.serve(1, 2);
+    }
+
+    pub(super) fn a_delay_carries_its_level<S: Storage>(mut script: Script<S>) {
+        let delayed = |level| AddOptions {
+            priority: Some(level),
+            ..after(SECOND)
+        };
+        script.add_with(1, delayed(1), Added::Delayed);
+        script.add_with(2, delayed(0), Added::Delayed);
+        script.add_with(2, delayed(2), Added::Raised);
+        script.add_with(2, delayed(1), Added::Coalesced);
+        script.add(3, 1, Added::Ready);
+        assert_eq!(
+            script.queue.state(&2, script.now).value.unwrap().priority,
+            2
+        );
+        script.wait(SECOND);
+        script.serve(2, 2);
+        script.serve(3, 1);
+        script.serve(1, 1);
+    }
+
+    pub(super) fn a_retry_keeps_the_level_of_its_run<S: Storage>(mut script: Script<S>) {
+        script.add(1, 2, Added::Ready);
+        let run = script.get(1, 2);
+        script.complete(run, Completion::Retry);
+        script.add(2, 1, Added::Ready);
+        script.wait(SECOND);
+        let run = script.get(1, 2);
+        script.complete(run, Completion::SucceededAgainAfter(Duration::ZERO));
+
+        // As client-go's controllers do it: by the name of the key, before done.
+        let run = script.get(1, 2);
+        let _ = script.queue.add_rate_limited(1, script.now);
+        script.complete(run, Completion::Done);
+        script.wait(SECOND);
+        script.serve(1, 2);
+        script.serve(2, 1);
+        // It is at rest: an add begins anew.
+        let _ = script.queue.add(1, script.now);
+        script.serve(1, 0);
+    }
+
+    pub(super) fn an_unknown_level_is_refused_and_changes_nothing<S: Storage>(
+        mut script: Script<S>,
+    ) {
+        let options = AddOptions {
+            rate_limited: true,
+            priority: Some(3),
+            ..AddOptions::new()
+        };
+        let refused = script.queue.add_with(1, options, script.now).value;
+        assert_eq!(refused, Err(Rejected::UnknownPriority(1)));
+        assert_eq!(script.queue.num_requeues(&1), 0);
+        assert_eq!(script.queue.held_len(), 0);
+    }
+
+    pub(super) fn expedite_ends_the_delay<S: Storage>(mut script: Script<S>) {
+        let expedite = |options: AddOptions| AddOptions {
+            expedite: true,
+            ..options
+        };
+        let high = AddOptions {
+            priority: Some(2),
+            ..after(SECOND)
+        };
+        script.add_with(1, high, Added::Delayed);
+        script.add_with(1, expedite(AddOptions::new()), Added::Ready);
+        assert_eq!(script.queue.delayed_len(), 0);
+        script.add(2, 1, Added::Ready);
+        script.serve(1, 2);
+        script.serve(2, 1);
+        script.wait(SECOND);
+        script.nothing_is_ready();
+    }
+
+    pub(super) fn expedite_asks_for_one_run<S: Storage>(mut script: Script<S>) {
+        let later = AddOptions {
+            expedite: true,
+            priority: Some(1),
+            ..after(SECOND)
+        };
+        script.add(1, 0, Added::Ready);
+        script.add_with(1, later, Added::Raised);
+        script.add_with(1, later, Added::Coalesced);
+        let run = script.get(1, 1);
+        // In work it is not queued, and waits.
+        script.add_with(1, later, Added::Delayed);
+        script.add(1, 0, Added::Dirty);
+        script.add_with(1, later, Added::Raised);
+        assert_eq!(script.queue.delayed_len(), 0, "the sooner of the two");
+        script.complete(run, Completion::Succeeded);
+        script.serve(1, 1);
+        script.wait(SECOND);
+        script.nothing_is_ready();
+    }
+
+    pub(super) fn without_expedite_a_delay_is_an_add_of_its_own<S: Storage>(mut script: Script<S>) {
+        let high = AddOptions {
+            priority: Some(2),
+            ..after(SECOND)
+        };
+        script.add(1, 0, Added::Ready);
+        script.add_with(1, high, Added::Delayed);
+        script.serve(1, 0);
+        script.wait(SECOND);
+        script.serve(1, 2);
+
+        // What is due while the key is still ready raises it.
+        script.add(1, 0, Added::Ready);
+        script.add_with(1, high, Added::Delayed);
+        script.wait(SECOND);
+        script.serve(1, 2);
+        script.nothing_is_ready();
+    }
+
+    pub(super) fn the_shorter_delay_counts<S: Storage>(mut script: Script<S>) {
+        let limited = |delay| AddOptions {
+            rate_limited: true,
+            ..after(delay)
+        };
+        let half = SECOND / 2;
+        let answer = script.queue.add_with(1, limited(half), script.now).value;
+        assert_eq!(answer.unwrap().delay, half);
+        let answer = script
+            .queue
+            .add_with(2, limited(9 * SECOND), script.now)
+            .value;
+        assert_eq!(answer.unwrap().delay, SECOND);
+        assert_eq!(script.queue.num_requeues(&1), 1, "the failure is counted");
+        script.add_with(2, after(half), Added::Sooner);
+        script.wait(half);
+        script.serve(1, 0);
+        script.serve(2, 0);
+    }
+
+    pub(super) fn leftovers_tell_their_level<S: Storage>(mut script: Script<S>) {
+        let high = AddOptions {
+            priority: Some(2),
+            ..after(SECOND)
+        };
+        script.add(1, 1, Added::Ready);
+        script.add_with(2, high, Added::Delayed);
+        script.add(3, 0, Added::Ready);
+        script.add_with(3, high, Added::Delayed);
+        let _ = script.queue.shut_down(script.now);
+        let ready = script.queue.take_ready().value.unwrap();
+        assert_eq!((ready.key, ready.priority), (1, 1));
+        let ready = script.queue.take_ready().value.unwrap();
+        assert_eq!(
+            (ready.key, ready.priority),
+            (3, 2),
+            "its delay goes with it"
+        );
+        let delayed = script.queue.take_delayed(script.now).unwrap();
+        assert_eq!((delayed.key, delayed.priority), (2, 2));
+        assert_eq!(script.queue.held_len(), 0);
+    }
+}

@@ -1,0 +1,109 @@
+//! What controller-runtime's priority queue has beyond client-go: priorityqueue.go, AddWithOpts.
+
+use requeue_core::{AddOptions, Added, Rejected};
+
+use super::{Model, remove};
+use crate::subject::{Key, Retried};
+
+impl Model {
+    pub(super) fn add_as(
+        &mut self,
+        key: Key,
+        options: AddOptions,
+    ) -> Result<Retried, Rejected<Key>> {
+        if self.shutting_down {
+            return Err(Rejected::Closed(key));
+        }
+        if options.priority.is_some_and(|level| level >= self.levels) {
+            return Err(Rejected::UnknownPriority(key));
+        }
+        self.make_room(key)?;
+        let limit = options.rate_limited.then(|| self.charge(key));
+        let delay = match (options.after, limit) {
+            (Some(after), Some(limit)) => Some(after.min(limit)),
+            (after, limit) => after.or(limit),
+        };
+        let level = match options.priority {
+            Some(level) => level,
+            None if options.rate_limited => self.retry_level(key),
+            None => 0,
+        };
+        let due = delay.map(|delay| self.now + delay);
+        let added = match due {
+            _ if options.expedite => self.expedite(key, due, level),
+            Some(due) => self.come_back(key, due, level),
+            None => self.mark(key, self.now, level),
+        };
+        let delay = delay.unwrap_or_default();
+        Ok(Retried { delay, added })
+    }
+
+    /// There is one place for a key, at the sooner of two times and the higher of two levels.
+    fn expedite(&mut self, key: Key, due: Option<requeue_core::Instant>, level: u8) -> Added {
+        let is_later = due.is_some_and(|due| due > self.now || due.is_never());
+        if let Some(due) = due.filter(|_| is_later && !self.dirty.contains(&key)) {
+            return self.come_back(key, due, level);
+        }
+        self.figures.retries += u64::from(due.is_some());
+        let pending = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let level = pending.map_or(level, |entry| level.max(entry.level));
+        self.stop_waiting(key);
+        self.mark(key, self.now, level)
+    }
+
+    /// A dirty key goes to the end of a higher level, and never to a lower one.
+    pub(super) fn raise(&mut self, key: Key, level: u8) -> Added {
+        if level <= self.queued_level(key) {
+            return Added::Coalesced;
+        }
+        remove(&mut self.queued_at, key);
+        self.queued_at.push((key, level));
+        if self.queue.contains(&key) {
+            self.queue.retain(|other| *other != key);
+            self.queue.push(key);
+        }
+        Added::Raised
+    }
+
+    /// The first key of the highest level.
+    pub(super) fn pop_first(&mut self) -> Option<Key> {
+        let levels = self.queue.iter().map(|key| self.queued_level(*key));
+        let highest = levels.max()?;
+        let first = |key: &Key| self.queued_level(*key) == highest;
+        let place = self.queue.iter().position(first)?;
+        Some(self.queue.remove(place))
+    }
+
+    /// A key that fails comes back at the level of its run.
+    pub(super) fn retry_level(&self, key: Key) -> u8 {
+        if self.processing.contains(&key) {
+            self.running_level(key)
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn queued_level(&self, key: Key) -> u8 {
+        level(&self.queued_at, key)
+    }
+
+    pub(super) fn running_level(&self, key: Key) -> u8 {
+        level(&self.running_at, key)
+    }
+
+    /// How many keys are dirty at each level, where levels are told apart.
+    pub(super) fn depths(&self) -> std::collections::BTreeMap<u8, usize> {
+        let mut depths = std::collections::BTreeMap::new();
+        if self.levels > 1 {
+            for key in &self.dirty {
+                *depths.entry(self.queued_level(*key)).or_default() += 1;
+            }
+        }
+        depths
+    }
+}
+
+fn level(list: &[(Key, u8)], key: Key) -> u8 {
+    let entry = list.iter().find(|(other, _)| *other == key);
+    entry.map_or(0, |(_, level)| *level)
+}
