@@ -14,11 +14,12 @@ use crate::trace::limiter::AnyMemory;
 pub(crate) struct Essence {
     limiter: String,
     now: Instant,
-    queue: Vec<Key>,
+    /// Keys and their levels, as below.
+    queue: Vec<(Key, u8)>,
     /// Without those that are queued.
-    dirty: Vec<Key>,
-    processing: Vec<Key>,
-    waiting: Vec<(Key, Instant)>,
+    dirty: Vec<(Key, u8)>,
+    processing: Vec<(Key, u8)>,
+    waiting: Vec<(Key, Instant, u8)>,
     failures: Vec<(Key, AnyMemory)>,
     memories: Vec<Key>,
     shutting_down: bool,
@@ -32,8 +33,8 @@ impl Hash for Essence {
         self.queue.hash(state);
         self.dirty.hash(state);
         self.processing.hash(state);
-        for (key, due) in &self.waiting {
-            (key, due.as_nanos()).hash(state);
+        for (key, due, level) in &self.waiting {
+            (key, due.as_nanos(), level).hash(state);
         }
         self.failures.len().hash(state);
         self.shutting_down.hash(state);
@@ -46,12 +47,15 @@ impl Model {
         let Self {
             rules: _,
             limiter,
+            levels: _,
             capacity: _,
             memories_max: _,
             now,
             queue,
             dirty,
+            queued_at: _,
             processing,
+            running_at: _,
             waiting,
             failures,
             memories,
@@ -67,22 +71,25 @@ impl Model {
         } = self;
         let mut waiting = waiting.clone();
         waiting.sort_by_key(|entry| (entry.due, entry.number));
-        let sorted = |keys: &Vec<Key>| {
-            let mut keys = keys.clone();
-            keys.sort_unstable();
-            keys
-        };
-        let mut dirty = sorted(dirty);
-        dirty.retain(|key| !queue.contains(key));
+        let queued = |key: Key| (key, self.queued_level(key));
+        let mut dirty: Vec<_> = dirty.iter().copied().map(queued).collect();
+        dirty.retain(|(key, _)| !queue.contains(key));
+        dirty.sort_unstable();
+        let running = |key: Key| (key, self.running_level(key));
+        let mut processing: Vec<_> = processing.iter().copied().map(running).collect();
+        processing.sort_unstable();
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Essence {
             limiter: format!("{limiter:?}"),
             now: *now,
-            queue: queue.clone(),
+            queue: queue.iter().copied().map(queued).collect(),
             dirty,
-            processing: sorted(processing),
-            waiting: waiting.iter().map(|entry| (entry.key, entry.due)).collect(),
+            processing,
+            waiting: waiting
+                .iter()
+                .map(|entry| (entry.key, entry.due, entry.level))
+                .collect(),
             failures,
             memories: memories.clone(),
             shutting_down: *shutting_down,
