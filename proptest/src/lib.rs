@@ -7,6 +7,7 @@ mod caught;
 mod figures;
 pub mod linear;
 mod model;
+pub mod simulation;
 mod soak;
 pub mod subject;
 pub mod suite;

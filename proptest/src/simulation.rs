@@ -1,0 +1,146 @@
+//! The users' kit: one's own reconciler on virtual time, under all that production does to it.
+//!
+//! The reconciler and what it works on are a [`World`]: events that change it, `reconcile`, and
+//! what has to be true. [`Check`] draws histories from seeds: which events come and when, how long
+//! calls take, which worker goes first, what fails, panics, or is aborted, and when the queue is
+//! shut down. The queue is the real one, with its limiter. Everything runs on one thread and on a
+//! clock that moves when nothing else is to be done, so that the same seed gives the same history;
+//! one that breaks a rule is shortened and told. [`Simulation`] is the same driven by hand.
+//!
+//! # Examples
+//!
+//! A reconciler that copies a wanted version to a replica:
+//!
+//! ```
+//! use proptest::prelude::*;
+//! use requeue_core::Action;
+//! use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, Rule, World};
+//!
+//! #[derive(Default)]
+//! struct Replica {
+//!     wanted: u32,
+//!     real: u32,
+//!     is_careless: bool,
+//! }
+//!
+//! impl World for Replica {
+//!     type Key = &'static str;
+//!     type Event = u32;
+//!     type Error = CallFailed;
+//!
+//!     fn event(&self) -> BoxedStrategy<u32> {
+//!         (1..100u32).boxed()
+//!     }
+//!
+//!     fn happen(&mut self, version: &u32, keys: &Keys<&'static str>) {
+//!         self.wanted = *version;
+//!         let _ = keys.add("config");
+//!     }
+//!
+//!     async fn reconcile(context: Context<Self>, _: &'static str) -> Result<Action, CallFailed> {
+//!         let wanted = context.call("read", |world| world.wanted).await?;
+//!         let wrote = context.call("write", |world| world.real = wanted).await;
+//!         if context.world(|world| world.is_careless) {
+//!             return Ok(Action::Done);
+//!         }
+//!         wrote.map(|()| Action::Done)
+//!     }
+//!
+//!     fn eventually(&self) -> Result<(), String> {
+//!         let Self { wanted, real, .. } = self;
+//!         (wanted == real).then_some(()).ok_or(format!("wanted {wanted}, it is {real}"))
+//!     }
+//! }
+//!
+//! Check::new(Replica::default).seeds(64).run();
+//!
+//! let careless = || Replica { is_careless: true, ..Replica::default() };
+//! let failure = Check::new(careless).find().unwrap_err();
+//! assert_eq!(failure.breach.rule, Rule::Eventually);
+//! assert!(failure.timeline.contains("write: fails, the request was LOST"));
+//! ```
+
+mod check;
+mod choices;
+mod context;
+mod driven;
+mod driver;
+mod hub;
+mod ledger;
+mod plan;
+mod play;
+mod seat;
+mod settings;
+mod shrink;
+mod story;
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use proptest::strategy::BoxedStrategy;
+use requeue_core::Action;
+
+pub use check::{Check, Failure, Summary};
+pub use choices::Fault;
+pub use context::{CallFailed, Context, Keys};
+pub use driven::{Driven, Taken};
+pub use driver::Simulation;
+pub use plan::Stop;
+pub use story::{Breach, Rule};
+
+/// What a reconciler works on, and what has to be true of it.
+///
+/// Nothing in it may be left to chance: no clock but the kit's, no random state, no order of a
+/// `HashMap`. A [`Check`] that finds otherwise says so.
+///
+/// The example of the [module](self) has one.
+pub trait World: Sized + 'static {
+    /// The keys of the queue.
+    type Key: Clone + Ord + Hash + Debug + 'static;
+    /// What happens to the world from outside. Its `Debug` stands in the history.
+    type Event: Clone + Debug + 'static;
+    /// How a run fails.
+    type Error: Debug + 'static;
+
+    /// How events are drawn: any strategy of proptest's, whose values are shortened as it says. The
+    /// world is a fresh one.
+    fn event(&self) -> BoxedStrategy<Self::Event>;
+
+    /// An event happens: changes the world, and adds the keys that it concerns.
+    fn happen(&mut self, event: &Self::Event, keys: &Keys<Self::Key>);
+
+    /// One run of one key. What it awaits is the kit's, or its own futures that are woken by a
+    /// waker.
+    ///
+    /// # Errors
+    ///
+    /// Whatever it answers to its queue.
+    fn reconcile(
+        context: Context<Self>,
+        key: Self::Key,
+    ) -> impl Future<Output = Result<Action, Self::Error>>;
+
+    /// A key was [given up](requeue_core::Workers::max_retries). At first nothing is done.
+    fn gave_up(&mut self, key: &Self::Key) {
+        let _ = key;
+    }
+
+    /// What is true after every step. It may assert, too: a panic is a breach like any other.
+    ///
+    /// # Errors
+    ///
+    /// What is not true, in words.
+    fn always(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What is true once events and faults have ceased, and everything is quiet. It may assert,
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// What is not true, in words.
+    fn eventually(&self) -> Result<(), String> {
+        Ok(())
+    }
+}

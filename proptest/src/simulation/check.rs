@@ -1,0 +1,353 @@
+//! Many seeds, and the shortest story of one that fails.
+
+use std::env;
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+use requeue_core::{RateLimiter, Workers};
+
+use super::World;
+use super::choices::{Choices, Dice, Fault};
+use super::driven::Driven;
+use super::plan::{Bounds, Plan, Tree, drawn};
+use super::play::{Played, play};
+use super::settings::{Settings, limited};
+use super::shrink::shrunk;
+use super::story::{Breach, Rule, excerpt, timeline};
+
+/// Many histories of one world, each from its seed.
+///
+/// At first: 256 seeds, two workers, client-go's default limiter, up to 24 events within ten
+/// seconds, calls of up to 20 ms and now and then of up to a second, up to six faults of every
+/// kind, and a shutdown in a quarter of the histories. Then all is left alone until nothing is left
+/// to do, or for half an hour where keys come back for ever.
+///
+/// # Examples
+///
+/// As a test of one's own, with the world of the [module](super)'s example:
+///
+/// ```no_run
+/// # use proptest::prelude::*;
+/// # use requeue_core::{Action, Workers};
+/// # use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, World};
+/// # #[derive(Default)]
+/// # struct Replica;
+/// # impl World for Replica {
+/// #     type Key = u8;
+/// #     type Event = u8;
+/// #     type Error = CallFailed;
+/// #     fn event(&self) -> BoxedStrategy<u8> { any::<u8>().boxed() }
+/// #     fn happen(&mut self, key: &u8, keys: &Keys<u8>) { let _ = keys.add(*key); }
+/// #     async fn reconcile(_: Context<Self>, _: u8) -> Result<Action, CallFailed> {
+/// #         Ok(Action::Done)
+/// #     }
+/// # }
+/// #[test]
+/// fn converges() {
+///     Check::new(Replica::default)
+///         .workers(Workers::new(3).max_retries(10))
+///         .seeds(1_000)
+///         .run();
+/// }
+/// ```
+#[must_use = "nothing is checked until it is run"]
+pub struct Check<W: World> {
+    world: Box<dyn Fn() -> W>,
+    settings: Settings<W>,
+    bounds: Bounds,
+    faults: Vec<Fault>,
+    faults_max: u32,
+    latency: Duration,
+    settle: Duration,
+    seeds: u64,
+}
+
+impl<W: World> Check<W> {
+    /// Histories of the worlds that `world` makes, each anew.
+    pub fn new(world: impl Fn() -> W + 'static) -> Self {
+        Self {
+            world: Box::new(world),
+            settings: Settings::new(),
+            bounds: Bounds {
+                events_max: 24,
+                span: Duration::from_secs(10),
+                stops: true,
+            },
+            faults: Fault::ALL.to_vec(),
+            faults_max: 6,
+            latency: Duration::from_millis(20),
+            settle: Duration::from_secs(1_800),
+            seeds: 256,
+        }
+    }
+
+    /// How many seeds there are, counted from zero.
+    pub fn seeds(mut self, seeds: u64) -> Self {
+        self.seeds = seeds;
+        self
+    }
+
+    /// How many workers there are, and what they do with keys that fail: a number, or what the
+    /// runtimes' `run` takes.
+    pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
+        self.settings.workers = std::rc::Rc::new(workers.into());
+        self
+    }
+
+    /// The limiter of the queues.
+    pub fn limiter<L: RateLimiter + 'static>(mut self, limiter: impl Fn() -> L + 'static) -> Self {
+        self.settings.queue = limited(limiter);
+        self
+    }
+
+    /// Other queues: with a capacity, say.
+    pub fn queue<Q: Driven<W::Key> + 'static>(mut self, queue: impl Fn() -> Q + 'static) -> Self {
+        self.settings.queue = std::rc::Rc::new(move || Box::new(queue()));
+        self
+    }
+
+    /// How many events there are at most, and about how long they take to come.
+    pub fn events(mut self, events_max: usize, within: Duration) -> Self {
+        self.bounds.events_max = events_max;
+        self.bounds.span = within;
+        self
+    }
+
+    /// Which faults there are, and how many of them in a history at most.
+    pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
+        self.faults = faults.to_vec();
+        self.faults_max = at_most;
+        self
+    }
+
+    /// How long a call takes in each direction, where nothing is unusual. Counted in milliseconds.
+    pub fn latency(mut self, latency: Duration) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// Lets no queue be shut down.
+    pub fn without_shutdown(mut self) -> Self {
+        self.bounds.stops = false;
+        self
+    }
+
+    /// For how long everything is left alone before `eventually` is looked at, where it is never
+    /// quiet. It has to be longer than the longest delay of the limiter.
+    pub fn settle(mut self, settle: Duration) -> Self {
+        self.settle = settle;
+        self
+    }
+
+    /// How long one run may take; ten minutes at first.
+    pub fn run_max(mut self, run_max: Duration) -> Self {
+        self.settings.run_max = run_max;
+        self
+    }
+
+    /// How many steps a history may have; 100,000 at first.
+    pub fn steps_max(mut self, steps_max: u64) -> Self {
+        self.settings.steps_max = steps_max;
+        self
+    }
+
+    /// Checks every seed, as a test. `REQUEUE_SIM_SEEDS` sets how many there are, for a long run;
+    /// `REQUEUE_SIM_SEED` names the only one, to replay it.
+    ///
+    /// # Panics
+    ///
+    /// If a rule is broken, with the [story](Failure); or if a variable is not a number.
+    #[track_caller]
+    pub fn run(mut self) {
+        if let Some(seeds) = number("REQUEUE_SIM_SEEDS") {
+            self.seeds = seeds;
+        }
+        let outcome = match number("REQUEUE_SIM_SEED") {
+            Some(seed) => self.replay(seed),
+            None => self.find(),
+        };
+        #[expect(clippy::panic, reason = "this is how a test fails")]
+        if let Err(failure) = outcome {
+            panic!("{failure}");
+        }
+    }
+
+    /// Checks every seed, until one fails.
+    ///
+    /// # Errors
+    ///
+    /// The story of the first that does.
+    pub fn find(&self) -> Result<Summary, Failure> {
+        let mut summary = Summary::default();
+        for seed in 0..self.seeds {
+            summary += self.replay(seed)?;
+        }
+        Ok(summary)
+    }
+
+    /// Checks one seed.
+    ///
+    /// # Errors
+    ///
+    /// Its story if it fails.
+    pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
+        let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
+        let played = self.play(&plan, self.dice(seed));
+        if let Some(breach) = played.breach {
+            let chosen = played.chosen;
+            return Err(self.shorten(seed, breach, Plan { chosen, ..plan }, trees));
+        }
+        // What one finds out only by trying is tried for one seed in so many.
+        if seed.is_multiple_of(TWICE_EVERY) && self.play(&plan, self.dice(seed)).log != played.log {
+            let breach = other_history("though it was only played once more");
+            let log = excerpt(&timeline(&played.log));
+            return Err(Failure::new(seed, breach, log, &plan, &plan));
+        }
+        Ok(Summary {
+            histories: 1,
+            steps: played.steps,
+            runs: played.runs(),
+        })
+    }
+
+    /// What happens under a seed, whole: the virtual time, who, the key, and what.
+    pub fn history(&self, seed: u64) -> String {
+        let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
+        timeline(&self.play(&plan, self.dice(seed)).log)
+    }
+
+    /// Shortens what failed, and tells it.
+    fn shorten(&self, seed: u64, breach: Breach, plan: Plan<W>, trees: Vec<Tree<W>>) -> Failure {
+        let first = self.play_again(&plan);
+        if first.breach.as_ref() != Some(&breach) {
+            let log = excerpt(&timeline(&first.log));
+            let reason = format!("first it was: {breach}");
+            return Failure::new(seed, other_history(&reason), log, &plan, &plan);
+        }
+        let rule = breach.rule;
+        let shortest = shrunk(plan.clone(), trees, |plan| {
+            let breach = self.play_again(plan).breach;
+            breach.is_some_and(|breach| breach.rule == rule)
+        });
+        let told = self.play_again(&shortest);
+        let log = excerpt(&timeline(&told.log));
+        Failure::new(seed, told.breach.unwrap_or(breach), log, &shortest, &plan)
+    }
+
+    fn dice(&self, seed: u64) -> Choices<W::Key> {
+        let dice = Dice::new(seed, &self.faults, self.faults_max, self.latency);
+        Choices::drawn(dice)
+    }
+
+    fn play_again(&self, plan: &Plan<W>) -> Played<W> {
+        self.play(plan, Choices::replayed(plan.chosen.clone()))
+    }
+
+    fn play(&self, plan: &Plan<W>, choices: Choices<W::Key>) -> Played<W> {
+        play((self.world)(), &self.settings, self.settle, plan, choices)
+    }
+}
+
+impl<W: World> Debug for Check<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("seeds", &self.seeds)
+            .field("bounds", &self.bounds)
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Histories from their first event until all was quiet.
+    pub histories: u64,
+    /// Runs of the reconciler in them.
+    pub runs: u64,
+    /// Steps in them.
+    pub steps: u64,
+}
+
+impl std::ops::AddAssign for Summary {
+    fn add_assign(&mut self, other: Self) {
+        self.histories += other.histories;
+        self.runs += other.runs;
+        self.steps += other.steps;
+    }
+}
+
+/// A seed that fails, and the shortest history found that breaks the same rule. Its `Display` is
+/// the whole story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// The rule, and why it does not hold in the shortest history.
+    pub breach: Breach,
+    /// The shortest history: the virtual time, who, the key, and what.
+    pub timeline: String,
+    /// How many events there are in the shortest history.
+    pub events: usize,
+    /// How many events the seed drew.
+    pub events_drawn: usize,
+    /// How many things are left to chance in it: delays, faults, and who goes first.
+    pub choices: usize,
+    /// How many the seed drew.
+    pub choices_drawn: usize,
+}
+
+impl Failure {
+    fn new<W: World>(
+        seed: u64,
+        breach: Breach,
+        timeline: String,
+        plan: &Plan<W>,
+        drawn: &Plan<W>,
+    ) -> Self {
+        Self {
+            seed,
+            breach,
+            timeline,
+            events: plan.arrivals.len(),
+            events_drawn: drawn.arrivals.len(),
+            choices: plan.chosen.len(),
+            choices_drawn: drawn.chosen.len(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}: {}", self.seed, self.breach)?;
+        writeln!(f, "to replay it: REQUEUE_SIM_SEED={}", self.seed)?;
+        writeln!(
+            f,
+            "the shortest history found, with {} of {} events and {} of {} turns of chance:",
+            self.events, self.events_drawn, self.choices, self.choices_drawn
+        )?;
+        f.write_str(&self.timeline)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+fn other_history(reason: &str) -> Breach {
+    Breach {
+        rule: Rule::SameSeedSameHistory,
+        reason: format!("something in the world is left to chance: {reason}"),
+    }
+}
+
+/// The number in a variable of the environment, if it is set.
+#[expect(clippy::panic, reason = "a test that is told nonsense fails")]
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(error) => panic!("{variable}={text}: {error}"),
+    }
+}
+
+/// Every so many seeds one is played twice.
+const TWICE_EVERY: u64 = 64;

@@ -1,0 +1,237 @@
+//! What is left to chance: how long things take, who goes first, and what goes wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::RngExt;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+
+/// Something that goes wrong in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A call fails, and had no effect.
+    RequestLost,
+    /// A call fails, and had its effect all the same.
+    AnswerLost,
+    /// The run panics.
+    Panic,
+    /// The run's future is dropped, as an aborted task's is.
+    Abort,
+}
+
+impl Fault {
+    /// All there are.
+    pub const ALL: [Self; 4] = [
+        Self::RequestLost,
+        Self::AnswerLost,
+        Self::Panic,
+        Self::Abort,
+    ];
+}
+
+/// Where in a history something is chosen. A site is named by the key and its run rather than by a
+/// count of steps, so that it means the same when other parts of the history are left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Site<K> {
+    /// The key in work; nothing while a worker looks for one.
+    pub(super) key: Option<K>,
+    /// The number of its run, or of the worker.
+    pub(super) run: u32,
+    /// Counts the choices within the run.
+    pub(super) point: u32,
+}
+
+/// What may go wrong at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Point {
+    /// A request is on its way.
+    Request,
+    /// An answer is on its way.
+    Answer,
+    /// The run lets others go first.
+    Pause,
+    /// A worker could go on, and waits for its turn.
+    Turn,
+}
+
+/// What is chosen. The default is what happens where nothing is left to chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) delay: Duration,
+    /// Among those whose time comes together the lowest goes first.
+    pub(super) rank: u8,
+    pub(super) fault: Option<Fault>,
+}
+
+/// The rank where nothing is chosen.
+pub(super) const RANK: u8 = 2;
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            rank: RANK,
+            fault: None,
+        }
+    }
+}
+
+pub(super) type Chosen<K> = BTreeMap<Site<K>, Choice>;
+
+/// Chooses, and remembers what differs from the default.
+#[derive(Debug)]
+pub(super) struct Choices<K> {
+    source: Source<K>,
+    chosen: Chosen<K>,
+    /// Happens at the next point where it can.
+    injected: Option<Fault>,
+}
+
+#[derive(Debug)]
+enum Source<K> {
+    Replay(Chosen<K>),
+    Draw(Box<Dice>),
+}
+
+/// How a seed chooses.
+#[derive(Debug)]
+pub(super) struct Dice {
+    rng: TestRng,
+    faults: Vec<Fault>,
+    faults_left: u32,
+    /// One point in so many has a fault; none if zero.
+    fault_odds: u32,
+    latency_ms: u64,
+    /// Bounds what is remembered.
+    choices_left: u32,
+}
+
+impl Dice {
+    /// The temper of a history is drawn first, so that some are calm and some are wild.
+    pub(super) fn new(seed: u64, faults: &[Fault], faults_max: u32, latency: Duration) -> Self {
+        let mut rng = rng(seed, 2);
+        let fault_odds = [0, 3, 8, 32][rng.random_range(0..4)];
+        let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        let scale = [1, 4, 20][rng.random_range(0..3)];
+        Self {
+            faults: faults.to_vec(),
+            faults_left: rng.random_range(0..=faults_max),
+            fault_odds,
+            latency_ms: (latency_ms / scale).max(1),
+            choices_left: CHOICES_MAX,
+            rng,
+        }
+    }
+
+    fn choose(&mut self, point: Point) -> Choice {
+        if self.choices_left == 0 {
+            return Choice::default();
+        }
+        let choice = match point {
+            // Mostly whoever can go on does.
+            Point::Turn if self.rng.random_range(0..8) > 0 => Choice::default(),
+            Point::Turn => Choice {
+                delay: self.delay(),
+                rank: self.rng.random_range(0..=2 * RANK),
+                fault: None,
+            },
+            Point::Request | Point::Answer | Point::Pause => Choice {
+                delay: self.delay(),
+                rank: self.rng.random_range(0..=2 * RANK),
+                fault: self.fault(point),
+            },
+        };
+        if choice != Choice::default() {
+            self.choices_left -= 1;
+        }
+        choice
+    }
+
+    /// Whole milliseconds, so that times tie. Now and then something takes far too long.
+    fn delay(&mut self) -> Duration {
+        let most = self.latency_ms;
+        Duration::from_millis(match self.rng.random_range(0..8) {
+            0..=2 => 0,
+            3..=6 => self.rng.random_range(1..=most),
+            _ => self.rng.random_range(1..=most.saturating_mul(50)),
+        })
+    }
+
+    fn fault(&mut self, point: Point) -> Option<Fault> {
+        let is_fault = self.faults_left > 0
+            && self.fault_odds > 0
+            && self.rng.random_range(0..self.fault_odds) == 0;
+        if !is_fault || self.faults.is_empty() {
+            return None;
+        }
+        let fault = self.faults[self.rng.random_range(0..self.faults.len())];
+        let can_be = fault.is_possible_at(point);
+        self.faults_left -= u32::from(can_be);
+        can_be.then_some(fault)
+    }
+}
+
+impl Fault {
+    fn is_possible_at(self, point: Point) -> bool {
+        match self {
+            Self::RequestLost => point == Point::Request,
+            Self::AnswerLost => point == Point::Answer,
+            Self::Panic | Self::Abort => point != Point::Turn,
+        }
+    }
+}
+
+impl<K: Ord> Choices<K> {
+    pub(super) fn drawn(dice: Dice) -> Self {
+        Self::from(Source::Draw(Box::new(dice)))
+    }
+
+    pub(super) fn replayed(chosen: Chosen<K>) -> Self {
+        Self::from(Source::Replay(chosen))
+    }
+
+    fn from(source: Source<K>) -> Self {
+        Self {
+            source,
+            chosen: Chosen::new(),
+            injected: None,
+        }
+    }
+
+    pub(super) fn choose(&mut self, site: Site<K>, point: Point) -> Choice {
+        let mut choice = match &mut self.source {
+            Source::Replay(chosen) => chosen.get(&site).copied().unwrap_or_default(),
+            Source::Draw(dice) => dice.choose(point),
+        };
+        let mut injected = self.injected;
+        if let Some(fault) = injected.take_if(|fault| fault.is_possible_at(point)) {
+            choice.fault = Some(fault);
+            self.injected = None;
+        }
+        // A site may stand for another kind of point once a history is shortened.
+        choice.fault = choice.fault.filter(|fault| fault.is_possible_at(point));
+        if choice != Choice::default() {
+            self.chosen.insert(site, choice);
+        }
+        choice
+    }
+
+    pub(super) fn inject(&mut self, fault: Fault) {
+        self.injected = Some(fault);
+    }
+
+    /// What was chosen, apart from the defaults.
+    pub(super) fn into_chosen(self) -> Chosen<K> {
+        self.chosen
+    }
+}
+
+/// The random numbers of a seed, for one of its purposes.
+pub(super) fn rng(seed: u64, purpose: u8) -> TestRng {
+    let mut bytes = [purpose; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
+}
+
+/// After so many choices a history goes on without chance.
+const CHOICES_MAX: u32 = 1_000;

@@ -1,0 +1,292 @@
+//! What a run, and the world, can do.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::fmt::{self, Debug};
+use std::future::{pending, poll_fn};
+use std::io;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use requeue_core::{AddOptions, Added, Instant, Rejected};
+
+use super::World;
+use super::choices::{Choice, Fault, Point, RANK};
+use super::hub::{Hub, Slot, Task};
+use super::story::{What, Who};
+
+/// Where keys are added. Clones are the same queue.
+pub struct Keys<K> {
+    pub(super) hub: Rc<Hub<K>>,
+    pub(super) who: Who,
+}
+
+impl<K: Ord + Clone + Debug> Keys<K> {
+    /// Marks a key as having work to do.
+    ///
+    /// # Errors
+    ///
+    /// As the queue's `add`. What is refused because the queue is shutting down is given to its
+    /// successor, as whoever got it back would do, so that the error may be ignored then.
+    pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
+        self.add_with(key, AddOptions::new())
+    }
+
+    /// Adds a key after a delay.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+        self.add_with(key, after(delay))
+    }
+
+    /// Adds a key in any of the ways there are: after a failure, say, or with a priority.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_with(&self, key: K, options: AddOptions) -> Result<Added, Rejected<K>> {
+        self.hub.add(self.who, key, options)
+    }
+
+    /// Whether the queue is shutting down.
+    pub fn shutting_down(&self) -> bool {
+        self.hub.ledger.borrow().is_closed()
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Instant {
+        self.hub.now()
+    }
+
+    /// Writes a line into the history.
+    pub fn note(&self, note: impl Into<String>) {
+        self.hub.write(self.who, None, What::Note(note.into()));
+    }
+}
+
+impl<K> Clone for Keys<K> {
+    fn clone(&self) -> Self {
+        Self {
+            hub: Rc::clone(&self.hub),
+            who: self.who,
+        }
+    }
+}
+
+impl<K> Debug for Keys<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
+
+/// One run's way to the world: every call takes its time there, and may fail.
+///
+/// Clones belong to the same run.
+pub struct Context<W: World> {
+    pub(super) world: Rc<RefCell<W>>,
+    pub(super) keys: Keys<W::Key>,
+    pub(super) key: W::Key,
+    pub(super) run: u32,
+    /// Counts the run's choices.
+    pub(super) points: Rc<Cell<u32>>,
+}
+
+impl<W: World> Context<W> {
+    /// A call to something that may be slow, or fail: `effect` happens once the request is there,
+    /// and its result comes back once the answer is here. The seed says how long each takes.
+    ///
+    /// `effect` must not use this context: the world is its own meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`CallFailed`] if the request or the answer was lost: as in production nobody can tell
+    /// which, and so whether the call had its effect.
+    pub async fn call<T>(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        effect: impl FnOnce(&mut W) -> T,
+    ) -> Result<T, CallFailed> {
+        let call = name.into();
+        let request = self.choose(Point::Request);
+        self.write(What::Request(call.clone(), request.delay));
+        self.meet(request).await;
+        if request.fault.is_some() {
+            self.write(What::RequestLost(call.clone()));
+            return Err(CallFailed { call });
+        }
+        let result = self.world(effect);
+        let answer = self.choose(Point::Answer);
+        self.write(What::Done(call.clone(), answer.delay));
+        self.meet(answer).await;
+        if answer.fault.is_some() {
+            self.write(What::AnswerLost(call.clone()));
+            return Err(CallFailed { call });
+        }
+        self.write(What::Answer(call));
+        Ok(result)
+    }
+
+    /// Looks at the world, or changes it, in no time.
+    ///
+    /// # Panics
+    ///
+    /// If `look` uses this context in its turn.
+    pub fn world<T>(&self, look: impl FnOnce(&mut W) -> T) -> T {
+        look(&mut self.world.borrow_mut())
+    }
+
+    /// Waits on virtual time.
+    pub async fn sleep(&self, delay: Duration) {
+        self.write(What::Sleeps(delay));
+        sleep_until(&self.keys.hub, self.now() + delay, RANK).await;
+    }
+
+    /// Lets others go first, for as long as the seed says. The run may end here, by a fault.
+    pub async fn pause(&self) {
+        let choice = self.choose(Point::Pause);
+        self.meet(choice).await;
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Instant {
+        self.keys.now()
+    }
+
+    /// Where more keys are added.
+    pub fn keys(&self) -> &Keys<W::Key> {
+        &self.keys
+    }
+
+    /// Writes a line into the history.
+    pub fn note(&self, note: impl Into<String>) {
+        self.write(What::Note(note.into()));
+    }
+
+    fn choose(&self, point: Point) -> Choice {
+        let number = self.points.get();
+        self.points.set(number + 1);
+        let key = Some(&self.key);
+        self.keys.hub.choose(key, self.run, number, point)
+    }
+
+    /// Lets time pass, and then the fault happen if it ends the run.
+    async fn meet(&self, choice: Choice) {
+        let hub = &self.keys.hub;
+        sleep_until(hub, self.now() + choice.delay, choice.rank).await;
+        match choice.fault {
+            // Not `panic!`, which would be reported by the hook for panics.
+            Some(Fault::Panic) => resume_unwind(Box::new("simulated")),
+            Some(Fault::Abort) => {
+                hub.aborts.set(true);
+                pending().await
+            }
+            Some(Fault::RequestLost | Fault::AnswerLost) | None => {}
+        }
+    }
+
+    fn write(&self, what: What) {
+        self.keys.hub.write(self.keys.who, Some(&self.key), what);
+    }
+}
+
+impl<W: World> Clone for Context<W> {
+    fn clone(&self) -> Self {
+        Self {
+            world: Rc::clone(&self.world),
+            keys: self.keys.clone(),
+            key: self.key.clone(),
+            run: self.run,
+            points: Rc::clone(&self.points),
+        }
+    }
+}
+
+impl<W: World> Debug for Context<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("key", &self.key)
+            .field("run", &self.run)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that failed, whether or not it had its effect.
+///
+/// It becomes a `String` or an [`io::Error`] where a reconciler has those.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_proptest::simulation::CallFailed;
+///
+/// fn tell(failed: CallFailed) -> String {
+///     failed.into()
+/// }
+/// # let _ = tell;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFailed {
+    call: Cow<'static, str>,
+}
+
+impl fmt::Display for CallFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed", self.call)
+    }
+}
+
+impl Error for CallFailed {}
+
+impl From<CallFailed> for String {
+    fn from(failed: CallFailed) -> Self {
+        failed.to_string()
+    }
+}
+
+impl From<CallFailed> for io::Error {
+    fn from(failed: CallFailed) -> Self {
+        Self::new(io::ErrorKind::TimedOut, failed)
+    }
+}
+
+/// Options of an add after a delay.
+pub(super) fn after(delay: Duration) -> AddOptions {
+    AddOptions {
+        after: Some(delay),
+        ..AddOptions::new()
+    }
+}
+
+/// Waits until `until`, and lets others go first in any case.
+async fn sleep_until<K: Ord + Clone + Debug>(hub: &Rc<Hub<K>>, until: Instant, rank: u8) {
+    let mut timer = Timer { hub, slot: None };
+    poll_fn(|context| match timer.slot {
+        None => {
+            let task = Task::Wake(context.waker().clone());
+            timer.slot = Some(hub.plan(until, rank, task));
+            Poll::Pending
+        }
+        Some(slot) if hub.renew(slot, context.waker()) => Poll::Pending,
+        Some(_) => Poll::Ready(()),
+    })
+    .await;
+}
+
+/// Nobody is woken for a wait that was dropped.
+struct Timer<'h, K: Ord + Clone + Debug> {
+    hub: &'h Hub<K>,
+    slot: Option<Slot>,
+}
+
+impl<K: Ord + Clone + Debug> Drop for Timer<'_, K> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            let _ = self.hub.cancel(slot);
+        }
+    }
+}

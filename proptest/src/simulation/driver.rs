@@ -1,0 +1,309 @@
+//! One history, step by step.
+
+mod by_hand;
+mod end;
+mod turn;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt::{self, Debug};
+use std::rc::Rc;
+use std::time::Duration;
+
+use requeue_core::{Instant, RateLimiter, Workers};
+
+use super::World;
+use super::choices::{Choices, Chosen, Point};
+use super::context::Keys;
+use super::driven::Driven;
+use super::hub::{Hub, Task};
+use super::plan::Stop;
+use super::seat::{Seat, State, guarded};
+use super::settings::{Settings, limited};
+use super::story::{Breach, Entry, Rule, What, Who, timeline};
+
+/// A world, its queue and its workers, on virtual time: for scripted tests.
+///
+/// Time begins at zero and moves when [`step`](Self::step) finds nothing else to do. Calls take no
+/// time, nothing fails unless it is [injected](Self::inject), and workers go on in the order in
+/// which they are woken. The rules that hold for every reconciler are checked after every step, and
+/// so is [`World::always`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use proptest::prelude::*;
+/// use requeue_core::{Action, ItemExponentialFailure};
+/// use requeue_proptest::simulation::{
+///     Breach, CallFailed, Context, Fault, Keys, Simulation, Stop, World,
+/// };
+///
+/// #[derive(Default)]
+/// struct Pings(u32);
+///
+/// impl World for Pings {
+///     type Key = &'static str;
+///     type Event = ();
+///     type Error = CallFailed;
+///
+///     fn event(&self) -> BoxedStrategy<()> {
+///         Just(()).boxed()
+///     }
+///
+///     fn happen(&mut self, (): &(), keys: &Keys<&'static str>) {
+///         let _ = keys.add("host");
+///     }
+///
+///     async fn reconcile(context: Context<Self>, _: &'static str) -> Result<Action, CallFailed> {
+///         context.call("ping", |world| world.0 += 1).await?;
+///         Ok(Action::RequeueAfter(Duration::from_secs(60)))
+///     }
+/// }
+///
+/// let second = Duration::from_secs(1);
+/// let mut sim = Simulation::new(Pings::default())
+///     .workers(1)
+///     .limiter(move || ItemExponentialFailure::new(second, 8 * second));
+/// sim.inject(Fault::RequestLost);
+/// sim.happen(&())?;
+/// sim.run_until_idle()?;
+/// assert_eq!(sim.world(|world| world.0), 0, "the first call was lost");
+///
+/// sim.advance(second)?;
+/// assert_eq!(sim.world(|world| world.0), 1);
+/// sim.advance(120 * second)?;
+/// assert_eq!(sim.world(|world| world.0), 3);
+///
+/// let leftovers = sim.shut_down(Stop::Drain)?;
+/// assert_eq!((leftovers[0].key, leftovers[0].left), ("host", 60 * second));
+/// println!("{}", sim.timeline());
+/// # Ok::<(), Breach>(())
+/// ```
+#[must_use = "nothing happens until it is driven"]
+pub struct Simulation<W: World> {
+    hub: Rc<Hub<W::Key>>,
+    world: Rc<RefCell<W>>,
+    settings: Settings<W>,
+    seats: Vec<Seat<W>>,
+    /// The seats of those who sleep, in the order in which they are woken.
+    line: VecDeque<usize>,
+    events: Vec<W::Event>,
+    stop: Option<Stop>,
+    /// Since when, and for how long after, keys are still taken.
+    closing: Option<(Instant, Option<Duration>)>,
+    steps: u64,
+    breach: Option<Breach>,
+}
+
+impl<W: World> Simulation<W> {
+    /// Two workers, and a queue with client-go's default limiter.
+    pub fn new(world: W) -> Self {
+        Self::with(world, Settings::new(), Choices::replayed(Chosen::new()))
+    }
+
+    pub(super) fn with(world: W, settings: Settings<W>, choices: Choices<W::Key>) -> Self {
+        let hub = Rc::new(Hub::new((settings.queue)(), choices));
+        let mut simulation = Self {
+            hub,
+            world: Rc::new(RefCell::new(world)),
+            settings,
+            seats: Vec::new(),
+            line: VecDeque::new(),
+            events: Vec::new(),
+            stop: None,
+            closing: None,
+            steps: 0,
+            breach: None,
+        };
+        simulation.seat_workers();
+        simulation
+    }
+
+    /// How many workers there are, and what they do with keys that fail: a number, or what the
+    /// runtimes' `run` takes.
+    pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
+        self.settings.workers = Rc::new(workers.into());
+        self.seat_workers();
+        self
+    }
+
+    /// The limiter of the queue, and of its successors. To be called before keys are added.
+    pub fn limiter<L: RateLimiter + 'static>(self, limiter: impl Fn() -> L + 'static) -> Self {
+        self.on(limited(limiter))
+    }
+
+    /// Another queue, and its successors. To be called before keys are added.
+    pub fn queue<Q: Driven<W::Key> + 'static>(self, queue: impl Fn() -> Q + 'static) -> Self {
+        self.on(Rc::new(move || Box::new(queue())))
+    }
+
+    fn on(mut self, queue: Rc<dyn Fn() -> Box<dyn Driven<W::Key>>>) -> Self {
+        self.hub.replace_queue(queue());
+        self.settings.queue = queue;
+        self.seat_workers();
+        self
+    }
+
+    /// Does the next thing there is to do; if that is later, time moves on first. Answers whether
+    /// there was anything. O(workers).
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a rule, the same from then on.
+    pub fn step(&mut self) -> Result<bool, Breach> {
+        if let Some(breach) = &self.breach {
+            return Err(breach.clone());
+        }
+        let stepped = self.try_step();
+        if let Err(breach) = &stepped {
+            self.breach = Some(breach.clone());
+        }
+        stepped
+    }
+
+    fn try_step(&mut self) -> Result<bool, Breach> {
+        self.deliver_wakes();
+        let Some(next) = self.hub.next_time() else {
+            return Ok(false);
+        };
+        if next > self.hub.now() {
+            self.before_time_passes(next)?;
+            self.hub.set_now(next);
+        }
+        match self.hub.next_task() {
+            Some(Task::Turn(seat)) => self.turn(seat)?,
+            Some(Task::Alarm(seat)) => {
+                self.seats[seat].alarm = None;
+                self.line.retain(|sleeper| *sleeper != seat);
+                self.plan_turn(seat);
+            }
+            Some(Task::Wake(waker)) => waker.wake(),
+            Some(Task::Event(event)) => {
+                let event = self.events[event].clone();
+                self.happens(&event)?;
+            }
+            Some(Task::Stop) => self.stops()?,
+            None => {}
+        }
+        self.deliver_wakes();
+        self.look_after()?;
+        Ok(true)
+    }
+
+    fn happens(&mut self, event: &W::Event) -> Result<(), Breach> {
+        self.hub
+            .write(Who::World, None, What::Event(format!("{event:?}")));
+        let keys = self.keys();
+        guarded(|| self.world.borrow_mut().happen(event, &keys))
+            .map_err(|reason| self.breach(Rule::WorldPanics, &reason))
+    }
+
+    /// What the queue and the runs' wakers said: who has a turn.
+    fn deliver_wakes(&mut self) {
+        let hub = Rc::clone(&self.hub);
+        let mut count = hub.wake_one.take();
+        if hub.wake_all.take() {
+            count = self.line.len();
+        }
+        for _ in 0..count {
+            if let Some(seat) = self.line.pop_front() {
+                self.plan_turn(seat);
+            }
+        }
+        for seat in 0..self.seats.len() {
+            let Seat { state, bell, .. } = &self.seats[seat];
+            if matches!(state, State::Busy(_)) && bell.has_rung() {
+                self.plan_turn(seat);
+            }
+        }
+    }
+
+    fn plan_turn(&mut self, number: usize) {
+        let seat = &mut self.seats[number];
+        if std::mem::replace(&mut seat.has_turn, true) {
+            return;
+        }
+        if let Some(alarm) = seat.alarm.take() {
+            let _ = self.hub.cancel(alarm);
+        }
+        let choice = match &seat.state {
+            State::Busy(run) => {
+                let point = run.points.replace(run.points.get() + 1);
+                self.hub
+                    .choose(Some(&run.key), run.number, point, Point::Turn)
+            }
+            State::Idle | State::Gone => {
+                seat.looks += 1;
+                let worker = u32::try_from(number).unwrap_or(u32::MAX);
+                self.hub.choose(None, worker, seat.looks, Point::Turn)
+            }
+        };
+        let at = self.hub.now() + choice.delay;
+        self.hub.plan(at, choice.rank, Task::Turn(number));
+    }
+
+    /// Everybody comes to work on a new queue.
+    fn seat_workers(&mut self) {
+        for seat in self.seats.drain(..) {
+            if let Some(alarm) = seat.alarm {
+                let _ = self.hub.cancel(alarm);
+            }
+        }
+        self.line.clear();
+        self.closing = None;
+        for number in 0..self.settings.workers.count().get() {
+            self.seats.push(Seat::new());
+            // They look before anything happens, and so sleep in order.
+            let Seat { getter, alarm, .. } = &mut self.seats[number];
+            if let requeue_core::Next::Wait { until } = self.hub.get(getter) {
+                let until = until.filter(|until| !until.is_never());
+                *alarm = until.map(|at| self.hub.plan(at, 0, Task::Alarm(number)));
+                self.line.push_back(number);
+            }
+        }
+    }
+
+    fn keys(&self) -> Keys<W::Key> {
+        Keys {
+            hub: Rc::clone(&self.hub),
+            who: Who::World,
+        }
+    }
+
+    fn breach(&self, rule: Rule, reason: &str) -> Breach {
+        Breach {
+            rule,
+            reason: format!("{reason} (at {})", self.hub.now()),
+        }
+    }
+
+    pub(super) fn hub(&self) -> &Hub<W::Key> {
+        &self.hub
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    pub(super) fn into_history(self) -> (Vec<Entry<W::Key>>, Chosen<W::Key>) {
+        let log = self.hub.log.take();
+        let choices = self.hub.choices.replace(Choices::replayed(Chosen::new()));
+        (log, choices.into_chosen())
+    }
+
+    /// The history so far: the virtual time, who, the key, and what.
+    pub fn timeline(&self) -> String {
+        timeline(&self.hub.log.borrow())
+    }
+}
+
+impl<W: World> Debug for Simulation<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation")
+            .field("now", &self.hub.now())
+            .field("workers", &self.seats.len())
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}

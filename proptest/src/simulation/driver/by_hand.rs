@@ -1,0 +1,156 @@
+//! What a scripted test does.
+
+use std::time::Duration;
+
+use requeue_core::{AddOptions, Added, Instant, Leftover, Rejected};
+
+use super::{Breach, Rule, Simulation, World};
+use crate::simulation::choices::Fault;
+use crate::simulation::context::after;
+use crate::simulation::hub::Task;
+use crate::simulation::plan::{Arrival, Stop};
+use crate::simulation::seat::guarded;
+use crate::simulation::story::Who;
+
+impl<W: World> Simulation<W> {
+    /// Adds a key.
+    ///
+    /// # Errors
+    ///
+    /// As the queue's `add`.
+    pub fn add(&mut self, key: W::Key) -> Result<Added, Rejected<W::Key>> {
+        self.add_with(key, AddOptions::new())
+    }
+
+    /// Adds a key after a delay.
+    ///
+    /// # Errors
+    ///
+    /// As the queue's `add_after`.
+    pub fn add_after(&mut self, key: W::Key, delay: Duration) -> Result<Added, Rejected<W::Key>> {
+        self.add_with(key, after(delay))
+    }
+
+    /// Adds a key in any of the ways there are.
+    ///
+    /// # Errors
+    ///
+    /// As the queue's `add_with`.
+    pub fn add_with(
+        &mut self,
+        key: W::Key,
+        options: AddOptions,
+    ) -> Result<Added, Rejected<W::Key>> {
+        self.hub.add(Who::World, key, options)
+    }
+
+    /// Lets an event happen now.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] if the world panics, or does not hold what [`World::always`] promises.
+    pub fn happen(&mut self, event: &W::Event) -> Result<(), Breach> {
+        self.happens(event)?;
+        self.look_after()
+    }
+
+    /// Lets a fault happen at the next point where it can: a call, or a pause.
+    pub fn inject(&mut self, fault: Fault) {
+        self.hub.choices.borrow_mut().inject(fault);
+    }
+
+    /// Lets this much time pass, and all happen that happens meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a rule; of [`Rule::HistoryEnds`] after 100,000 steps.
+    pub fn advance(&mut self, by: Duration) -> Result<(), Breach> {
+        let end = self.hub.now() + by;
+        loop {
+            self.deliver_wakes();
+            if self.hub.next_time().is_none_or(|next| next > end) {
+                break;
+            }
+            self.step()?;
+        }
+        self.before_time_passes(end)?;
+        self.hub.set_now(end);
+        Ok(())
+    }
+
+    /// Takes steps until no key is ready or in work. Keys that wait for a later time keep waiting:
+    /// [`advance`](Self::advance) to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a rule; of [`Rule::RunEnds`] if a run waits for something that nobody does.
+    pub fn run_until_idle(&mut self) -> Result<(), Breach> {
+        loop {
+            let now = self.hub.now();
+            if self.hub.ledger.borrow().is_quiet(now) {
+                return Ok(());
+            }
+            if !self.step()? {
+                return self.rest();
+            }
+        }
+    }
+
+    /// Shuts the queue down, takes steps until all workers have gone, and answers what is handed
+    /// back.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a rule, among them that the drain ends and that nothing is lost.
+    pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
+        self.stop = Some(stop);
+        self.stops()?;
+        while !self.is_over() {
+            if !self.step()? {
+                self.rest()?;
+            }
+        }
+        self.handed_back()
+    }
+
+    /// Starts a successor of a queue that was shut down: a new queue, with these keys, those that
+    /// were refused since, and workers.
+    pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
+        self.succeed(leftovers);
+    }
+
+    /// Looks at the world, or changes it.
+    pub fn world<T>(&mut self, look: impl FnOnce(&mut W) -> T) -> T {
+        look(&mut self.world.borrow_mut())
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Instant {
+        self.hub.now()
+    }
+
+    /// Whether [`World::eventually`] holds now.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] if it does not.
+    pub fn check_eventually(&self) -> Result<(), Breach> {
+        guarded(|| self.world.borrow().eventually())
+            .and_then(|held| held)
+            .map_err(|reason| self.breach(Rule::Eventually, &reason))
+    }
+
+    /// Lets events happen at their times.
+    pub(in crate::simulation) fn plan_arrivals(&mut self, arrivals: &[Arrival<W::Event>]) {
+        for Arrival { at, event, .. } in arrivals {
+            let task = Task::Event(self.events.len());
+            self.events.push(event.clone());
+            self.hub.plan(Instant::EPOCH + *at, 0, task);
+        }
+    }
+
+    pub(in crate::simulation) fn plan_stop(&mut self, at: Duration, stop: Stop) {
+        self.stop = Some(stop);
+        self.hub.plan(Instant::EPOCH + at, 0, Task::Stop);
+    }
+}

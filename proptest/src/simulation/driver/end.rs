@@ -1,0 +1,152 @@
+//! The rules that hold for every reconciler, and the end of a queue.
+
+use std::collections::BTreeSet;
+
+use requeue_core::{AddOptions, Instant, Leftover};
+
+use super::{Breach, Rule, Simulation, World};
+use crate::simulation::context::after;
+use crate::simulation::plan::Stop;
+use crate::simulation::seat::{State, guarded};
+use crate::simulation::story::{What, Who};
+
+impl<W: World> Simulation<W> {
+    /// After every step.
+    pub(super) fn look_after(&mut self) -> Result<(), Breach> {
+        self.steps += 1;
+        if self.steps > self.settings.steps_max {
+            let reason = format!("not quiet after {} steps", self.settings.steps_max);
+            return Err(self.breach(Rule::HistoryEnds, &reason));
+        }
+        guarded(|| self.hub.assert_valid())
+            .map_err(|reason| self.breach(Rule::QueueIsValid, &reason))?;
+        guarded(|| self.world.borrow().always())
+            .and_then(|held| held)
+            .map_err(|reason| self.breach(Rule::Always, &reason))
+    }
+
+    /// All that there was to do by now is done, and time moves on to `next`.
+    pub(super) fn before_time_passes(&self, next: Instant) -> Result<(), Breach> {
+        for (number, seat) in self.seats.iter().enumerate() {
+            if let State::Busy(run) = &seat.state
+                && next.saturating_since(run.began) > self.settings.run_max
+            {
+                return Err(self.endless(number));
+            }
+        }
+        self.nobody_sleeps_over_work(next)
+    }
+
+    /// While somebody sleeps and nobody is on the way, no key is to be worked on before `next`.
+    fn nobody_sleeps_over_work(&self, next: Instant) -> Result<(), Breach> {
+        let Some(sleeper) = self.line.front() else {
+            return Ok(());
+        };
+        if self.closing.is_some() {
+            let reason = format!("worker {sleeper} sleeps on");
+            return Err(self.breach(Rule::DrainEnds, &reason));
+        }
+        let idle = |state: &State<W>| matches!(state, State::Idle);
+        if self.seats.iter().any(|s| s.has_turn && idle(&s.state)) {
+            return Ok(());
+        }
+        match self.hub.ledger.borrow().overdue(next) {
+            Some(key) => {
+                let reason = format!("{key:?} is to be run, and worker {sleeper} sleeps");
+                Err(self.breach(Rule::EveryAddRuns, &reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is left to do, ever: then all runs have ended, and nothing is owed.
+    pub(in crate::simulation) fn rest(&self) -> Result<(), Breach> {
+        let is_busy = |number: &usize| matches!(self.seats[*number].state, State::Busy(_));
+        if let Some(number) = (0..self.seats.len()).find(is_busy) {
+            return Err(self.endless(number));
+        }
+        if self.closing.is_some() && !self.is_over() {
+            return Err(self.breach(Rule::DrainEnds, "there are workers that do not go"));
+        }
+        self.nobody_sleeps_over_work(Instant::NEVER)
+    }
+
+    fn endless(&self, number: usize) -> Breach {
+        let State::Busy(run) = &self.seats[number].state else {
+            return self.breach(Rule::RunEnds, "of nobody");
+        };
+        let reason = format!(
+            "run {} of {:?} began at {} on worker {number} and waits for what does not come",
+            run.number, run.key, run.began
+        );
+        self.breach(Rule::RunEnds, &reason)
+    }
+
+    /// The queue is shut down as planned.
+    pub(super) fn stops(&mut self) -> Result<(), Breach> {
+        let Some(stop) = self.stop.take() else {
+            return Ok(());
+        };
+        let (how, limit) = match stop {
+            Stop::Drain => ("it drains", self.settings.workers.drain_limit()),
+            Stop::Finish => ("what runs may end", Some(std::time::Duration::ZERO)),
+            Stop::Abort => ("what runs is aborted", Some(std::time::Duration::ZERO)),
+        };
+        self.hub.write(Who::World, None, What::ShutsDown(how));
+        self.closing = Some((self.hub.now(), limit));
+        self.hub.shut_down();
+        if stop == Stop::Abort {
+            for number in 0..self.seats.len() {
+                self.abort(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the queue is shut down, and all workers have gone.
+    pub(in crate::simulation) fn is_over(&self) -> bool {
+        let gone = |state: &State<W>| matches!(state, State::Gone);
+        self.closing.is_some() && self.seats.iter().all(|seat| gone(&seat.state))
+    }
+
+    /// Takes what was not worked on, which is what the books say.
+    pub(in crate::simulation) fn handed_back(&mut self) -> Result<Vec<Leftover<W::Key>>, Breach> {
+        let mut leftovers = Vec::new();
+        while let Some(leftover) = self.hub.take_leftover() {
+            let what = What::HandedBack(leftover.left);
+            self.hub.write(Who::World, Some(&leftover.key), what);
+            leftovers.push(leftover);
+            if leftovers.len() > LEFTOVERS_MAX {
+                return Err(self.breach(Rule::HandedBack, "there is no end to it"));
+            }
+        }
+        if !self.hub.is_drained() {
+            return Err(self.breach(Rule::DrainEnds, "it is not drained, though all have gone"));
+        }
+        let expected = self.hub.ledger.borrow_mut().close_books();
+        let given: BTreeSet<_> = leftovers.iter().map(|left| left.key.clone()).collect();
+        if given.len() < leftovers.len() {
+            return Err(self.breach(Rule::HandedBack, "a key came twice"));
+        }
+        match expected.difference(&given).next() {
+            Some(key) => Err(self.breach(Rule::HandedBack, &format!("{key:?} is lost"))),
+            None => Ok(leftovers),
+        }
+    }
+
+    pub(in crate::simulation) fn succeed(&mut self, leftovers: Vec<Leftover<W::Key>>) {
+        self.hub.write(Who::World, None, What::Successor);
+        self.hub.replace_queue((self.settings.queue)());
+        self.seat_workers();
+        // What a queue says of these is in the history.
+        for Leftover { key, left, .. } in leftovers {
+            let _ = self.hub.add(Who::World, key, after(left));
+        }
+        for key in self.hub.take_refused() {
+            let _ = self.hub.add(Who::World, key, AddOptions::new());
+        }
+    }
+}
+
+/// No queue of a simulation holds so many keys.
+const LEFTOVERS_MAX: usize = 1_000_000;

@@ -1,0 +1,122 @@
+//! What the queue owes: the rules that hold for every reconciler, kept apart from the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use requeue_core::Instant;
+
+/// Which keys have to be run, and which are being run.
+///
+/// Every add is followed by a run that begins after it: at once, or once its time has come. Of two
+/// times the earlier counts. No key is run twice at once.
+#[derive(Debug)]
+pub(super) struct Ledger<K> {
+    /// Added, and not run since.
+    owed: BTreeSet<K>,
+    /// To be added at that time.
+    later: BTreeMap<K, Instant>,
+    /// In work.
+    active: BTreeSet<K>,
+    /// How many runs each key has had.
+    runs: BTreeMap<K, u32>,
+    closed: bool,
+}
+
+impl<K: Ord + Clone + Debug> Ledger<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            owed: BTreeSet::new(),
+            later: BTreeMap::new(),
+            active: BTreeSet::new(),
+            runs: BTreeMap::new(),
+            closed: false,
+        }
+    }
+
+    /// The key was added, to be run once `due` has come.
+    pub(super) fn added(&mut self, key: &K, due: Instant, now: Instant) {
+        // A time that has come counts as come, and not as the earlier one.
+        if !self.closed {
+            self.release(now);
+        }
+        if due <= now && !self.closed {
+            self.owed.insert(key.clone());
+        } else if !(self.closed && self.owed.contains(key)) {
+            // What is ready when the queue closes runs, or is handed back, as that.
+            let later = self.later.entry(key.clone()).or_insert(due);
+            *later = due.min(*later);
+        }
+    }
+
+    /// The key was added, to be run once, at the sooner of its times.
+    pub(super) fn expedited(&mut self, key: &K, due: Instant, now: Instant) {
+        self.added(key, due, now);
+        if self.owed.contains(key) {
+            self.later.remove(key);
+        }
+    }
+
+    /// A run begins. Answers its number, counted from one, unless the key is in work already.
+    pub(super) fn begins(&mut self, key: &K, now: Instant) -> Option<u32> {
+        if !self.active.insert(key.clone()) {
+            return None;
+        }
+        self.owed.remove(key);
+        if !self.closed && self.later.get(key).is_some_and(|due| *due <= now) {
+            self.later.remove(key);
+        }
+        let runs = self.runs.entry(key.clone()).or_insert(0);
+        *runs += 1;
+        Some(*runs)
+    }
+
+    pub(super) fn ends(&mut self, key: &K) {
+        self.active.remove(key);
+    }
+
+    /// From now on nothing becomes ready because its time comes.
+    pub(super) fn close(&mut self, now: Instant) {
+        self.release(now);
+        self.closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// A key that is not in work, and whose time came before `now`, or has come if it was added
+    /// for no time in particular.
+    pub(super) fn overdue(&self, now: Instant) -> Option<&K> {
+        let later = self.later.iter().filter(|(_, due)| **due < now);
+        let later = later.filter(|_| !self.closed).map(|(key, _)| key);
+        let mut owed = self.owed.iter().chain(later);
+        owed.find(|key| !self.active.contains(key))
+    }
+
+    /// Whether nothing is to be done at the moment.
+    pub(super) fn is_quiet(&self, now: Instant) -> bool {
+        let mut later = self.later.values().filter(|_| !self.closed);
+        self.active.is_empty() && self.owed.is_empty() && later.all(|due| *due > now)
+    }
+
+    /// After shutdown, once all workers have gone: what has to be handed back. A successor begins
+    /// with nothing.
+    pub(super) fn close_books(&mut self) -> BTreeSet<K> {
+        let later = std::mem::take(&mut self.later).into_keys();
+        let mut left = std::mem::take(&mut self.owed);
+        left.extend(later);
+        self.closed = false;
+        left
+    }
+
+    fn release(&mut self, now: Instant) {
+        let owed = &mut self.owed;
+        self.later.retain(|key, due| {
+            let is_due = *due <= now && !due.is_never();
+            if is_due {
+                owed.insert(key.clone());
+            }
+            !is_due
+        });
+    }
+}

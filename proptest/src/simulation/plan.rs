@@ -1,0 +1,104 @@
+//! The history to be: which events come when, and what ends the queue.
+
+use std::time::Duration;
+
+use proptest::prelude::RngExt;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, TestRunner};
+
+use super::World;
+use super::choices::{Chosen, rng};
+
+/// How a queue is shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Ready keys are worked on, as long as the workers'
+    /// [deadline](requeue_core::Workers::drain_deadline) allows; what is delayed is handed back.
+    Drain,
+    /// Runs that have begun end; all else is handed back.
+    Finish,
+    /// Runs that have begun are aborted; their keys are handed back, too.
+    Abort,
+}
+
+/// All that makes a history, apart from the world and its reconciler.
+pub(super) struct Plan<W: World> {
+    pub(super) arrivals: Vec<Arrival<W::Event>>,
+    pub(super) stop: Option<(Duration, Stop)>,
+    pub(super) chosen: Chosen<W::Key>,
+}
+
+/// An event, and when it comes.
+#[derive(Clone, Debug)]
+pub(super) struct Arrival<E> {
+    pub(super) at: Duration,
+    pub(super) event: E,
+    /// Whose value the event is, among those that were drawn.
+    pub(super) origin: usize,
+}
+
+impl<W: World> Clone for Plan<W> {
+    fn clone(&self) -> Self {
+        Self {
+            arrivals: self.arrivals.clone(),
+            stop: self.stop,
+            chosen: self.chosen.clone(),
+        }
+    }
+}
+
+/// How an event that was drawn is made simpler.
+pub(super) type Tree<W> = Box<dyn ValueTree<Value = <W as World>::Event>>;
+
+/// Within which bounds histories are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) events_max: usize,
+    pub(super) span: Duration,
+    pub(super) stops: bool,
+}
+
+/// Draws the events of a seed.
+pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>, Vec<Tree<W>>) {
+    let mut dice = rng(seed, 1);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng(seed, 3));
+    let strategy = world.event();
+    let count = dice.random_range(1..=bounds.events_max.max(1));
+    let span_ms = u64::try_from(bounds.span.as_millis()).unwrap_or(u64::MAX);
+    // Some histories are crowded, some are leisurely.
+    let span_ms = (span_ms / [1, 10, 100][dice.random_range(0..3)]).max(1);
+    let (mut arrivals, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
+    let mut at = Duration::ZERO;
+    for _ in 0..count {
+        // A third comes in bursts, and some of a burst are the same again.
+        let is_burst = dice.random_range(0..3) == 0;
+        if !is_burst {
+            let gap = dice.random_range(0..=2 * span_ms / count as u64);
+            at += Duration::from_millis(gap);
+        }
+        let is_same = is_burst && dice.random_range(0..2) == 0 && !trees.is_empty();
+        if !is_same {
+            match strategy.new_tree(&mut runner) {
+                Ok(tree) => trees.push(tree),
+                // A filter that was too strict: one event less.
+                Err(_) => continue,
+            }
+        }
+        let origin = trees.len() - 1;
+        let event = trees[origin].current();
+        arrivals.push(Arrival { at, event, origin });
+    }
+    let stop = (bounds.stops && dice.random_range(0..4) == 0).then(|| {
+        let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
+        let kinds = [Stop::Drain, Stop::Finish, Stop::Abort];
+        let at = Duration::from_millis(dice.random_range(0..=within));
+        (at, kinds[dice.random_range(0..3)])
+    });
+    let chosen = Chosen::new();
+    let plan = Plan {
+        arrivals,
+        stop,
+        chosen,
+    };
+    (plan, trees)
+}
