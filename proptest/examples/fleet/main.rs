@@ -1,0 +1,40 @@
+//! A controller with a bug that shows only when a change comes at the wrong moment: found, and told
+//! in a few lines; and the same without the bug.
+//!
+//! ```text
+//! cargo run --release -p requeue-proptest --example fleet
+//! ```
+
+mod world;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use requeue_proptest::simulation::Check;
+
+use crate::world::{Fleet, Records};
+
+fn main() -> ExitCode {
+    println!("With the bug:\n");
+    match Check::new(|| Fleet::new(Records::WhatIsWanted)).find() {
+        Ok(checked) => {
+            println!("it was not found: {checked:?}");
+            return ExitCode::FAILURE;
+        }
+        Err(story) => println!("{story}"),
+    }
+    println!("Without it:\n");
+    let start = Instant::now();
+    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(20_000);
+    match check.find() {
+        Ok(checked) => {
+            let elapsed = start.elapsed();
+            println!("{checked:?} in {elapsed:.1?}");
+            ExitCode::SUCCESS
+        }
+        Err(story) => {
+            println!("{story}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Nodes that are to run the version that is wanted of them, and the controller that sees to it.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use requeue_core::Action;
+use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
+
+/// The name of a node.
+pub(crate) type Node = &'static str;
+
+/// What the controller records once a node has its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// What is wanted at that time. This is the bug: it may not be what was delivered.
+    WhatIsWanted,
+    /// What it delivered.
+    WhatWasDelivered,
+}
+
+/// A fake API server, and the nodes.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    wanted: BTreeMap<Node, u32>,
+    recorded: BTreeMap<Node, u32>,
+    installed: BTreeMap<Node, u32>,
+    records: Records,
+}
+
+impl Fleet {
+    /// Nodes of which nothing is wanted yet.
+    pub(crate) fn new(records: Records) -> Self {
+        Self {
+            wanted: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            installed: BTreeMap::new(),
+            records,
+        }
+    }
+}
+
+/// Somebody wants the next version of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Upgrade(Node);
+
+impl World for Fleet {
+    type Key = Node;
+    type Event = Upgrade;
+    type Error = CallFailed;
+
+    fn event(&self) -> BoxedStrategy<Upgrade> {
+        let nodes = prop::sample::select(vec!["oslo", "lima", "pune"]);
+        nodes.prop_map(Upgrade).boxed()
+    }
+
+    fn happen(&mut self, Upgrade(node): &Upgrade, keys: &Keys<Node>) {
+        *self.wanted.entry(node).or_insert(0) += 1;
+        // What is refused at a shutdown goes to the next process.
+        let _ = keys.add(node);
+    }
+
+    async fn reconcile(context: Context<Self>, node: Node) -> Result<Action, CallFailed> {
+        let read = |fleet: &mut Self| (fleet.wanted[node], fleet.recorded.get(node).copied());
+        let (wanted, recorded) = context.call("read", read).await?;
+        if recorded == Some(wanted) {
+            return Ok(Action::Done);
+        }
+        let install = format!("install {wanted}");
+        context
+            .call(install, |fleet| fleet.installed.insert(node, wanted))
+            .await?;
+        let record = |fleet: &mut Self| {
+            let version = match fleet.records {
+                Records::WhatIsWanted => fleet.wanted[node],
+                Records::WhatWasDelivered => wanted,
+            };
+            fleet.recorded.insert(node, version);
+        };
+        context.call("record", record).await?;
+        Ok(Action::Done)
+    }
+
+    fn eventually(&self) -> Result<(), String> {
+        for (node, wanted) in &self.wanted {
+            let installed = self.installed.get(node).unwrap_or(&0);
+            if installed != wanted {
+                return Err(format!(
+                    "{node} has version {installed}, wanted is {wanted}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! The users' kit, on reconcilers that are right and on some that are not, and on queues that lie.
+
+#[path = "../examples/fleet/world.rs"]
+mod fleet;
+#[path = "simulation/liar.rs"]
+mod liar;
+#[path = "simulation/scripts.rs"]
+mod scripts;
+#[path = "simulation/worlds.rs"]
+mod worlds;
+
+use std::env;
+use std::process::Command;
+use std::time::Duration;
+
+use requeue_core::{ItemExponentialFailure, Workers};
+use requeue_proptest::simulation::{Check, Failure, Fault, Rule, World};
+
+use crate::fleet::{Fleet, Records};
+use crate::liar::{Liar, Lie};
+use crate::worlds::{Counting, Habit};
+
+#[expect(clippy::panic, reason = "this is how a test fails")]
+fn story<W: World>(check: &Check<W>) -> Failure {
+    let found = check.find();
+    found
+        .err()
+        .unwrap_or_else(|| panic!("the fault was not found"))
+}
+
+#[test]
+fn a_planted_bug_is_told_in_a_few_lines() {
+    let story = story(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
+    let expected = "\
+seed 0: `eventually` does not hold: pune has version 1, wanted is 2 (at 1ms)
+to replay it: REQUEUE_SIM_SEED=0
+the shortest history found, with 2 of 16 events and 1 of 39 turns of chance:
+  0ns  world             Upgrade(\"pune\")
+  0ns  world     \"pune\"  add: ready
+  0ns  worker 0  \"pune\"  run 1 begins
+  0ns  worker 0  \"pune\"  read: done, the answer takes 1ms
+  1ms  world             Upgrade(\"pune\")
+  1ms  world     \"pune\"  add: dirty
+  1ms  worker 0  \"pune\"  read: answered
+  1ms  worker 0  \"pune\"  install 1: done
+  1ms  worker 0  \"pune\"  record: done
+  1ms  worker 0  \"pune\"  run ends: Done
+  1ms  worker 0  \"pune\"  the key is ready again
+  1ms  worker 0  \"pune\"  run 2 begins
+  1ms  worker 0  \"pune\"  read: done
+  1ms  worker 0  \"pune\"  run ends: Done
+";
+    assert_eq!(story.to_string(), expected);
+}
+
+#[test]
+fn without_the_bug_thousands_of_seeds_pass() {
+    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(3_000);
+    let checked = check.find().unwrap_or_else(|story| panic!("{story}"));
+    assert_eq!(checked.histories, 3_000);
+}
+
+#[test]
+fn each_bad_habit_is_found_and_its_story_is_short() {
+    let habits = [
+        (Habit::SwallowsFailures, Rule::Eventually, 8),
+        (Habit::CountsTwice, Rule::Always, 12),
+        (Habit::QuitsAtShutdown, Rule::Eventually, 14),
+        (Habit::Hangs, Rule::RunEnds, 4),
+        (Habit::Spins, Rule::RunEnds, 4),
+        (Habit::AssertsInItsWorld, Rule::WorldPanics, 4),
+    ];
+    for (habit, rule, lines_max) in habits {
+        let story = story(&Check::new(move || Counting::new(habit)));
+        assert_eq!(story.breach.rule, rule, "{habit:?}: {story}");
+        let lines = story.timeline.lines().count();
+        assert!(lines <= lines_max, "{habit:?}, {lines} lines: {story}");
+    }
+    Check::new(|| Counting::new(Habit::None)).run();
+}
+
+#[test]
+fn workers_that_give_up_too_early_are_found() {
+    let check = Check::new(|| Counting::new(Habit::None)).workers(Workers::new(2).max_retries(1));
+    let story = story(&check);
+    assert_eq!(story.breach.rule, Rule::Eventually, "{story}");
+    assert!(story.timeline.contains("the key is given up"), "{story}");
+    assert!(story.timeline.lines().count() <= 14, "{story}");
+}
+
+#[test]
+fn a_history_without_end_is_told_in_part() {
+    let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
+    let story = story(&check);
+    assert_eq!(story.breach.rule, Rule::HistoryEnds, "{story}");
+    assert_eq!(story.events, 1, "{story}");
+    assert!(story.timeline.contains("lines are left out"), "{story}");
+    assert!(story.timeline.lines().count() < 200, "{story}");
+}
+
+#[test]
+fn each_lie_of_a_queue_is_found() {
+    let lies = [
+        (Lie::LosesDirtyMarks, Rule::EveryAddRuns),
+        (Lie::ForgetsRetries, Rule::EveryAddRuns),
+        (Lie::WakesNobody, Rule::EveryAddRuns),
+        (Lie::WakesNobodyAtShutdown, Rule::DrainEnds),
+        (Lie::HandsOutTwice, Rule::OneRunPerKey),
+        (Lie::KeepsLeftovers, Rule::HandedBack),
+        (Lie::SleepsPastDeadlines, Rule::EveryAddRuns),
+        (Lie::IsInvalid, Rule::QueueIsValid),
+    ];
+    for (lie, rule) in lies {
+        let check = Check::new(|| Counting::new(Habit::None));
+        let story = story(&check.queue(move || Liar::new(lie)));
+        assert_eq!(story.breach.rule, rule, "{lie:?}: {story}");
+        assert!(story.timeline.lines().count() <= 14, "{lie:?}: {story}");
+    }
+    let check = Check::new(|| Counting::new(Habit::None));
+    check.queue(|| Liar::new(Lie::None)).run();
+}
+
+#[test]
+fn a_world_that_is_left_to_chance_is_told_so() {
+    let story = story(&Check::new(|| Counting::new(Habit::ThrowsDice)));
+    assert_eq!(story.breach.rule, Rule::SameSeedSameHistory, "{story}");
+}
+
+/// Every fault there is, and every way to shut down, happens in some of the histories.
+#[test]
+fn nothing_that_production_does_is_left_out() {
+    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered));
+    let histories: Vec<_> = (0..200).map(|seed| check.history(seed)).collect();
+    let happenings = [
+        "the request was LOST",
+        "the answer was LOST",
+        "run PANICS: simulated",
+        "run is ABORTED",
+        "SHUT DOWN: it drains",
+        "SHUT DOWN: what runs may end",
+        "SHUT DOWN: what runs is aborted",
+        "too late to begin",
+        "handed back",
+        "refused, the queue is shutting down",
+        "add: dirty",
+        "add: coalesced",
+        "attempt 4",
+    ];
+    for happening in happenings {
+        let seen = histories.iter().any(|history| history.contains(happening));
+        assert!(seen, "{happening}");
+    }
+}
+
+#[test]
+fn what_is_left_out_does_not_happen() {
+    let check = Check::new(|| Fleet::new(Records::WhatIsWanted))
+        .faults(&[Fault::Abort], 3)
+        .without_shutdown();
+    let histories: String = (0..100).map(|seed| check.history(seed)).collect();
+    assert!(histories.contains("ABORTED"));
+    for other in ["LOST", "PANICS", "SHUT DOWN"] {
+        assert!(!histories.contains(other), "{other}");
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_history_again() {
+    let check = || {
+        Check::new(|| Fleet::new(Records::WhatWasDelivered))
+            .workers(3)
+            .limiter(|| ItemExponentialFailure::new(Duration::from_millis(3), HOUR))
+    };
+    let (first, second) = (check(), check());
+    let histories: Vec<_> = (0..50).map(|seed| first.history(seed)).collect();
+    for (seed, history) in histories.iter().enumerate() {
+        assert_eq!(*history, second.history(seed as u64));
+    }
+    let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
+    assert!(different, "seeds differ");
+}
+
+#[test]
+fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() {
+    let check = Check::new(|| Fleet::new(Records::WhatIsWanted));
+    if env::var_os("REQUEUE_SIM_SEED").is_some() {
+        check.run();
+        return;
+    }
+    let seed = (1..).find(|seed| check.replay(*seed).is_err());
+    let story = check.replay(seed.unwrap()).unwrap_err().to_string();
+    let this = "a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it";
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", this, "--nocapture"])
+        .env("REQUEUE_SIM_SEED", seed.unwrap().to_string())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains(&story), "{story}\n\nand there:\n\n{told}");
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);

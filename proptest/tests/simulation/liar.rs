@@ -1,0 +1,158 @@
+//! A queue that lies in one way.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use requeue_core::{
+    AddOptions, Completion, Effect, Finished, Getter, Growable, Instant, ItemExponentialFailure,
+    Leftover, Limited, Next, NotActive, Queue, Rejected, Ticket, Wake,
+};
+use requeue_proptest::simulation::{Driven, Taken};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    None,
+    /// A key that is added while it is in work is not run again.
+    LosesDirtyMarks,
+    /// A failure is the end of a key.
+    ForgetsRetries,
+    /// A sleeper is not woken by an add.
+    WakesNobody,
+    /// Nor by a shutdown.
+    WakesNobodyAtShutdown,
+    /// A key that is added while it is in work is handed out again at once.
+    HandsOutTwice,
+    /// What is left over is not handed back.
+    KeepsLeftovers,
+    /// A sleeper is not told when the next deadline is.
+    SleepsPastDeadlines,
+    /// An invariant does not hold.
+    IsInvalid,
+}
+
+type Honest = Queue<u8, Growable, ItemExponentialFailure>;
+
+pub(crate) struct Liar {
+    lie: Lie,
+    queue: Honest,
+    /// Keys that are in work in the other queue, too.
+    twice: Honest,
+    active: BTreeSet<u8>,
+    /// Those whose ticket is the other queue's.
+    twice_active: BTreeSet<u8>,
+}
+
+impl Liar {
+    pub(crate) fn new(lie: Lie) -> Self {
+        let (base, max) = (Duration::from_millis(5), Duration::from_secs(10));
+        let honest = || Queue::growable(ItemExponentialFailure::new(base, max));
+        Self {
+            lie,
+            queue: honest(),
+            twice: honest(),
+            active: BTreeSet::new(),
+            twice_active: BTreeSet::new(),
+        }
+    }
+}
+
+impl Driven<u8> for Liar {
+    fn add_with(
+        &mut self,
+        key: u8,
+        options: AddOptions,
+        now: Instant,
+    ) -> Effect<Result<Limited, Rejected<u8>>> {
+        let is_active = self.active.contains(&key);
+        match self.lie {
+            Lie::LosesDirtyMarks if is_active => {
+                // What another queue would have answered.
+                let added = self.twice.add_with(key, options, now);
+                let _ = self.twice.try_get(now).value.map(|work| {
+                    let done = self.twice.done(work.ticket, now);
+                    done.value
+                });
+                let wake = Wake::None;
+                Effect { wake, ..added }
+            }
+            Lie::HandsOutTwice if is_active => {
+                let added = self.twice.add_with(key, options, now);
+                let wake = Wake::One;
+                Effect { wake, ..added }
+            }
+            Lie::WakesNobody => {
+                let added = self.queue.add_with(key, options, now);
+                let wake = Wake::None;
+                Effect { wake, ..added }
+            }
+            _ => self.queue.add_with(key, options, now),
+        }
+    }
+
+    fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<u8>>> {
+        if let Some(work) = self.twice.try_get(now).value {
+            self.twice_active.insert(work.key);
+            return Effect {
+                value: Next::Work(Taken::from(work)),
+                wake: Wake::None,
+            };
+        }
+        let Effect { mut value, wake } = Driven::get(&mut self.queue, now, getter);
+        match &mut value {
+            Next::Work(work) => {
+                self.active.insert(work.key);
+            }
+            Next::Wait { until } if self.lie == Lie::SleepsPastDeadlines => *until = None,
+            Next::Wait { .. } | Next::Closed => {}
+        }
+        Effect { value, wake }
+    }
+
+    fn complete(
+        &mut self,
+        ticket: Ticket,
+        key: &u8,
+        completion: Completion,
+        now: Instant,
+    ) -> Effect<Result<Finished, NotActive>> {
+        if self.twice_active.remove(key) {
+            return self.twice.complete(ticket, completion, now);
+        }
+        self.active.remove(key);
+        let completion = match completion {
+            Completion::Retry if self.lie == Lie::ForgetsRetries => Completion::Done,
+            other => other,
+        };
+        self.queue.complete(ticket, completion, now)
+    }
+
+    fn due(&mut self, key: &u8, now: Instant) -> Effect<Option<Instant>> {
+        Driven::due(&mut self.queue, key, now)
+    }
+
+    fn shut_down(&mut self, now: Instant) -> Effect<()> {
+        let mut effect = Driven::shut_down(&mut self.queue, now);
+        if self.lie == Lie::WakesNobodyAtShutdown {
+            effect.wake = Wake::None;
+        }
+        effect
+    }
+
+    fn is_drained(&self) -> bool {
+        self.queue.is_drained()
+    }
+
+    fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<u8>>> {
+        let leftover = self.queue.take_leftover(now);
+        if self.lie == Lie::KeepsLeftovers {
+            return leftover.map(|_| None);
+        }
+        leftover
+    }
+
+    fn assert_valid(&self) {
+        self.queue.assert_valid();
+        let is_valid = self.lie != Lie::IsInvalid || self.active.is_empty();
+        assert!(is_valid, "nobody is to be in work");
+    }
+}

@@ -1,0 +1,130 @@
+//! A reconciler with one bad habit.
+
+use std::collections::BTreeMap;
+use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use requeue_core::Action;
+use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Habit {
+    None,
+    /// Answers that all is done, though a call failed.
+    SwallowsFailures,
+    /// Is not idempotent.
+    CountsTwice,
+    /// Calls it done when it is told to stop.
+    QuitsAtShutdown,
+    /// Waits for what does not come.
+    Hangs,
+    /// Wakes itself for ever.
+    Spins,
+    /// Comes back at once, always.
+    NeverRests,
+    /// Its world asserts.
+    AssertsInItsWorld,
+    ThrowsDice,
+}
+
+/// Totals that are to be copied.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    habit: Habit,
+    wanted: BTreeMap<u8, u32>,
+    real: BTreeMap<u8, u32>,
+    /// Up to where the real totals were counted.
+    marked: BTreeMap<u8, u32>,
+}
+
+impl Counting {
+    pub(crate) fn new(habit: Habit) -> Self {
+        Self {
+            habit,
+            wanted: BTreeMap::new(),
+            real: BTreeMap::new(),
+            marked: BTreeMap::new(),
+        }
+    }
+}
+
+/// The total of a key grows.
+#[derive(Clone, Debug)]
+pub(crate) struct Grows(u8, u32);
+
+impl World for Counting {
+    type Key = u8;
+    type Event = Grows;
+    type Error = CallFailed;
+
+    fn event(&self) -> BoxedStrategy<Grows> {
+        let grows = (0..4u8, 1..100u32);
+        grows.prop_map(|(key, by)| Grows(key, by)).boxed()
+    }
+
+    fn happen(&mut self, event: &Grows, keys: &Keys<u8>) {
+        let Grows(key, by) = *event;
+        assert!(self.habit != Habit::AssertsInItsWorld, "that is too much");
+        *self.wanted.entry(key).or_insert(0) += by;
+        let _ = keys.add(key);
+    }
+
+    async fn reconcile(context: Context<Self>, key: u8) -> Result<Action, CallFailed> {
+        match context.world(|world| world.habit) {
+            Habit::Hangs => pending().await,
+            Habit::Spins => {
+                poll_fn(|task| {
+                    task.waker().wake_by_ref();
+                    Poll::<()>::Pending
+                })
+                .await;
+            }
+            Habit::NeverRests => return Ok(Action::RequeueAfter(Duration::ZERO)),
+            Habit::ThrowsDice => {
+                static DICE: AtomicU64 = AtomicU64::new(0);
+                let thrown = DICE.fetch_add(1, Ordering::Relaxed);
+                context.note(thrown.to_string());
+            }
+            _ => {}
+        }
+        let habit = context.world(|world| world.habit);
+        let read = |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
+        let (wanted, marked) = context.call("read", read).await?;
+        if habit == Habit::QuitsAtShutdown && context.keys().shutting_down() {
+            return Ok(Action::Done);
+        }
+        let write = |world: &mut Self| {
+            let real = world.real.entry(key).or_insert(0);
+            *real = match habit {
+                Habit::CountsTwice => *real + wanted - marked.unwrap_or(0),
+                _ => wanted,
+            };
+        };
+        let written = context.call("write", write).await;
+        if habit == Habit::SwallowsFailures {
+            return Ok(Action::Done);
+        }
+        written?;
+        let mark = |world: &mut Self| world.marked.insert(key, wanted);
+        context.call("mark", mark).await?;
+        Ok(Action::Done)
+    }
+
+    fn always(&self) -> Result<(), String> {
+        for (key, real) in &self.real {
+            if real > &self.wanted[key] {
+                return Err(format!("{key} is {real}, wanted {}", self.wanted[key]));
+            }
+        }
+        Ok(())
+    }
+
+    fn eventually(&self) -> Result<(), String> {
+        (self.wanted == self.real)
+            .then_some(())
+            .ok_or_else(|| format!("{:?} is not {:?}", self.real, self.wanted))
+    }
+}
