@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::task::{self, Context, Poll};
+use std::thread;
 use std::time::Duration;
 
 use requeue_core::{
@@ -54,6 +55,10 @@ pub trait Concurrent: Send + Sync + Sized + 'static {
 
     /// Lets others run.
     fn pause() -> impl Future<Output = ()>;
+
+    /// Takes the queue's lock and keeps it for a moment, so that calls have to wait for it: where a
+    /// call takes the lock twice, another comes in between. For this a thread of its own is there.
+    fn disturb(&self) {}
 
     /// Checks the queue's own invariants.
     ///
@@ -175,6 +180,8 @@ pub(super) struct Site<Q> {
     pub(super) program: Program,
     pub(super) worlds: Vec<World<Q>>,
     arrived: AtomicUsize,
+    /// How many rounds have been finished, by all threads together.
+    left: AtomicUsize,
     is_abandoned: AtomicBool,
 }
 
@@ -191,6 +198,7 @@ impl<Q: Concurrent> Site<Q> {
             program,
             worlds: (0..rounds).map(world).collect(),
             arrived: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
             is_abandoned: AtomicBool::new(false),
         }
     }
@@ -212,6 +220,20 @@ impl<Q: Concurrent> Site<Q> {
             }
         }
         true
+    }
+
+    /// Makes those who run the program wait for each other, until they are done.
+    pub(super) fn disturb(&self) {
+        let threads = self.program.threads.len();
+        for (round, world) in self.worlds.iter().enumerate() {
+            while self.left.load(Ordering::SeqCst) < (round + 1) * threads {
+                if self.is_abandoned.load(Ordering::SeqCst) {
+                    return;
+                }
+                world.queue.disturb();
+                thread::yield_now();
+            }
+        }
     }
 
     pub(super) fn abandon(&self) {
@@ -252,6 +274,7 @@ impl<Q: Concurrent> Work<Q> {
                 worker.step(step).await;
             }
             worker.end().await;
+            self.site.left.fetch_add(1, Ordering::SeqCst);
         }
         std::mem::forget(abandon);
         // Whoever asked for it may have lost patience.

@@ -47,6 +47,20 @@ impl<O, A> History<O, A> {
         &self.threads
     }
 
+    /// How many calls were under way while a call of another thread was.
+    pub fn overlaps(&self) -> usize {
+        let end = |call: &Call<O, A>| call.answered.unwrap_or(u64::MAX);
+        let meet = |one: &Call<O, A>, other: &Call<O, A>| {
+            one.called < end(other) && other.called < end(one)
+        };
+        let is_met = |(id, call): &(CallId, &Call<O, A>)| {
+            let others = self.threads.iter().enumerate();
+            let mut others = others.filter(|(thread, _)| *thread != id.thread);
+            others.any(|(_, calls)| calls.iter().any(|other| meet(call, other)))
+        };
+        self.calls().filter(is_met).count()
+    }
+
     /// Every call, thread by thread.
     pub fn calls(&self) -> impl Iterator<Item = (CallId, &Call<O, A>)> {
         self.threads.iter().enumerate().flat_map(|(thread, calls)| {

@@ -1,10 +1,11 @@
 //! Programs for several threads, drawn, run and judged.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::collection::vec;
@@ -15,7 +16,7 @@ use requeue_core::Completion;
 use super::chart::draw_marked;
 use super::concurrent::{Concurrent, Site, World};
 use super::queue::{Answer, Op, QueueSpec};
-use super::{Failure, Work, check};
+use super::{Failure, History, Work, check};
 use crate::caught::caught;
 use crate::rounds;
 use crate::subject::{Key, Setup};
@@ -94,12 +95,11 @@ pub fn run<Q: Concurrent>() {
         max_ns: nanos(Q::TICK).saturating_mul(1000),
     });
     let failed: RefCell<Option<String>> = RefCell::new(None);
-    let histories = RefCell::new(0_u64);
+    let tally = Tally::default();
     let outcome = TestRunner::new(config).run(&programs(Q::TICK), |program| {
         let is_first = failed.borrow().is_none();
         let times = rounds(if is_first { ROUNDS } else { ROUNDS_TO_SHRINK });
-        *histories.borrow_mut() += u64::from(times);
-        run_program::<Q>(&program, &setup, times).map_err(|story| {
+        run_program::<Q>(&program, &setup, times, &tally).map_err(|story| {
             *failed.borrow_mut() = Some(story);
             TestCaseError::fail("see below")
         })
@@ -107,10 +107,9 @@ pub fn run<Q: Concurrent>() {
     let failed = failed.into_inner().unwrap_or_default();
     #[expect(clippy::panic, reason = "this is how a test fails")]
     match outcome {
-        Ok(()) => println!("{} histories were explained", histories.into_inner()),
+        Ok(()) => println!("explained: {tally}"),
         Err(TestError::Fail(_, program)) => {
-            let histories = histories.into_inner();
-            panic!("{program}{failed}\nafter {histories} histories, those to shrink included");
+            panic!("{program}{failed}\nafter {tally}, those to shrink included");
         }
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
@@ -121,7 +120,12 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// Runs a program on as many new queues as there are rounds. Answers what is wrong.
-fn run_program<Q: Concurrent>(program: &Program, setup: &Setup, rounds: u32) -> Result<(), String> {
+fn run_program<Q: Concurrent>(
+    program: &Program,
+    setup: &Setup,
+    rounds: u32,
+    tally: &Tally,
+) -> Result<(), String> {
     let site = Arc::new(Site::<Q>::new(program.clone(), setup, rounds));
     let (finished, ends) = channel();
     for thread in 0..program.threads.len() {
@@ -132,6 +136,8 @@ fn run_program<Q: Concurrent>(program: &Program, setup: &Setup, rounds: u32) -> 
         });
     }
     drop(finished);
+    let disturbed = Arc::clone(&site);
+    let disturber = thread::spawn(move || disturbed.disturb());
     let until = Instant::now() + PATIENCE;
     for _ in 0..program.threads.len() {
         let left = until.saturating_duration_since(Instant::now());
@@ -140,7 +146,40 @@ fn run_program<Q: Concurrent>(program: &Program, setup: &Setup, rounds: u32) -> 
             return Err(not_finished(&site, error));
         }
     }
-    site.worlds.iter().try_for_each(|world| judge(world, setup))
+    // It ends with the others, and has nothing to tell.
+    let _ = disturber.join();
+    site.worlds.iter().try_for_each(|world| {
+        tally.count(&world.recorder.history());
+        judge(world, setup)
+    })
+}
+
+/// How much has been checked.
+#[derive(Default)]
+struct Tally {
+    histories: Cell<usize>,
+    calls: Cell<usize>,
+    overlaps: Cell<usize>,
+}
+
+impl Tally {
+    fn count(&self, history: &History<Op, Answer>) {
+        let add = |count: &Cell<usize>, more| count.set(count.get() + more);
+        add(&self.histories, 1);
+        add(&self.calls, history.len());
+        add(&self.overlaps, history.overlaps());
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [histories, calls, overlaps] =
+            [&self.histories, &self.calls, &self.overlaps].map(Cell::get);
+        write!(
+            f,
+            "{histories} histories of {calls} calls, of which {overlaps} overlap"
+        )
+    }
 }
 
 /// Tells of threads that panicked, or that wait for nothing.

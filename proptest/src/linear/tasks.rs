@@ -1,6 +1,7 @@
 //! requeue-tokio, shared by tasks on several threads.
 
 use std::sync::OnceLock;
+use std::thread;
 use std::time::Duration;
 
 use requeue_core::{GetError, Growable, Instant, Lock, NoMetrics};
@@ -85,7 +86,13 @@ impl Concurrent for SharedTasks {
     }
 
     async fn pause() {
+        // The thread, too: the task that is waited for may be on one that does not get to run.
+        thread::yield_now();
         tokio::task::yield_now().await;
+    }
+
+    fn disturb(&self) {
+        self.queue.lock().with(|_| thread::yield_now());
     }
 
     fn assert_valid(&self) {

@@ -80,6 +80,10 @@ impl Concurrent for SharedThreads {
         thread::yield_now();
     }
 
+    fn disturb(&self) {
+        self.queue.lock().with(|_| thread::yield_now());
+    }
+
     fn assert_valid(&self) {
         self.queue.lock().with(|queue| queue.assert_valid());
     }
