@@ -69,11 +69,11 @@ const KEYS: Key = 3;
 /// What the search remembers at most. The histories that are drawn here need some hundred states.
 const STATES_MAX: usize = 100_000;
 /// How often a program is run.
-const ROUNDS: u32 = 8;
+const ROUNDS: u32 = 32;
 /// How often a smaller program is run before it is believed to pass.
 const ROUNDS_TO_SHRINK: u32 = 100;
 /// So long a program may take before somebody waits for nothing.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs drawn programs on `Q`, and checks every history against the reference model. Runs as many
 /// programs as proptest is configured to draw, each several times, and
@@ -96,7 +96,12 @@ pub fn run<Q: Concurrent>() {
     });
     let failed: RefCell<Option<String>> = RefCell::new(None);
     let tally = Tally::default();
+    let began = Instant::now();
     let outcome = TestRunner::new(config).run(&programs(Q::TICK), |program| {
+        if began.elapsed() > PATIENCE && failed.borrow().is_some() {
+            // A program that hangs is not worth as much time again for each that is smaller.
+            return Ok(());
+        }
         let is_first = failed.borrow().is_none();
         let times = rounds(if is_first { ROUNDS } else { ROUNDS_TO_SHRINK });
         run_program::<Q>(&program, &setup, times, &tally).map_err(|story| {
