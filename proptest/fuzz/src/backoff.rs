@@ -1,0 +1,199 @@
+//! Backoffs, and what is built on them.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use arbitrary::{Result, Unstructured};
+use requeue_core::rand_core::TryRng;
+use requeue_core::{
+    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, Instant, NoJitter,
+};
+
+use crate::draw;
+
+/// Steps a backoff with any parameters, and holds every pause against what is promised of it.
+///
+/// # Panics
+///
+/// If a pause breaks a promise.
+pub fn backoff(bytes: &[u8]) {
+    let mut bytes = Unstructured::new(bytes);
+    // Bytes that run out have tried enough.
+    let _ = draw_backoff(&mut bytes).and_then(|backoff| {
+        steps(backoff, &mut bytes)?;
+        attempts(backoff, &mut bytes)?;
+        managers(backoff, &mut bytes)
+    });
+}
+
+/// How many pauses are asked for at most.
+const PAUSES_MAX: usize = 64;
+
+fn draw_backoff(bytes: &mut Unstructured) -> Result<Backoff> {
+    Ok(Backoff {
+        duration: draw::duration(bytes)?,
+        factor: draw::float(bytes)?,
+        jitter: draw::float(bytes)?,
+        steps: draw::count(bytes)?,
+        cap: draw::duration(bytes)?,
+    })
+}
+
+fn steps(mut backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
+    let first = backoff;
+    for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
+        let before = backoff;
+        let pause = backoff.step(&mut Draws(bytes.arbitrary()?));
+        assert_jittered(&before, pause);
+        assert_next(&before, &backoff);
+        assert!(!exceeds_cap(&first) || backoff.duration <= first.duration.max(first.cap));
+        let mut plain = before;
+        assert_eq!(plain.step(&mut NoJitter), before.duration);
+        assert_eq!(
+            plain.duration, backoff.duration,
+            "jitter does not add up: {before:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Whether the duration of a backoff is limited from the start on.
+fn exceeds_cap(backoff: &Backoff) -> bool {
+    !backoff.cap.is_zero()
+}
+
+/// A pause is at least the duration, and longer by jitter alone.
+fn assert_jittered(before: &Backoff, pause: Duration) {
+    assert!(pause >= before.duration, "{before:?}: {pause:?}");
+    if before.jitter > 0.0 {
+        // Rounding may add one part in 2^52.
+        let factor = (1.0 + before.jitter) * (1.0 + f64::EPSILON * 4.0);
+        let longest = before.duration.as_nanos() as f64 * factor;
+        let pause_ns = pause.as_nanos() as f64;
+        let saturated = longest >= u64::MAX as f64 || pause == Duration::MAX;
+        assert!(
+            pause_ns <= longest.max(1.0) || saturated,
+            "{before:?}: {pause:?}"
+        );
+    } else {
+        assert_eq!(pause, before.duration, "{before:?}");
+    }
+}
+
+/// What the backoff of the next pause is.
+fn assert_next(before: &Backoff, after: &Backoff) {
+    let context = || format!("{before:?} became {after:?}");
+    if before.steps == 0 || before.factor == 0.0 {
+        assert_eq!(after.duration, before.duration, "{}", context());
+    }
+    if before.steps == 0 {
+        assert_eq!(after.steps, 0, "{}", context());
+        return;
+    }
+    let capped = after.steps == 0 && after.duration == before.cap && !before.cap.is_zero();
+    let one_less = after.steps == before.steps - 1;
+    assert!(one_less || capped, "{}", context());
+    let grows = before.factor >= 1.0;
+    if grows && !capped {
+        let (grown, from) = (nanos(after.duration) as f64, nanos(before.duration) as f64);
+        assert!(grown >= from, "{}", context());
+    }
+    let shrinks = before.factor < 0.0 || before.factor.is_nan();
+    if shrinks && !capped {
+        assert_eq!(after.duration, Duration::ZERO, "{}", context());
+    }
+    if before.factor != 0.0 && !before.cap.is_zero() {
+        assert!(after.duration <= before.cap, "{}", context());
+    }
+}
+
+/// A loop that never succeeds makes so many calls and no more.
+fn attempts(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
+    let mut attempts = backoff.attempts();
+    let mut calls = 0;
+    let mut last = None;
+    for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
+        let attempt = attempts.next(&mut Draws(bytes.arbitrary()?));
+        match (last, attempt) {
+            (Some(Attempt::GiveUp), attempt) => assert_eq!(attempt, Attempt::GiveUp),
+            (None | Some(Attempt::Pause(_)), Attempt::Call) => calls += 1,
+            (Some(Attempt::Call), Attempt::Pause(pause)) => {
+                assert!(calls > 1 || pause >= backoff.duration);
+            }
+            (_, Attempt::GiveUp) => assert!(
+                calls == backoff.steps || (calls < backoff.steps && !backoff.cap.is_zero()),
+                "{backoff:?}: gave up after {calls} calls"
+            ),
+            (last, attempt) => unreachable!("{backoff:?}: {attempt:?} after {last:?}"),
+        }
+        last = Some(attempt);
+        assert!(calls <= backoff.steps, "{backoff:?}: {calls} calls");
+    }
+    Ok(())
+}
+
+/// Those that start over, on a clock that may do anything.
+fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
+    let interval = draw::duration(bytes)?;
+    let start = draw::instant(bytes)?;
+    let plain = Backoff {
+        jitter: 0.0,
+        ..backoff
+    };
+    let mut with_reset = plain.delay_with_reset(interval, start);
+    let mut manager = ExponentialBackoffManager::new(plain, interval, start);
+    let mut sliding = BackoffUntil::sliding(manager, NoJitter);
+    let mut non_sliding = BackoffUntil::non_sliding(with_reset, NoJitter);
+    for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
+        let (now, end) = (draw::instant(bytes)?, draw::instant(bytes)?);
+        for pause in [
+            with_reset.next_delay(now, &mut NoJitter),
+            manager.next_delay(now, &mut NoJitter),
+        ] {
+            let longest = plain.duration.max(plain.cap);
+            assert!(plain.cap.is_zero() || pause <= longest, "{plain:?}");
+        }
+        sliding.start(now);
+        assert!(sliding.finish(end) >= end, "{plain:?}");
+        non_sliding.start(now);
+        assert!(non_sliding.finish(end) >= now, "{plain:?}");
+    }
+    starts_over(plain, interval, start);
+    Ok(())
+}
+
+/// Whoever was left alone for longer than the interval begins anew.
+fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
+    let mut manager = ExponentialBackoffManager::new(backoff, interval, start);
+    let _ = manager.next_delay(start, &mut NoJitter);
+    let later = start + interval + Duration::from_nanos(1);
+    if later.saturating_since(start) > interval {
+        let pause = manager.next_delay(later, &mut NoJitter);
+        assert_eq!(pause, backoff.duration, "{backoff:?}");
+    }
+}
+
+/// What a duration counts as where only nanoseconds fit.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A generator that draws what the bytes said.
+struct Draws(u64);
+
+impl TryRng for Draws {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
+        Ok((self.0 >> 32) as u32)
+    }
+
+    fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
+        Ok(self.0)
+    }
+
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> std::result::Result<(), Infallible> {
+        to.fill(self.0 as u8);
+        Ok(())
+    }
+}

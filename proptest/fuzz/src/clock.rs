@@ -1,0 +1,301 @@
+//! The queue on a clock that breaks its contract: it jumps, stands still and goes backwards.
+//!
+//! No model predicts when a key leaves then. What is left is what must hold on any clock: the
+//! invariants, that nothing is lost, handed out twice at once or without a reason, and that no key
+//! leaves earlier than the latest time that the queue has been told of.
+
+use std::collections::BTreeMap;
+
+use arbitrary::{Result, Unstructured};
+use requeue_core::{
+    Completion, Drained, Finished, Fixed, Getter, Growable, Instant, Levels, Next, Queue,
+    RandomState, Ticket, WorkOf,
+};
+use requeue_proptest::Figures;
+use requeue_proptest::subject::{Home, Key};
+use requeue_proptest::trace::limiter::AnyLimiter;
+
+use crate::{draw, script};
+
+/// Does what the bytes say to one of core's queues, at the times that they say.
+///
+/// # Panics
+///
+/// If a promise is broken that holds on any clock.
+pub fn clock(bytes: &[u8]) {
+    let mut bytes = Unstructured::new(bytes);
+    // Bytes that run out have tried enough.
+    let _ = match bytes.int_in_range(0..=5_u8) {
+        Ok(0) => run::<Fixed<1>>(&mut bytes),
+        Ok(1) => run::<Fixed<3>>(&mut bytes),
+        Ok(2) => run::<Fixed<6>>(&mut bytes),
+        Ok(3) => run::<Fixed<3, u8, Levels<3>>>(&mut bytes),
+        Ok(4) => run::<Growable<RandomState, Levels<3>>>(&mut bytes),
+        _ => run::<Growable>(&mut bytes),
+    };
+}
+
+const KEYS: Key = 6;
+
+fn run<S: Home>(bytes: &mut Unstructured) -> Result<()> {
+    let setup = script::setup(bytes)?;
+    let mut world = World::<S> {
+        queue: S::build(&setup, Figures::default()),
+        now: draw::instant(bytes)?,
+        latest: Instant::EPOCH,
+        owed: BTreeMap::new(),
+        tickets: Vec::new(),
+        sleepers: Vec::new(),
+    };
+    for _ in 0..script::OPS_MAX {
+        world.tell_time(bytes)?;
+        world.step(bytes)?;
+        world.assert_nothing_lost();
+    }
+    Ok(())
+}
+
+type Handed<S> = WorkOf<Key, S, Figures>;
+
+struct World<S: Home> {
+    queue: Queue<Key, S, AnyLimiter, Figures>,
+    now: Instant,
+    /// The latest time that the queue has been told of.
+    latest: Instant,
+    /// Why a key is owed a run.
+    owed: BTreeMap<Key, Owed>,
+    tickets: Vec<(Key, Ticket)>,
+    sleepers: Vec<Getter>,
+}
+
+/// What has been asked for since a key was last handed out.
+#[derive(Debug, Default)]
+struct Owed {
+    at_once: bool,
+    /// The earliest of the times asked for.
+    due: Option<Instant>,
+}
+
+impl<S: Home> World<S> {
+    fn tell_time(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        let now = self.now.as_nanos();
+        self.now = match bytes.int_in_range(0..=7_u8)? {
+            0 => draw::instant(bytes)?,
+            1 => Instant::from_nanos(now.saturating_sub(bytes.int_in_range(0..=9)?)),
+            2..=4 => Instant::from_nanos(now.saturating_add(bytes.int_in_range(0..=9)?)),
+            _ => self.now,
+        };
+        self.latest = self.latest.max(self.now);
+        Ok(())
+    }
+
+    fn step(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        match bytes.int_in_range(0..=15_u8)? {
+            0..=5 => self.add(bytes),
+            6..=9 => self.get(bytes),
+            10..=13 => self.complete(bytes),
+            _ => self.rest(bytes),
+        }
+    }
+
+    fn add(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        let key = script::key(bytes, KEYS)?;
+        let (queue, now) = (&mut self.queue, self.now);
+        let added = match bytes.int_in_range(0..=4_u8)? {
+            0 => queue.add(key, now).value.map(|_| None),
+            1 => {
+                let delay = draw::duration(bytes)?;
+                let added = queue.add_after(key, delay, now).value;
+                added.map(|_| Some(now + delay))
+            }
+            2 => {
+                let due = draw::instant(bytes)?;
+                queue.add_at(key, due, now).value.map(|_| Some(due))
+            }
+            3 => {
+                let options = script::options(bytes)?;
+                let added = queue.add_with(key, options, now).value;
+                added.map(|limited| options.needs_time().then_some(now + limited.delay))
+            }
+            _ => {
+                let added = queue.add_rate_limited(key, now).value;
+                added.map(|limited| Some(now + limited.delay))
+            }
+        };
+        match added {
+            Ok(due) => self.owe(key, due),
+            Err(rejected) => assert_eq!(rejected.into_key(), key),
+        }
+        Ok(())
+    }
+
+    /// A key is to run by then; at once if no time is named.
+    fn owe(&mut self, key: Key, due: Option<Instant>) {
+        match due.filter(|due| *due > self.now || due.is_never()) {
+            None => self.owed.entry(key).or_default().at_once = true,
+            Some(due) => self.owe_later(key, due),
+        }
+    }
+
+    /// A key waits for this, or for what it waits for already if that is earlier.
+    fn owe_later(&mut self, key: Key, due: Instant) {
+        let owed = self.owed.entry(key).or_default();
+        owed.due = Some(owed.due.map_or(due, |other| other.min(due)));
+    }
+
+    fn get(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        let (mut getter, now) = (Getter::new(), self.now);
+        let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.sleepers.len());
+        match bytes.int_in_range(0..=5_u8)? {
+            0..=1 => {
+                let work = self.queue.try_get(now).value;
+                work.into_iter().for_each(|work| self.handed_out(work));
+                return Ok(());
+            }
+            2..=3 => {}
+            _ => match pick {
+                Some(pick) => getter = self.sleepers.swap_remove(pick),
+                None => return Ok(()),
+            },
+        }
+        if bytes.int_in_range(0..=5_u8)? == 0 {
+            let _ = self.queue.leave(&mut getter);
+            return Ok(());
+        }
+        let next = self.queue.get(now, &mut getter).value;
+        self.came_back(next, getter);
+        Ok(())
+    }
+
+    fn came_back(&mut self, next: Next<Handed<S>>, getter: Getter) {
+        match next {
+            Next::Work(work) => self.handed_out(work),
+            Next::Wait { .. } => self.sleepers.push(getter),
+            Next::Closed => assert!(self.queue.shutting_down()),
+        }
+    }
+
+    /// Nobody else has the key, and somebody asked for it, and not for later.
+    fn handed_out(&mut self, work: Handed<S>) {
+        let key = work.key;
+        let held = self.tickets.iter().any(|(other, _)| *other == key);
+        assert!(!held, "{key} was handed out twice at once");
+        let owed = self.owed.remove(&key).unwrap_or_default();
+        let was_due = owed
+            .due
+            .is_some_and(|due| due <= self.latest && !due.is_never());
+        assert!(
+            owed.at_once || was_due,
+            "{key} was handed out: {owed:?}, {}",
+            self.latest
+        );
+        self.tickets.push((key, work.ticket));
+        // A later time than the one for which the key was handed out may stand all the same.
+        if owed.due.is_some() {
+            self.owe_what_waits(key);
+        }
+    }
+
+    fn complete(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.tickets.len());
+        let (Some(pick), now) = (pick, self.now) else {
+            return Ok(());
+        };
+        let (key, ticket) = self.tickets.swap_remove(pick);
+        let how = script::completion(bytes)?;
+        match bytes.int_in_range(0..=3_u8)? {
+            0 => {
+                assert_eq!(self.queue.done_key(&key, now).value, Ok(()));
+                assert!(self.queue.done(ticket, now).value.is_err(), "{key} is done");
+            }
+            1 => {
+                let mut getter = Getter::new();
+                let step = self.queue.next(ticket, how, now, &mut getter).value;
+                self.completed(key, how, step.finished.ok());
+                self.came_back(step.next, getter);
+            }
+            _ => {
+                let finished = self.queue.complete(ticket, how, now).value;
+                self.completed(key, how, finished.ok());
+            }
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, key: Key, how: Completion, finished: Option<Finished>) {
+        match finished {
+            Some(Finished::Idle) => {}
+            // It may come back a second time: it was added, and asked to.
+            Some(Finished::Ready) => {
+                self.owe(key, None);
+                self.owe_what_waits(key);
+            }
+            // Even one that is due at once waits: to be handed back.
+            Some(Finished::Delayed(delay) | Finished::Leftover(delay)) => {
+                self.owe_later(key, self.now + delay);
+            }
+            other => unreachable!("{key}: {how:?}: {other:?}"),
+        }
+    }
+
+    fn rest(&mut self, bytes: &mut Unstructured) -> Result<()> {
+        let now = self.now;
+        match bytes.int_in_range(0..=7_u8)? {
+            0 => drop(self.queue.shut_down(now)),
+            1 => {
+                let drain = self.queue.shut_down_with_drain(now).value;
+                let drained = self.queue.drained(&drain) == Drained::Complete;
+                assert!(!drained || self.tickets.is_empty());
+            }
+            2 => {
+                let left = self.queue.take_delayed(now);
+                left.into_iter().for_each(|left| self.gave_back(left.key));
+            }
+            3 => {
+                let left = self.queue.take_ready().value;
+                left.into_iter().for_each(|left| self.gave_back(left.key));
+            }
+            4 => drop(self.queue.report_running(now)),
+            5 => drop(self.queue.forget(&script::key(bytes, KEYS)?)),
+            _ => drop(self.queue.len(now)),
+        }
+        Ok(())
+    }
+
+    /// A leftover was asked for, and is not any more unless the queue knows of more.
+    fn gave_back(&mut self, key: Key) {
+        assert!(self.queue.shutting_down());
+        assert!(self.owed.remove(&key).is_some(), "{key} was not asked for");
+        self.owe_what_waits(key);
+    }
+
+    /// Takes the queue's word for what it still has to do.
+    fn owe_what_waits(&mut self, key: Key) {
+        if let Some(state) = self.queue.state(&key, self.now).value {
+            if state.ready || state.dirty {
+                self.owe(key, None);
+            }
+            if let Some(due) = state.due {
+                self.owe_later(key, due);
+            }
+        }
+    }
+
+    fn assert_nothing_lost(&mut self) {
+        self.queue.assert_valid();
+        assert_eq!(self.queue.active_len(), self.tickets.len());
+        assert_eq!(self.queue.asleep(), self.sleepers.len());
+        for (&key, owed) in &self.owed {
+            let Some(state) = self.queue.state(&key, self.now).value else {
+                unreachable!("{key} is lost: {owed:?}");
+            };
+            let queued = state.ready || state.dirty;
+            assert!(
+                queued || !owed.at_once,
+                "{key} is lost: {owed:?}, {state:?}"
+            );
+            let waits = state.due.is_some();
+            assert!(queued || waits, "{key} is lost: {owed:?}, {state:?}");
+        }
+    }
+}

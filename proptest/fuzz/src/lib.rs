@@ -1,0 +1,31 @@
+//! Bytes made operations: what a fuzzer drives, and what is driven without one.
+//!
+//! | target | what the bytes say | what must hold |
+//! |---|---|---|
+//! | [`queue`] | a queue of core's, and operations | the model agrees, and the invariants hold |
+//! | [`clock`] | the same, at times that are no clock's | the invariants, and nothing is lost |
+//! | [`limiters`] | limiters with any parameters | what each promises of its delays |
+//! | [`backoff`] | backoffs with any parameters | what they promise of their pauses |
+//!
+//! ```sh
+//! cargo xtask ci fuzz                                      # a minute of all of them
+//! cargo +nightly fuzz run queue --fuzz-dir proptest/fuzz   # one of them, until it fails
+//! cargo run -p requeue-fuzz --bin queue -- FILE            # what such a failure was, in words
+//! ```
+//!
+//! Neither the first nor the last needs cargo-fuzz; the last needs no nightly Rust. The corpus and
+//! random bytes are tests of this package: see `tests/bytes.rs`.
+
+mod backoff;
+mod clock;
+mod draw;
+mod limiters;
+mod queue;
+mod replay;
+mod script;
+
+pub use backoff::backoff;
+pub use clock::clock;
+pub use limiters::limiters;
+pub use queue::queue;
+pub use replay::replay;

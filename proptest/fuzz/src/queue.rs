@@ -1,0 +1,88 @@
+//! The queue beside the reference model.
+
+use arbitrary::{Result, Unstructured};
+use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
+use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
+use requeue_proptest::suite::{Failure, Looks, Op, check};
+
+use crate::script;
+
+/// Does what the bytes say to one of core's queues and to the model of it.
+///
+/// Every outcome is compared, the invariants are checked after every operation, and everything that
+/// can be seen is compared after every operation or in the end.
+///
+/// # Panics
+///
+/// Where they part, or where an invariant does not hold.
+pub fn queue(bytes: &[u8]) {
+    if let Ok(script) = Script::draw(&mut Unstructured::new(bytes)) {
+        script.run();
+    }
+}
+
+struct Script {
+    subject: &'static Candidate,
+    setup: Setup,
+    looks: Looks,
+    ops: Vec<Op>,
+}
+
+struct Candidate {
+    name: &'static str,
+    keys: Key,
+    check: fn(&Setup, &[Op], Looks) -> std::result::Result<(), Failure>,
+}
+
+impl Script {
+    fn draw(bytes: &mut Unstructured) -> Result<Self> {
+        let subject = bytes.choose(&CANDIDATES)?;
+        Ok(Self {
+            subject,
+            setup: script::setup(bytes)?,
+            looks: *bytes.choose(&[Looks::Always, Looks::Last])?,
+            ops: script::ops(bytes, subject.keys),
+        })
+    }
+
+    fn run(&self) {
+        let Err(failure) = (self.subject.check)(&self.setup, &self.ops, self.looks) else {
+            return;
+        };
+        let (name, setup, looks) = (self.subject.name, &self.setup, self.looks);
+        let ops = self.ops.iter().map(|op| format!("  {op:?}\n"));
+        let ops = ops.collect::<String>();
+        #[expect(clippy::panic, reason = "this is how a fuzzer is told")]
+        {
+            panic!("{name}, {setup:?}, looks: {looks:?}\n{ops}{failure}");
+        }
+    }
+}
+
+macro_rules! candidates {
+    ($($subject:ty, $keys:literal keys;)+) => {
+        [$(Candidate {
+            name: stringify!($subject),
+            keys: $keys,
+            check: check::<$subject>,
+        }),+]
+    };
+}
+
+const CANDIDATES: [Candidate; 15] = candidates! {
+    Direct<Fixed<1>>, 3 keys;
+    Direct<Fixed<2>>, 4 keys;
+    Direct<Fixed<3>>, 5 keys;
+    Direct<Fixed<4>, NoMetrics>, 6 keys;
+    Direct<Fixed<8>>, 9 keys;
+    Direct<Fixed<64>>, 40 keys;
+    Direct<Fixed<64, u16>>, 6 keys;
+    Direct<Growable>, 6 keys;
+    Direct<Growable>, 40 keys;
+    Direct<Growable, NoMetrics>, 6 keys;
+    OnWorkQueue<Bare<Fixed<2>>>, 4 keys;
+    OnWorkQueue<Bare<Growable>>, 6 keys;
+    Direct<Fixed<4, u8, Levels<3>>>, 6 keys;
+    Direct<Fixed<64, u8, Levels<3>>>, 40 keys;
+    Direct<Growable<RandomState, Levels<3>>>, 9 keys;
+};

@@ -1,0 +1,205 @@
+//! A queue, and what is done to it, made of bytes.
+
+use std::time::Duration;
+
+use arbitrary::{Result, Unstructured};
+use requeue_core::{AddOptions, Completion};
+use requeue_proptest::subject::{Key, Setup};
+use requeue_proptest::suite::Op;
+use requeue_proptest::trace::limiter::{FloatBits, LimiterSpec};
+
+use crate::draw;
+
+/// How many operations are done at most. A sequence that fails need not be long, and one that is
+/// takes long.
+pub(crate) const OPS_MAX: usize = 200;
+
+/// A queue of any kind.
+pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
+    Ok(Setup {
+        limiter: limiter(bytes, 2)?,
+        memories_max: match bytes.int_in_range(0..=4)? {
+            4 => usize::MAX,
+            few => few,
+        },
+    })
+}
+
+/// A limiter of any kind, which holds others down to a depth.
+pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec> {
+    let kinds = if depth == 0 { 4 } else { 6 };
+    Ok(match bytes.int_in_range(0..=kinds)? {
+        0 => LimiterSpec::Exponential {
+            base_ns: draw::nanos(bytes)?,
+            max_ns: draw::nanos(bytes)?,
+        },
+        1 => LimiterSpec::FastSlow {
+            fast_ns: draw::nanos(bytes)?,
+            slow_ns: draw::nanos(bytes)?,
+            max_fast_attempts: draw::count(bytes)?.into(),
+        },
+        2 => LimiterSpec::Bucket {
+            rate_bits: FloatBits(draw::float(bytes)?),
+            burst: draw::count(bytes)?,
+        },
+        3 => LimiterSpec::DefaultController,
+        4 => LimiterSpec::DefaultItemBased,
+        5 => LimiterSpec::WithMaxWait {
+            inner: Box::new(limiter(bytes, depth - 1)?),
+            max_ns: draw::nanos(bytes)?,
+        },
+        _ => {
+            let count = bytes.int_in_range(0..=3)?;
+            let limiters = (0..count).map(|_| limiter(bytes, depth - 1));
+            LimiterSpec::MaxOf {
+                limiters: limiters.collect::<Result<_>>()?,
+            }
+        }
+    })
+}
+
+/// Operations on keys `1..=keys`, until the bytes are used up.
+pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Op> {
+    let mut ops = Vec::new();
+    while ops.len() < OPS_MAX && !bytes.is_empty() {
+        match op(bytes, keys) {
+            Ok(op) => ops.push(op),
+            Err(_) => break,
+        }
+    }
+    ops
+}
+
+fn op(bytes: &mut Unstructured, keys: Key) -> Result<Op> {
+    Ok(match bytes.int_in_range(0..=35_u8)? {
+        32..=35 => Op::AddWith(key(bytes, keys)?, options(bytes)?),
+        0..=3 => Op::Add(key(bytes, keys)?),
+        4..=5 => Op::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
+        6 => Op::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
+        7..=8 => Op::AddRateLimited(key(bytes, keys)?),
+        9 => Op::AddMany(several(bytes, |bytes| key(bytes, keys))?),
+        10 => Op::Forget(key(bytes, keys)?),
+        11..=12 => Op::TryGet,
+        13..=14 => Op::Get,
+        15 => Op::GetMany(bytes.int_in_range(0..=3)?),
+        16 => Op::LookAgain(bytes.arbitrary()?),
+        17 => Op::Leave(bytes.arbitrary()?),
+        18 => Op::DoneKey(key(bytes, keys)?),
+        19 => Op::Done(bytes.arbitrary()?),
+        20..=22 => Op::Complete(bytes.arbitrary()?, completion(bytes)?),
+        23 => Op::CompleteMany(
+            several(bytes, |bytes| bytes.arbitrary())?,
+            completion(bytes)?,
+        ),
+        24 => Op::Next(bytes.arbitrary()?, completion(bytes)?),
+        25 => Op::ReportRunning,
+        26 => Op::Advance(step(bytes)?),
+        27 => Op::AdvanceToDeadline,
+        28 => Op::ShutDown,
+        29 => Op::BeginDrain,
+        30 => Op::TakeDelayed,
+        _ => Op::TakeReady,
+    })
+}
+
+/// One of a few keys.
+pub(crate) fn key(bytes: &mut Unstructured, keys: Key) -> Result<Key> {
+    bytes.int_in_range(1..=keys)
+}
+
+/// What an add may ask for; one in eight for a level that no queue here has.
+pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
+    let after = bytes.arbitrary()?;
+    let priority = bytes.arbitrary()?;
+    Ok(AddOptions {
+        after: if after {
+            Some(draw::duration(bytes)?)
+        } else {
+            None
+        },
+        rate_limited: bytes.arbitrary()?,
+        priority: if priority { Some(level(bytes)?) } else { None },
+        expedite: bytes.arbitrary()?,
+    })
+}
+
+fn level(bytes: &mut Unstructured) -> Result<u8> {
+    Ok(match bytes.int_in_range(0..=7_u8)? {
+        7 => bytes.arbitrary()?,
+        others => others % 3,
+    })
+}
+
+/// How a run may end.
+pub(crate) fn completion(bytes: &mut Unstructured) -> Result<Completion> {
+    Ok(match bytes.int_in_range(0..=4_u8)? {
+        0 => Completion::Done,
+        1 => Completion::Succeeded,
+        2 => Completion::SucceededAgainAfter(draw::duration(bytes)?),
+        3 => Completion::Retry,
+        _ => Completion::RetryAfter(draw::duration(bytes)?),
+    })
+}
+
+/// How far a clock moves. A jump to the end of time leaves little to be tried after it.
+fn step(bytes: &mut Unstructured) -> Result<Duration> {
+    match bytes.int_in_range(0..=3_u8)? {
+        0 => draw::duration(bytes),
+        _ => bytes.int_in_range(0..=9).map(Duration::from_nanos),
+    }
+}
+
+fn several<T>(
+    bytes: &mut Unstructured,
+    mut one: impl FnMut(&mut Unstructured) -> Result<T>,
+) -> Result<Vec<T>> {
+    let count = bytes.int_in_range(0..=4_u8)?;
+    (0..count).map(|_| one(bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Whoever adds an operation adds it to [`op`] as well.
+    fn kind(op: &Op) -> u8 {
+        match op {
+            Op::Add(_) => 0,
+            Op::AddAfter(..) => 1,
+            Op::AddAt(..) => 2,
+            Op::AddRateLimited(_) => 3,
+            Op::AddWith(..) => 4,
+            Op::AddMany(_) => 5,
+            Op::Forget(_) => 6,
+            Op::TryGet => 7,
+            Op::Get => 8,
+            Op::GetMany(_) => 9,
+            Op::LookAgain(_) => 10,
+            Op::Leave(_) => 11,
+            Op::DoneKey(_) => 12,
+            Op::Done(_) => 13,
+            Op::Complete(..) => 14,
+            Op::CompleteMany(..) => 15,
+            Op::Next(..) => 16,
+            Op::ReportRunning => 17,
+            Op::Advance(_) => 18,
+            Op::AdvanceToDeadline => 19,
+            Op::ShutDown => 20,
+            Op::BeginDrain => 21,
+            Op::TakeDelayed => 22,
+            Op::TakeReady => 23,
+        }
+    }
+
+    #[test]
+    fn every_operation_is_drawn() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(4000).collect();
+        let drawn: BTreeSet<u8> = (0..bytes.len())
+            .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
+            .map(|op| kind(&op))
+            .collect();
+        assert_eq!(drawn, (0..24).collect());
+    }
+}

@@ -1,0 +1,74 @@
+//! Every target on stable Rust: on the files of its corpus, and on bytes that look random.
+//!
+//! `REQUEUE_SOAK=20` tries twenty times as many, `REQUEUE_SEED=7` others.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use requeue_proptest::rounds;
+
+fn corpus(name: &str, target: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(name);
+    let mut files = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        target(&fs::read(entry.unwrap().path()).unwrap());
+        files += 1;
+    }
+    assert!(files > 0, "there is a corpus");
+}
+
+fn random(target: fn(&[u8])) {
+    let seed = env::var("REQUEUE_SEED").ok();
+    let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(SEED);
+    let count = rounds(COUNT);
+    println!("{count} strings of bytes, REQUEUE_SEED={seed}");
+    let mut draws = SplitMix64(seed);
+    for _ in 0..count {
+        let length = draws.next() % LENGTH_MAX;
+        let words = (0..length).map(|_| draws.next().to_le_bytes());
+        target(&words.flatten().collect::<Vec<u8>>());
+    }
+}
+
+const SEED: u64 = 0x7265_7175_6575_6521;
+/// How many strings.
+const COUNT: u32 = 2000;
+/// In words of eight bytes.
+const LENGTH_MAX: u64 = 80;
+
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)+) => {
+        $(
+            mod $name {
+                #[test]
+                fn corpus() {
+                    super::corpus(stringify!($name), requeue_fuzz::$name);
+                }
+
+                #[test]
+                fn random() {
+                    super::random(requeue_fuzz::$name);
+                }
+            }
+        )+
+    };
+}
+
+targets! {
+    queue clock limiters backoff
+}
