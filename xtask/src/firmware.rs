@@ -3,9 +3,8 @@
 //! A board is a row of [`BOARDS`], an image of [`IMAGES`]; what an image says of itself is its exit
 //! code. The emulator counts instructions instead of time, so that every run is the same.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::invocation::Invocation;
@@ -105,7 +104,7 @@ const PATIENCE: &str = "120";
 /// Everything, on every board. Goes on after a failure, and ends with one table.
 pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let folder = workspace.root.join("examples/firmware");
-    let built = target_folder(workspace);
+    let built = workspace.target().join("firmware");
     let mut table = Vec::new();
     let mut failures = Vec::new();
     for board in &BOARDS {
@@ -144,11 +143,6 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
 }
 
 /// Beside what the other packages are built into, wherever that is.
-fn target_folder(workspace: &Workspace) -> PathBuf {
-    let folder = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-    workspace.root.join(folder).join("firmware")
-}
-
 fn build(board: &Board, folder: &Path, built: &Path) -> Verdict {
     let line = Invocation::new("cargo build --release --locked --bins")
         .args(["--features", board.name])

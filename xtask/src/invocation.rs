@@ -2,13 +2,15 @@
 
 use std::env;
 use std::fmt;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
 /// A program, its arguments and the variables that are set for it.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, String)>,
     words: Vec<String>,
 }
 
@@ -33,8 +35,8 @@ impl Invocation {
     }
 
     /// Sets a variable of the environment.
-    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub(crate) fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -45,11 +47,37 @@ impl Invocation {
     /// It cannot be started, or it fails.
     pub(crate) fn run(&self, folder: &Path) -> Result<(), String> {
         println!("$ {self}");
+        match self.command(folder).status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("{status}: {self}")),
+            Err(error) => Err(format!("{error}: {self}")),
+        }
+    }
+
+    /// Runs the line in a folder, and answers whether it succeeded and what it printed. Both
+    /// streams go through a file, so that their lines stay in order and none is waited for.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or the file cannot be used.
+    pub(crate) fn capture(&self, folder: &Path, file: &Path) -> Result<(bool, String), String> {
+        let said = |error: io::Error| format!("{error}: {self}");
+        let output = File::create(file).map_err(said)?;
+        let copy = output.try_clone().map_err(said)?;
+        let mut command = self.command(folder);
+        let status = command.stdout(output).stderr(copy).status();
+        let status = status.map_err(said)?;
+        let text = fs::read(file).map_err(said)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok((status.success(), text))
+    }
+
+    fn command(&self, folder: &Path) -> Command {
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
         command.args(words).current_dir(folder);
-        command.envs(self.variables.iter().copied());
-        // `cargo run` describes this package to this program. The line above is repeated without.
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        // `cargo run` describes this package to this program. A shown line is repeated without.
         let about_us =
             |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in env::vars_os() {
@@ -57,11 +85,7 @@ impl Invocation {
                 command.env_remove(name);
             }
         }
-        match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("{status}: {self}")),
-            Err(error) => Err(format!("{error}: {self}")),
-        }
+        command
     }
 }
 

@@ -4,9 +4,12 @@
 //! themselves under `cargo xtask help`.
 
 mod firmware;
+mod fuzz;
 mod invocation;
+mod mutants;
 mod powerset;
 mod report;
+mod soak;
 mod steps;
 mod tidy;
 mod toolchain;
@@ -42,7 +45,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 5] = [
+const COMMANDS: [Command; 7] = [
     Command {
         name: "test",
         arguments: "",
@@ -66,6 +69,18 @@ const COMMANDS: [Command; 5] = [
         arguments: "",
         about: "the images of `examples/firmware`, on every emulated board",
         run: firmware,
+    },
+    Command {
+        name: "soak",
+        arguments: "--minutes M [--seed S]",
+        about: "the tests of chance, with new seeds until the time is over",
+        run: soak::run,
+    },
+    Command {
+        name: "mutants",
+        arguments: "[FILE…]",
+        about: "whether the tests notice when core, or a file of it, is broken; takes hours",
+        run: mutants::run,
     },
     Command {
         name: "help",

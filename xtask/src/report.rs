@@ -16,6 +16,8 @@ pub(crate) enum Stop {
     Failed(String),
     /// This machine cannot run it.
     Skipped(String),
+    /// The same, where nobody is promised that it runs: no failure anywhere.
+    NotRun(String),
 }
 
 impl From<String> for Stop {
@@ -53,7 +55,8 @@ impl Report {
     /// Runs a step, unless one before it failed and the rest is not wanted.
     pub(crate) fn step(&mut self, step: &Step, workspace: &Workspace) {
         if self.on_failure == OnFailure::Stop && self.any_failed() {
-            self.rows.push(Row::new(step, Outcome::NotRun));
+            self.rows
+                .push(Row::new(step, Outcome::NotRun(String::new())));
             return;
         }
         println!("\n=== {}: {}", step.name, step.about);
@@ -64,6 +67,7 @@ impl Report {
             Err(Stop::Skipped(why)) => {
                 Outcome::Failed(format!("{why}; where CI=true, that is a failure"))
             }
+            Err(Stop::NotRun(why)) => Outcome::NotRun(why),
             Err(Stop::Failed(why)) => Outcome::Failed(why),
         };
         let row = Row {
@@ -101,7 +105,7 @@ enum Outcome {
     Passed,
     Failed(String),
     Skipped(String),
-    NotRun,
+    NotRun(String),
 }
 
 impl Row {
@@ -118,7 +122,8 @@ impl Row {
             Outcome::Passed => ("passed", String::new()),
             Outcome::Failed(why) => ("FAILED", format!("  ({why})")),
             Outcome::Skipped(why) => ("skipped", format!("  ({why})")),
-            Outcome::NotRun => ("not run", String::new()),
+            Outcome::NotRun(why) if why.is_empty() => ("not run", String::new()),
+            Outcome::NotRun(why) => ("NOT RUN", format!("  ({why})")),
         };
         let seconds = self.took.as_secs_f64();
         format!("{:<10} {result:<8} {seconds:>7.1}{why}", self.name)
@@ -140,6 +145,12 @@ mod tests {
         about: "fails",
         in_test: false,
         run: |_| Err(Stop::Failed("broken".to_owned())),
+    };
+    const RARE: Step = Step {
+        name: "rare",
+        about: "is run where it can be",
+        in_test: false,
+        run: |_| Err(Stop::NotRun("no nightly".to_owned())),
     };
     const ABSENT: Step = Step {
         name: "absent",
@@ -186,5 +197,11 @@ mod tests {
         assert_eq!((rows.join(" ").as_str(), ok), ("skipped passed", true));
         let (rows, ok) = results(&[&ABSENT, &GOOD], OnFailure::GoOn, true);
         assert_eq!((rows.join(" ").as_str(), ok), ("FAILED passed", false));
+    }
+
+    #[test]
+    fn what_nobody_is_promised_fails_nowhere() {
+        let (rows, ok) = results(&[&RARE, &GOOD], OnFailure::Stop, true);
+        assert_eq!((rows.join(" ").as_str(), ok), ("NOT passed", true));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::firmware;
+use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
@@ -22,7 +23,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 12] = [
+pub(crate) const STEPS: [Step; 13] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -70,6 +71,12 @@ pub(crate) const STEPS: [Step; 12] = [
         about: "waiting and waking, under many schedules of the threads",
         in_test: false,
         run: schedules,
+    },
+    Step {
+        name: "fuzz",
+        about: "a minute of bytes made operations, where nightly Rust is installed",
+        in_test: false,
+        run: fuzz::run,
     },
     Step {
         name: "firmware",

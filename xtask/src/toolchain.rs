@@ -70,6 +70,48 @@ pub(crate) fn for_rust_version(rust_version: &str, root: &Path) -> Result<String
     }
 }
 
+/// Whether a nightly toolchain is installed. It is not fetched: which one it is, is left to whoever
+/// installs it.
+///
+/// # Errors
+///
+/// There is none.
+pub(crate) fn nightly(root: &Path) -> Result<(), Stop> {
+    let hint = "no nightly toolchain: `rustup toolchain install nightly --profile minimal`";
+    let absent = || Stop::NotRun(hint.to_owned());
+    if !has_rustup() {
+        return Err(absent());
+    }
+    let list = answer(Command::new("rustup").args(["toolchain", "list"]), root)?;
+    let is_nightly = |line: &str| line.starts_with("nightly");
+    list.lines()
+        .any(is_nightly)
+        .then_some(())
+        .ok_or_else(absent)
+}
+
+/// The target of this machine.
+///
+/// # Errors
+///
+/// `rustc` cannot be asked.
+pub(crate) fn host(root: &Path) -> Result<String, Stop> {
+    let version = answer(Command::new("rustc").arg("-vV"), root)?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| Stop::Failed(format!("rustc does not name its host: {version}")))
+}
+
+/// Whether there is a program of this name that can tell its version.
+pub(crate) fn has(program: &str) -> bool {
+    let mut command = Command::new(program);
+    let quiet = command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
 /// A version with all of its three numbers.
 fn full_version(version: &str) -> String {
     let missing = 2_usize.saturating_sub(version.matches('.').count());
@@ -82,12 +124,7 @@ fn sysroot(root: &Path) -> Result<PathBuf, Stop> {
 }
 
 fn has_rustup() -> bool {
-    let mut command = Command::new("rustup");
-    let quiet = command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
+    has("rustup")
 }
 
 /// What a program prints.

@@ -1,5 +1,6 @@
 //! What `cargo metadata` says about the workspace, as far as the steps need it.
 
+use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -66,6 +67,12 @@ impl Workspace {
             root: answer["workspace_root"].as_str()?.into(),
             packages,
         })
+    }
+
+    /// Where cargo builds.
+    pub(crate) fn target(&self) -> PathBuf {
+        let folder = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        self.root.join(folder)
     }
 
     /// The members that may be published.

@@ -12,14 +12,14 @@ use shuttle::{Config, Runner};
 ///
 /// If a schedule fails: shuttle prints it.
 pub fn explore(name: &str, scenario: fn()) {
-    let uniform = run(
-        RandomScheduler::new_from_seed(SEED, UNIFORM * factor()),
-        scenario,
-    );
+    let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
+    let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);
+    let uniform = RandomScheduler::new_from_seed(seed, UNIFORM * factor);
+    let uniform = run(uniform, scenario);
     let mut by_priority = 0;
     for changes in CHANGES {
-        let count = BY_PRIORITY * factor();
-        let scheduler = PctScheduler::new_from_seed(SEED, changes + 1, count);
+        let count = BY_PRIORITY * factor;
+        let scheduler = PctScheduler::new_from_seed(seed, changes + 1, count);
         by_priority += run(scheduler, scenario);
     }
     println!("schedules: {name}: {uniform} uniform, {by_priority} by priority");
@@ -43,9 +43,8 @@ fn run(scheduler: impl Scheduler + 'static, scenario: fn()) -> usize {
     Runner::new(scheduler, config).run(scenario)
 }
 
-fn factor() -> usize {
-    let factor = env::var("SCHEDULES").ok();
-    factor.and_then(|text| text.parse().ok()).unwrap_or(1)
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok()?.parse().ok()
 }
 
 const SEED: u64 = 0x7265_7175_6575_6521;

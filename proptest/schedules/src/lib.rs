@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Each test prints how many schedules it has tried. They are the same in every run: one that fails
-//! fails again. `SCHEDULES=10` tries ten times as many.
+//! fails again. `SCHEDULES=10` tries ten times as many, `SCHEDULES_SEED=7` others.
 //!
 //! Not explored: `run`, whose workers are threads of the system, or tasks of a runtime.
 
