@@ -67,6 +67,7 @@ mod driven;
 mod driver;
 mod hub;
 mod ledger;
+mod panics;
 mod plan;
 mod play;
 mod seat;
@@ -119,6 +120,12 @@ pub trait World: Sized + 'static {
         context: Context<Self>,
         key: Self::Key,
     ) -> impl Future<Output = Result<Action, Self::Error>>;
+
+    /// Which keys a process begins with, as that of an informer which lists what there is. At first
+    /// nothing is listed, and no process dies in a [`Check`].
+    fn list(&self) -> Option<Vec<Self::Key>> {
+        None
+    }
 
     /// A key was [given up](requeue_core::Workers::max_retries). At first nothing is done.
     fn gave_up(&mut self, key: &Self::Key) {

@@ -80,6 +80,10 @@ impl World for Fleet {
         Ok(Action::Done)
     }
 
+    fn list(&self) -> Option<Vec<Node>> {
+        Some(self.wanted.keys().copied().collect())
+    }
+
     fn eventually(&self) -> Result<(), String> {
         for (node, wanted) in &self.wanted {
             let installed = self.installed.get(node).unwrap_or(&0);

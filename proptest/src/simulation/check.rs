@@ -95,6 +95,17 @@ impl<W: World> Check<W> {
     }
 
     /// The limiter of the queues.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let (base, max) = (Duration::from_millis(1), Duration::from_secs(60));
+    /// let check = Check::new(Replica::default)
+    ///     .limiter(move || ItemExponentialFailure::new(base, max))
+    ///     .seeds(50);
+    /// check.run();
+    /// ```
     pub fn limiter<L: RateLimiter + 'static>(mut self, limiter: impl Fn() -> L + 'static) -> Self {
         self.settings.queue = limited(limiter);
         self
@@ -107,6 +118,14 @@ impl<W: World> Check<W> {
     }
 
     /// How many events there are at most, and about how long they take to come.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let storm = Check::new(Replica::default).events(500, Duration::from_secs(1)).seeds(10);
+    /// storm.run();
+    /// ```
     pub fn events(mut self, events_max: usize, within: Duration) -> Self {
         self.bounds.events_max = events_max;
         self.bounds.span = within;
@@ -114,6 +133,14 @@ impl<W: World> Check<W> {
     }
 
     /// Which faults there are, and how many of them in a history at most.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let check = Check::new(Replica::default).faults(&[Fault::AnswerLost], 50).seeds(50);
+    /// check.run();
+    /// ```
     pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
         self.faults = faults.to_vec();
         self.faults_max = at_most;
@@ -177,6 +204,15 @@ impl<W: World> Check<W> {
     /// # Errors
     ///
     /// The story of the first that does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let checked = Check::new(Replica::default).seeds(100).find()?;
+    /// assert_eq!(checked.histories, 100);
+    /// # Ok::<(), Failure>(())
+    /// ```
     pub fn find(&self) -> Result<Summary, Failure> {
         let mut summary = Summary::default();
         for seed in 0..self.seeds {
@@ -190,6 +226,15 @@ impl<W: World> Check<W> {
     /// # Errors
     ///
     /// Its story if it fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let check = Check::new(Replica::default).workers(3);
+    /// assert_eq!(check.replay(7)?, check.replay(7)?);
+    /// # Ok::<(), Failure>(())
+    /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
         let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
         let played = self.play(&plan, self.dice(seed));
@@ -211,6 +256,15 @@ impl<W: World> Check<W> {
     }
 
     /// What happens under a seed, whole: the virtual time, who, the key, and what.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let check = Check::new(Replica::default);
+    /// assert!(check.history(7).contains("run 1 begins"));
+    /// assert_eq!(check.history(7), check.history(7));
+    /// ```
     pub fn history(&self, seed: u64) -> String {
         let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
         timeline(&self.play(&plan, self.dice(seed)).log)

@@ -11,14 +11,16 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{AddOptions, Added, Instant, Rejected};
+use requeue_core::{AddOptions, Added, Clock, Instant, Rejected};
 
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
 use super::hub::{Hub, Slot, Task};
 use super::story::{What, Who};
 
-/// Where keys are added. Clones are the same queue.
+/// Where keys are added; and a [`Clock`], for code that takes one. Clones are the same queue.
+///
+/// The example of the [module](super) has one.
 pub struct Keys<K> {
     pub(super) hub: Rc<Hub<K>>,
     pub(super) who: Who,
@@ -69,6 +71,12 @@ impl<K: Ord + Clone + Debug> Keys<K> {
     }
 }
 
+impl<K: Ord + Clone + Debug> Clock for Keys<K> {
+    fn now(&self) -> Instant {
+        self.hub.now()
+    }
+}
+
 impl<K> Clone for Keys<K> {
     fn clone(&self) -> Self {
         Self {
@@ -86,7 +94,27 @@ impl<K> Debug for Keys<K> {
 
 /// One run's way to the world: every call takes its time there, and may fail.
 ///
-/// Clones belong to the same run.
+/// Clones belong to the same run, so that a fake client which one's own code takes can hold one.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// struct Client(Context<Replica>);
+///
+/// impl Client {
+///     async fn read(&self) -> Result<u32, CallFailed> {
+///         self.0.call("read", |world| world.wanted).await
+///     }
+///
+///     /// A service that is slow by itself, whatever the seed says.
+///     async fn write(&self, version: u32) -> Result<(), CallFailed> {
+///         self.0.sleep(Duration::from_millis(200)).await;
+///         self.0.call("write", |world| world.real = version).await
+///     }
+/// }
+/// # let _ = (Client::read, Client::write);
+/// ```
 pub struct Context<W: World> {
     pub(super) world: Rc<RefCell<W>>,
     pub(super) keys: Keys<W::Key>,

@@ -17,8 +17,9 @@ use super::choices::{Choices, Chosen, Point};
 use super::context::Keys;
 use super::driven::Driven;
 use super::hub::{Hub, Task};
+use super::panics::guarded;
 use super::plan::Stop;
-use super::seat::{Seat, State, guarded};
+use super::seat::{Seat, State};
 use super::settings::{Settings, limited};
 use super::story::{Breach, Entry, Rule, What, Who, timeline};
 
@@ -92,6 +93,8 @@ pub struct Simulation<W: World> {
     stop: Option<Stop>,
     /// Since when, and for how long after, keys are still taken.
     closing: Option<(Instant, Option<Duration>)>,
+    /// The successor begins with what the world lists.
+    has_crashed: bool,
     steps: u64,
     breach: Option<Breach>,
 }
@@ -113,6 +116,7 @@ impl<W: World> Simulation<W> {
             events: Vec::new(),
             stop: None,
             closing: None,
+            has_crashed: false,
             steps: 0,
             breach: None,
         };
@@ -151,6 +155,21 @@ impl<W: World> Simulation<W> {
     /// # Errors
     ///
     /// [`Breach`] of a rule, the same from then on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// assert_eq!(sim.step()?, false, "there is nothing to do");
+    /// sim.happen(&5)?;
+    /// let mut steps = 0;
+    /// while sim.step()? {
+    ///     steps += 1;
+    /// }
+    /// assert!(steps > 1);
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn step(&mut self) -> Result<bool, Breach> {
         if let Some(breach) = &self.breach {
             return Err(breach.clone());
@@ -245,11 +264,8 @@ impl<W: World> Simulation<W> {
 
     /// Everybody comes to work on a new queue.
     fn seat_workers(&mut self) {
-        for seat in self.seats.drain(..) {
-            if let Some(alarm) = seat.alarm {
-                let _ = self.hub.cancel(alarm);
-            }
-        }
+        self.seats.clear();
+        self.hub.cancel_turns();
         self.line.clear();
         self.closing = None;
         for number in 0..self.settings.workers.count().get() {

@@ -109,6 +109,12 @@ impl<K: Ord + Clone + Debug> Hub<K> {
         self.agenda.borrow_mut().remove(&slot)
     }
 
+    /// Nobody has a turn any more.
+    pub(super) fn cancel_turns(&self) {
+        let mut agenda = self.agenda.borrow_mut();
+        agenda.retain(|_, task| !matches!(task, Task::Turn(_) | Task::Alarm(_)));
+    }
+
     /// The same task for another waker; false if it was done.
     pub(super) fn renew(&self, slot: Slot, waker: &Waker) -> bool {
         match self.agenda.borrow_mut().get_mut(&slot) {

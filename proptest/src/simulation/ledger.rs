@@ -102,6 +102,7 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
     /// After shutdown, once all workers have gone: what has to be handed back. A successor begins
     /// with nothing.
     pub(super) fn close_books(&mut self) -> BTreeSet<K> {
+        self.active.clear();
         let later = std::mem::take(&mut self.later).into_keys();
         let mut left = std::mem::take(&mut self.owed);
         left.extend(later);

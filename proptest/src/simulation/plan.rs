@@ -19,6 +19,9 @@ pub enum Stop {
     Finish,
     /// Runs that have begun are aborted; their keys are handed back, too.
     Abort,
+    /// The process dies, and nothing is handed back: its successor begins with what the world
+    /// [lists](World::list).
+    Crash,
 }
 
 /// All that makes a history, apart from the world and its reconciler.
@@ -90,9 +93,10 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
     }
     let stop = (bounds.stops && dice.random_range(0..4) == 0).then(|| {
         let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
-        let kinds = [Stop::Drain, Stop::Finish, Stop::Abort];
+        let kinds = [Stop::Drain, Stop::Finish, Stop::Abort, Stop::Crash];
+        let count = if world.list().is_some() { 4 } else { 3 };
         let at = Duration::from_millis(dice.random_range(0..=within));
-        (at, kinds[dice.random_range(0..3)])
+        (at, kinds[dice.random_range(0..count)])
     });
     let chosen = Chosen::new();
     let plan = Plan {

@@ -1,8 +1,6 @@
 //! A worker's seat: the run that it is at, and how that goes on.
 
-use std::any::Any;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +11,7 @@ use requeue_core::{Action, Failure, Getter, Instant, RunSpan, Ticket};
 
 use super::World;
 use super::hub::Slot;
+use super::panics::caught;
 
 pub(super) struct Seat<W: World> {
     pub(super) state: State<W>,
@@ -69,8 +68,7 @@ impl<W: World> Seat<W> {
         run.polls += 1;
         let waker = Arc::clone(bell).into();
         let mut context = TaskContext::from_waker(&waker);
-        let poll = AssertUnwindSafe(|| run.future.as_mut().poll(&mut context));
-        match catch_unwind(poll) {
+        match caught(|| run.future.as_mut().poll(&mut context)) {
             Ok(poll) => poll.map(|result| result.map_err(Failure::Error)),
             Err(payload) => Poll::Ready(Err(Failure::Panic(payload))),
         }
@@ -91,13 +89,4 @@ impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Runs the world's own code, and answers the message if it panics.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(message)
-}
-
-fn message(payload: Box<dyn Any + Send>) -> String {
-    Failure::<String>::Panic(payload).to_string()
 }

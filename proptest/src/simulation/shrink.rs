@@ -71,6 +71,7 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
             Stop::Drain => &[],
             Stop::Finish => &[Stop::Drain],
             Stop::Abort => &[Stop::Drain, Stop::Finish],
+            Stop::Crash => &[Stop::Drain, Stop::Finish, Stop::Abort],
         };
         let mut simpler = simpler.iter();
         simpler.any(|stop| self.attempt_with(|plan| plan.stop = Some((at, *stop))))

@@ -21,6 +21,7 @@ struct Scripted {
     slow: Vec<&'static str>,
     runs: Vec<(&'static str, u64)>,
     given_up: Vec<&'static str>,
+    listed: Vec<&'static str>,
     gate: Rc<RefCell<Gate>>,
 }
 
@@ -68,6 +69,10 @@ impl World for Scripted {
             place.map(|place| world.actions.remove(place).1)
         };
         Ok(context.world(action).unwrap_or_default())
+    }
+
+    fn list(&self) -> Option<Vec<&'static str>> {
+        Some(self.listed.clone())
     }
 
     fn gave_up(&mut self, key: &&'static str) {
@@ -239,6 +244,27 @@ fn other_stops_hand_back_what_is_ready_and_what_runs() -> Result<(), Breach> {
         keys.sort_unstable();
         assert_eq!(keys, left, "{stop:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_crash_loses_all_but_what_the_world_lists() -> Result<(), Breach> {
+    let world = Scripted {
+        slow: vec!["slow"],
+        listed: vec!["ready"],
+        ..Scripted::default()
+    };
+    let mut sim = simulation(world, 1);
+    for key in ["slow", "ready", "lost"] {
+        sim.add(key).unwrap();
+    }
+    sim.advance(50 * MS)?;
+    let leftovers = sim.shut_down(Stop::Crash)?;
+    assert!(leftovers.is_empty());
+    sim.restart(leftovers);
+    sim.advance(Duration::from_secs(1))?;
+    let runs = sim.world(|world| world.runs.clone());
+    assert_eq!(runs, [("slow", 0), ("ready", 50)]);
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use super::{Breach, Rule, Simulation, World};
 use crate::simulation::choices::Fault;
 use crate::simulation::context::after;
 use crate::simulation::hub::Task;
+use crate::simulation::panics::guarded;
 use crate::simulation::plan::{Arrival, Stop};
-use crate::simulation::seat::guarded;
 use crate::simulation::story::Who;
 
 impl<W: World> Simulation<W> {
@@ -49,12 +49,37 @@ impl<W: World> Simulation<W> {
     /// # Errors
     ///
     /// [`Breach`] if the world panics, or does not hold what [`World::always`] promises.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// sim.happen(&5)?;
+    /// sim.run_until_idle()?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn happen(&mut self, event: &W::Event) -> Result<(), Breach> {
         self.happens(event)?;
         self.look_after()
     }
 
     /// Lets a fault happen at the next point where it can: a call, or a pause.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// sim.inject(Fault::Panic);
+    /// sim.happen(&5)?;
+    /// sim.run_until_idle()?;
+    /// assert!(sim.timeline().contains("run PANICS: simulated"));
+    /// sim.advance(Duration::from_secs(1))?;
+    /// assert_eq!(sim.world(|world| world.real), 5, "it was tried again");
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn inject(&mut self, fault: Fault) {
         self.hub.choices.borrow_mut().inject(fault);
     }
@@ -64,6 +89,20 @@ impl<W: World> Simulation<W> {
     /// # Errors
     ///
     /// [`Breach`] of a rule; of [`Rule::HistoryEnds`] after 100,000 steps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// sim.world(|world| world.wanted = 5);
+    /// sim.add_after("config", Duration::from_secs(60)).unwrap();
+    /// sim.advance(Duration::from_secs(59))?;
+    /// assert_eq!(sim.world(|world| world.real), 0);
+    /// sim.advance(Duration::from_secs(1))?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn advance(&mut self, by: Duration) -> Result<(), Breach> {
         let end = self.hub.now() + by;
         loop {
@@ -115,6 +154,22 @@ impl<W: World> Simulation<W> {
 
     /// Starts a successor of a queue that was shut down: a new queue, with these keys, those that
     /// were refused since, and workers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// sim.happen(&5)?;
+    /// let leftovers = sim.shut_down(Stop::Abort)?;
+    /// assert_eq!(leftovers[0].key, "config");
+    /// assert_eq!(sim.world(|world| world.real), 0);
+    ///
+    /// sim.restart(leftovers);
+    /// sim.run_until_idle()?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
         self.succeed(leftovers);
     }
@@ -134,6 +189,18 @@ impl<W: World> Simulation<W> {
     /// # Errors
     ///
     /// [`Breach`] if it does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../example.txt")]
+    /// let mut sim = Simulation::new(Replica::default());
+    /// sim.happen(&5)?;
+    /// assert!(sim.check_eventually().is_err(), "not yet");
+    /// sim.run_until_idle()?;
+    /// sim.check_eventually()?;
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn check_eventually(&self) -> Result<(), Breach> {
         guarded(|| self.world.borrow().eventually())
             .and_then(|held| held)

@@ -6,8 +6,9 @@ use requeue_core::{AddOptions, Instant, Leftover};
 
 use super::{Breach, Rule, Simulation, World};
 use crate::simulation::context::after;
+use crate::simulation::panics::guarded;
 use crate::simulation::plan::Stop;
-use crate::simulation::seat::{State, guarded};
+use crate::simulation::seat::State;
 use crate::simulation::story::{What, Who};
 
 impl<W: World> Simulation<W> {
@@ -91,15 +92,27 @@ impl<W: World> Simulation<W> {
             Stop::Drain => ("it drains", self.settings.workers.drain_limit()),
             Stop::Finish => ("what runs may end", Some(std::time::Duration::ZERO)),
             Stop::Abort => ("what runs is aborted", Some(std::time::Duration::ZERO)),
+            Stop::Crash => ("the process dies", None),
         };
         self.hub.write(Who::World, None, What::ShutsDown(how));
         self.closing = Some((self.hub.now(), limit));
         self.hub.shut_down();
-        if stop == Stop::Abort {
-            for number in 0..self.seats.len() {
-                self.abort(number)?;
-            }
+        match stop {
+            Stop::Drain | Stop::Finish => Ok(()),
+            Stop::Abort => (0..self.seats.len()).try_for_each(|number| self.abort(number)),
+            Stop::Crash => self.crash(),
         }
+    }
+
+    /// Runs, keys, and what was remembered of them are gone.
+    fn crash(&mut self) -> Result<(), Breach> {
+        for number in 0..self.seats.len() {
+            let state = std::mem::replace(&mut self.seats[number].state, State::Gone);
+            guarded(|| drop(state)).map_err(|reason| self.breach(Rule::WorldPanics, &reason))?;
+        }
+        self.has_crashed = true;
+        let _ = self.hub.take_refused();
+        let _ = self.hub.ledger.borrow_mut().close_books();
         Ok(())
     }
 
@@ -112,6 +125,9 @@ impl<W: World> Simulation<W> {
     /// Takes what was not worked on, which is what the books say.
     pub(in crate::simulation) fn handed_back(&mut self) -> Result<Vec<Leftover<W::Key>>, Breach> {
         let mut leftovers = Vec::new();
+        if self.has_crashed {
+            return Ok(leftovers);
+        }
         while let Some(leftover) = self.hub.take_leftover() {
             let what = What::HandedBack(leftover.left);
             self.hub.write(Who::World, Some(&leftover.key), what);
@@ -138,11 +154,15 @@ impl<W: World> Simulation<W> {
         self.hub.write(Who::World, None, What::Successor);
         self.hub.replace_queue((self.settings.queue)());
         self.seat_workers();
+        let mut keys = self.hub.take_refused();
+        if std::mem::take(&mut self.has_crashed) {
+            keys.extend(self.world.borrow().list().unwrap_or_default());
+        }
         // What a queue says of these is in the history.
         for Leftover { key, left, .. } in leftovers {
             let _ = self.hub.add(Who::World, key, after(left));
         }
-        for key in self.hub.take_refused() {
+        for key in keys {
             let _ = self.hub.add(Who::World, key, AddOptions::new());
         }
     }

@@ -11,7 +11,8 @@ use super::{Breach, Rule, Simulation, World};
 use crate::simulation::context::{Context, Keys};
 use crate::simulation::driven::Taken;
 use crate::simulation::hub::Task;
-use crate::simulation::seat::{Answer, Run, Seat, State, guarded};
+use crate::simulation::panics::{guarded, told};
+use crate::simulation::seat::{Answer, Run, Seat, State};
 use crate::simulation::story::{What, Who};
 
 impl<W: World> Simulation<W> {
@@ -140,7 +141,7 @@ impl<W: World> Simulation<W> {
         let told = match &answer {
             Ok(action) => What::Ends(format!("{action:?}")),
             Err(Failure::Error(error)) => What::Ends(format!("Err({error:?})")),
-            Err(panic @ Failure::Panic(_)) => What::Panics(panic_message(panic)),
+            Err(Failure::Panic(payload)) => What::Panics(told(&**payload)),
         };
         self.hub.write(who, Some(&run.key), told);
         let has_failed = answer.is_err();
@@ -210,15 +211,6 @@ impl<W: World> Simulation<W> {
         let finished = self.hub.complete(ticket, key, completion);
         finished.map_err(|error| self.breach(Rule::QueueIsValid, &format!("{key:?}: {error}")))
     }
-}
-
-fn panic_message<E>(failure: &Failure<E>) -> String {
-    let Failure::Panic(payload) = failure else {
-        return String::new();
-    };
-    let message = payload.downcast_ref::<&str>().copied();
-    let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
-    String::from(message.unwrap_or("(no message)"))
 }
 
 fn told_of(finished: Finished) -> String {
