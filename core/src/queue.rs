@@ -226,28 +226,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         added
     }
 
-    /// Moves a key that is ready or dirty to a level, if that is higher than its own.
-    #[inline]
-    fn raise(&mut self, id: SlotId, level: u8) -> Added {
-        if S::Priorities::LEVELS == 1 || level <= self.marks(id).queued() {
-            return Added::Coalesced;
-        }
-        if let Some(slot) = self.slots.slot_mut(id) {
-            let before = slot.note.marks.queued();
-            slot.note.marks.set_queued(level);
-            if slot.phase == Phase::Ready {
-                self.lists.remove_ready(id, before);
-                self.lists.push_ready(id, level);
-            } else {
-                self.lists.note_clean(before);
-                self.lists.note_dirty(level);
-            }
-            self.report_depth(before);
-            self.report_depth(level);
-        }
-        Added::Raised
-    }
-
     /// Ends the run of a key that is in work. Answers whether it is ready again.
     #[inline]
     fn finish(&mut self, id: SlotId, now: Instant) -> bool {

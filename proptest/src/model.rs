@@ -29,6 +29,10 @@ pub enum Rules {
     ClientGo,
     /// Those of requeue.
     Requeue,
+    /// Those of controller-runtime's priority queue, as far as they are not those of requeue: a key
+    /// that is added while it is in work takes its place at once, and nothing is handed out after
+    /// shutdown.
+    ControllerRuntime,
 }
 
 /// A queue that is a handful of lists.
@@ -75,6 +79,15 @@ pub struct Model {
     started: Vec<(Key, Instant)>,
     /// A key was queued that was queued already, which only client-go does.
     has_duplicates: bool,
+    /// A key was queued while it was in work, which only controller-runtime does.
+    has_added_in_work: bool,
+    /// controller-runtime's AddedCounter of each key: by its first add, its last raise or release.
+    counters: Vec<(Key, u64)>,
+    /// A key whose delay was ended by an add has kept its place, which only controller-runtime's
+    /// do.
+    has_kept_place: bool,
+    /// Two deadlines that have come were the same.
+    has_tied: bool,
 }
 
 /// A key that will be added later.
@@ -123,6 +136,10 @@ impl Model {
             added: Vec::new(),
             started: Vec::new(),
             has_duplicates: false,
+            has_added_in_work: false,
+            counters: Vec::new(),
+            has_kept_place: false,
+            has_tied: false,
         }
     }
 
@@ -136,6 +153,24 @@ impl Model {
     /// are no longer those of a queue.
     pub fn has_duplicates(&self) -> bool {
         self.has_duplicates
+    }
+
+    /// Whether a key was ever queued while it was in work: from then on controller-runtime's order
+    /// may be another than ours.
+    pub fn has_added_in_work(&self) -> bool {
+        self.has_added_in_work
+    }
+
+    /// Whether two deadlines that have come were ever the same: from then on the order of queues
+    /// that break ties otherwise may be another.
+    pub fn has_tied(&self) -> bool {
+        self.has_tied
+    }
+
+    /// How many keys are in work and will be worked on once more.
+    pub fn dirty_len(&self) -> usize {
+        let dirty = self.dirty.iter();
+        dirty.filter(|key| self.processing.contains(key)).count()
     }
 
     /// queue.go, Add.
@@ -177,7 +212,7 @@ impl Model {
     fn refuse(&self, key: Key) -> Result<Added, Rejected<Key>> {
         match self.rules {
             Rules::ClientGo => Ok(Added::Coalesced),
-            Rules::Requeue => Err(Rejected::Closed(key)),
+            Rules::Requeue | Rules::ControllerRuntime => Err(Rejected::Closed(key)),
         }
     }
 
@@ -193,8 +228,13 @@ impl Model {
         if !self.added.iter().any(|(added, _)| *added == key) {
             self.added.push((key, at));
         }
+        self.count(key);
         self.dirty.push(key);
         if self.processing.contains(&key) {
+            if self.rules == Rules::ControllerRuntime {
+                self.has_added_in_work = true;
+                self.queue.push(key);
+            }
             return Added::Dirty;
         }
         self.queue.push(key);
@@ -226,15 +266,21 @@ impl Model {
             Some(known) if known.due <= due && known.level >= level => Added::Coalesced,
             Some(known) if known.due <= due => {
                 known.level = level;
+                self.count(key);
                 Added::Raised
             }
             Some(known) => {
-                let level = level.max(known.level);
+                let before = known.level;
+                let level = level.max(before);
                 *known = Waiting { level, ..entry };
+                if level > before {
+                    self.count(key);
+                }
                 Added::Sooner
             }
             None => {
                 self.waiting.push(entry);
+                self.count(key);
                 Added::Delayed
             }
         };
@@ -253,12 +299,16 @@ impl Model {
                 return;
             }
             self.stop_waiting(first.key);
+            self.has_tied |= self.waiting.iter().any(|entry| entry.due == first.due);
             self.mark(first.key, first.due, first.level);
         }
     }
 
     /// queue.go, Get, once there is a key.
     fn take(&mut self) -> Option<Handed<ModelTicket>> {
+        if self.shutting_down && self.rules == Rules::ControllerRuntime {
+            return None;
+        }
         let key = self.pop_first()?;
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
@@ -299,7 +349,7 @@ impl Model {
         }
         self.processing.retain(|other| *other != key);
         let again = self.dirty.contains(&key);
-        if again {
+        if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
             self.queue.push(key);
         }
@@ -338,7 +388,14 @@ impl Model {
     }
 
     fn first_waiting(&self) -> Option<Waiting> {
-        let order = |entry: &&Waiting| (entry.due, entry.number);
+        let order = |entry: &&Waiting| match self.rules {
+            // priorityqueue.go, lessWaiting.
+            Rules::ControllerRuntime => {
+                let level = u8::MAX - entry.level;
+                (entry.due, level, self.counter(entry.key))
+            }
+            Rules::ClientGo | Rules::Requeue => (entry.due, 0, entry.number),
+        };
         self.waiting.iter().min_by_key(order).copied()
     }
 

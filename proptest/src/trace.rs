@@ -12,16 +12,17 @@ pub mod file;
 pub mod limiter;
 pub mod limiter_replay;
 mod player;
+pub mod priority;
+mod priority_replay;
 pub mod queue;
 mod queue_replay;
 mod report;
 mod runtime;
 pub mod ties;
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::subject::{Key, Subject};
+use crate::subject::Subject;
 use report::{Progress, Stop, replay_lines};
 use runtime::Visitor;
 
@@ -39,7 +40,7 @@ pub enum Kind {
     Limiter,
     /// apimachinery's backoff.
     Backoff,
-    /// controller-runtime's priority queue, which is not replayed yet.
+    /// controller-runtime's priority queue.
     Priority,
 }
 
@@ -113,13 +114,17 @@ pub fn replay(jsonl: &str, runtime: Runtime) -> Result<Report, BadTrace> {
         }),
         Kind::Limiter => limiter_replay::replay(jsonl),
         Kind::Backoff => backoff::replay(jsonl),
-        Kind::Priority => skip(jsonl),
+        Kind::Priority => replay_lines(jsonl, |trace: priority::Trace, progress| {
+            let keys = trace.keys;
+            runtime.visit_leveled(keys, PlayPriority(&trace, progress))
+        }),
     }
 }
 
 /// Replays a file of recordings of queues on a [`Subject`] of one's own.
 ///
-/// It must have room for every key of the file.
+/// It must have room for every key of the file, and [`LEVELS`](priority::LEVELS) levels if these
+/// are recordings of priorities.
 ///
 /// # Errors
 ///
@@ -147,7 +152,9 @@ pub fn replay_on<S: Subject>(jsonl: &str) -> Result<Report, BadTrace> {
         Kind::Ties => replay_lines(jsonl, |trace, progress| ties::replay::<S>(&trace, progress)),
         Kind::Limiter => limiter_replay::replay(jsonl),
         Kind::Backoff => backoff::replay(jsonl),
-        Kind::Priority => skip(jsonl),
+        Kind::Priority => replay_lines(jsonl, |trace, progress| {
+            priority_replay::replay::<S>(&trace, progress)
+        }),
     }
 }
 
@@ -167,17 +174,10 @@ impl Visitor for PlayTies<'_> {
     }
 }
 
-/// Counts the recordings of a file that is not replayed.
-fn skip(jsonl: &str) -> Result<Report, BadTrace> {
-    /// What every recording has.
-    #[derive(Deserialize)]
-    struct Any {
-        #[serde(rename = "id")]
-        _id: String,
-        #[serde(rename = "keys")]
-        _keys: Key,
+struct PlayPriority<'t>(&'t priority::Trace, &'t mut Progress);
+
+impl Visitor for PlayPriority<'_> {
+    fn visit<S: Subject>(self) -> Result<(), Stop> {
+        priority_replay::replay::<S>(self.0, self.1)
     }
-    let mut report = replay_lines(jsonl, |_: Any, _| Ok(()))?;
-    report.skipped = report.traces;
-    Ok(report)
 }

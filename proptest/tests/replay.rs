@@ -198,7 +198,7 @@ fn a_folder_is_replayed_file_by_file() {
     ];
     assert_eq!(files, names.map(|name| format!("{name}.jsonl.gz")));
     assert!(
-        out.contains("priority.jsonl.gz: skipped, traces 200\n"),
+        out.contains("\n  steps before a difference changes a result: 19356\n"),
         "{out}"
     );
 }

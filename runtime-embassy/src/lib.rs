@@ -6,6 +6,7 @@
 mod backoff;
 mod clock;
 mod drain;
+mod get_error;
 mod queue;
 mod sync;
 mod told;
@@ -17,7 +18,8 @@ pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::{EmbassyClock, ManualClock, Timer};
-pub use queue::{GetError, Guard, Shared, WorkQueue};
+pub use get_error::GetError;
+pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
     Action, AddOptions, Added, Completion, Drained, Finished, Leftover, Queue, Rejected, Retries,
 };

@@ -11,7 +11,7 @@ use requeue_core::{
 };
 
 use crate::clock::Timer;
-use crate::queue::GetError;
+use crate::get_error::GetError;
 use crate::sync::{For, Locked, Place, Wakers};
 use crate::told;
 

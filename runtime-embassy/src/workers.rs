@@ -8,7 +8,8 @@ use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::{Action, Completion, Index, Metrics, Priorities, RateLimiter, Retries};
 
 use crate::clock::Timer;
-use crate::queue::{GetError, WorkQueue};
+use crate::get_error::GetError;
+use crate::queue::WorkQueue;
 use crate::sync::TooManyWaiters;
 use crate::told;
 

@@ -26,8 +26,11 @@ use ::metrics::{
 /// | `workqueue_retries_total` | counter: keys that were asked to come back later |
 /// | `workqueue_depth_max` | gauge: the greatest depth so far; not of Kubernetes |
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline; not of Kubernetes |
-/// | `workqueue_depth_by_priority` | gauge with a second label, `priority`: the depth of each level, if [`levels`](NamedMetrics::levels) asks for it. A name of its own, so that no sum counts a key twice |
+/// | `workqueue_depth_by_priority` | gauge: the depth of each priority level; likewise |
 /// | `workqueue_coalesced_total` | counter: adds that cost no run of their own; likewise |
+///
+/// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
+/// counts a key twice. It is there if [`levels`](Self::levels) asks for it.
 ///
 /// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that
 /// shows histograms as summaries unless told otherwise is given [`DURATION_BUCKETS`].

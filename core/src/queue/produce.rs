@@ -341,6 +341,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
+    /// Moves a key that is ready or dirty to a level, if that is higher than its own.
+    #[inline]
+    pub(super) fn raise(&mut self, id: SlotId, level: u8) -> Added {
+        if S::Priorities::LEVELS == 1 || level <= self.marks(id).queued() {
+            return Added::Coalesced;
+        }
+        if let Some(slot) = self.slots.slot_mut(id) {
+            let before = slot.note.marks.queued();
+            slot.note.marks.set_queued(level);
+            if slot.phase == Phase::Ready {
+                self.lists.remove_ready(id, before);
+                self.lists.push_ready(id, level);
+            } else {
+                self.lists.note_clean(before);
+                self.lists.note_dirty(level);
+            }
+            self.report_depth(before);
+            self.report_depth(level);
+        }
+        Added::Raised
+    }
+
     /// Gives the deadline of a key a higher level, if it is one.
     pub(super) fn raise_delayed(&mut self, id: SlotId, level: u8) -> Added {
         if level <= self.marks(id).delayed() {

@@ -68,11 +68,9 @@ impl Model {
         match self.rules {
             Rules::ClientGo if wait.returned => Drained::Complete,
             Rules::ClientGo => Drained::Pending,
-            Rules::Requeue if self.processing.is_empty() && self.queue.is_empty() => {
-                Drained::Complete
-            }
-            Rules::Requeue if wait.interrupted => Drained::Interrupted,
-            Rules::Requeue => Drained::Pending,
+            _ if self.processing.is_empty() && self.queue.is_empty() => Drained::Complete,
+            _ if wait.interrupted => Drained::Interrupted,
+            Rules::Requeue | Rules::ControllerRuntime => Drained::Pending,
         }
     }
 }

@@ -68,6 +68,10 @@ impl Model {
             added: _,
             started: _,
             has_duplicates: _,
+            has_added_in_work: _,
+            counters: _,
+            has_kept_place: _,
+            has_tied: _,
         } = self;
         let mut waiting = waiting.clone();
         waiting.sort_by_key(|entry| (entry.due, entry.number));

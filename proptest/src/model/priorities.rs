@@ -2,7 +2,7 @@
 
 use requeue_core::{AddOptions, Added, Rejected};
 
-use super::{Model, remove};
+use super::{Model, Rules, remove};
 use crate::subject::{Key, Retried};
 
 impl Model {
@@ -46,9 +46,45 @@ impl Model {
         }
         self.figures.retries += u64::from(due.is_some());
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let place = pending.filter(|entry| entry.level >= level);
+        let place = place.map(|_| self.counter(key));
         let level = pending.map_or(level, |entry| level.max(entry.level));
         self.stop_waiting(key);
-        self.mark(key, self.now, level)
+        let added = self.mark(key, self.now, level);
+        if let Some(counter) = place.filter(|_| self.rules == Rules::ControllerRuntime) {
+            self.keep_place(key, counter);
+        }
+        added
+    }
+
+    /// controller-runtime: a key whose delay is ended by an add that does not raise it stands among
+    /// the ready keys as if it had been ready since its own add.
+    fn keep_place(&mut self, key: Key, counter: u64) {
+        remove(&mut self.counters, key);
+        self.counters.push((key, counter));
+        self.queue.retain(|other| *other != key);
+        let later = |other: &Key| self.counter(*other) > counter;
+        let place = self.queue.iter().position(later);
+        self.has_kept_place |= place.is_some();
+        self.queue.insert(place.unwrap_or(self.queue.len()), key);
+    }
+
+    /// A key takes a new place among the others.
+    pub(super) fn count(&mut self, key: Key) {
+        let next = self.counters.iter().map(|(_, counter)| counter + 1).max();
+        remove(&mut self.counters, key);
+        self.counters.push((key, next.unwrap_or(0)));
+    }
+
+    pub(super) fn counter(&self, key: Key) -> u64 {
+        let entry = self.counters.iter().find(|(other, _)| *other == key);
+        entry.map_or(0, |(_, counter)| *counter)
+    }
+
+    /// Whether a key whose delay was ended by an add ever kept a place before another key: from
+    /// then on controller-runtime's order may be another than ours.
+    pub fn has_kept_place(&self) -> bool {
+        self.has_kept_place
     }
 
     /// A dirty key goes to the end of a higher level, and never to a lower one.
@@ -62,14 +98,17 @@ impl Model {
             self.queue.retain(|other| *other != key);
             self.queue.push(key);
         }
+        self.count(key);
         Added::Raised
     }
 
     /// The first key of the highest level.
     pub(super) fn pop_first(&mut self) -> Option<Key> {
-        let levels = self.queue.iter().map(|key| self.queued_level(*key));
-        let highest = levels.max()?;
-        let first = |key: &Key| self.queued_level(*key) == highest;
+        let waits = self.rules == Rules::ControllerRuntime;
+        let is_free = |key: &&Key| !waits || !self.processing.contains(key);
+        let free = self.queue.iter().filter(is_free);
+        let highest = free.map(|key| self.queued_level(*key)).max()?;
+        let first = |key: &Key| is_free(&key) && self.queued_level(*key) == highest;
         let place = self.queue.iter().position(first)?;
         Some(self.queue.remove(place))
     }

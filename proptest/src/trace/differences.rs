@@ -26,5 +26,24 @@ pub const DONE_OF_INACTIVE: &str = "done_of_inactive_key_is_an_error";
 /// keys of the same name; requeue's changes nothing.
 pub const QUEUED_ONCE: &str = "done_of_a_queued_key_does_not_queue_it_twice";
 
-/// client-go leaves the order of equal deadlines to its heap; requeue's is that of insertion.
+/// controller-runtime gives a key that is added while it is in work its place among the ready keys
+/// at once; requeue when its run ends, as client-go does.
+pub const ADDED_IN_WORK: &str = "a_key_added_while_in_work_takes_its_place_at_done";
+
+/// controller-runtime counts such a key as ready; requeue counts keys that can be handed out, as
+/// client-go does.
+pub const LEN_COUNTS_READY: &str = "len_counts_keys_that_can_be_handed_out";
+
+/// controller-runtime gives a key whose delay is ended by an add the place that it had when the
+/// delay began; requeue the end of its level, since it has become ready now.
+pub const DELAY_ENDED: &str = "a_key_whose_delay_is_ended_goes_to_the_end";
+
+/// controller-runtime does not count a retry whose delay is zero; requeue does, as client-go does.
+pub const RETRY_WITHOUT_DELAY: &str = "a_retry_without_delay_is_counted";
+
+/// controller-runtime hands out nothing after shutdown; requeue what is ready, as client-go does.
+pub const SHUT_DOWN_HANDS_OUT: &str = "ready_keys_are_handed_out_after_shutdown";
+
+/// client-go leaves the order of equal deadlines to its heap, controller-runtime's is that of the
+/// first adds; requeue's is that in which the deadlines were set.
 pub const TIES_IN_ORDER: &str = "equal_deadlines_leave_in_insertion_order";

@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 }
 
 /// The gauges of work under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gauges {
     pub(super) unfinished: Duration,
     pub(super) longest: Duration,
@@ -135,6 +135,11 @@ impl<S: Subject> Player<S> {
 
     /// In turns as a worker that would wait, and as one that would not.
     fn get(&mut self) -> Got {
+        self.get_with_priority().0
+    }
+
+    /// The same, and the level of a key that is handed out.
+    pub(super) fn get_with_priority(&mut self) -> (Got, u8) {
         let handed = if self.completions.is_multiple_of(2) {
             let mut getter = S::Getter::default();
             match self.subject.get(&mut getter) {
@@ -150,14 +155,14 @@ impl<S: Subject> Player<S> {
         match handed {
             Some(handed) => {
                 self.tickets.insert(handed.key, handed.ticket);
-                Got::Key(handed.key)
+                (Got::Key(handed.key), handed.priority)
             }
-            None if self.subject.shutting_down() => Got::ShutDown,
-            None => Got::WouldBlock,
+            None if self.subject.shutting_down() => (Got::ShutDown, 0),
+            None => (Got::WouldBlock, 0),
         }
     }
 
-    fn done(&mut self, key: Key) -> bool {
+    pub(super) fn done(&mut self, key: Key) -> bool {
         self.completions += 1;
         match self.tickets.remove(&key) {
             Some(ticket) if self.uses_tickets && self.completions.is_multiple_of(2) => {

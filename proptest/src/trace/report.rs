@@ -23,16 +23,14 @@ pub struct Report {
     pub first_mismatch: Option<String>,
     /// How many results were allowed to differ, by the documented difference that allows it.
     pub differences: BTreeMap<&'static str, u64>,
-    /// How many of the recordings were not replayed, since they are of a kind that is not ours yet.
-    pub skipped: u64,
+    /// How many steps were compared, of recordings whose comparison ends where a documented
+    /// difference first changes a result; nothing for others, all of whose steps are compared.
+    pub covered: Option<u64>,
 }
 
 impl fmt::Display for Report {
     /// One line of totals, and one indented line per documented difference.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.skipped > 0 {
-            return write!(f, "skipped, traces {}", self.skipped);
-        }
         write!(
             f,
             "traces {}, steps {}, mismatches {}, documented differences {}",
@@ -41,6 +39,12 @@ impl fmt::Display for Report {
             self.mismatches,
             self.differences.values().sum::<u64>()
         )?;
+        if let Some(covered) = self.covered {
+            write!(
+                f,
+                "\n  steps before a difference changes a result: {covered}"
+            )?;
+        }
         for (name, count) in &self.differences {
             write!(f, "\n  {name}: {count}")?;
         }
@@ -126,6 +130,11 @@ impl Progress {
     /// Notes that a result differs, and why that is allowed.
     pub(super) fn differs(&mut self, reason: &'static str) {
         *self.report.differences.entry(reason).or_default() += 1;
+    }
+
+    /// Notes that a step comes before any difference.
+    pub(super) fn covers(&mut self) {
+        *self.report.covered.get_or_insert(0) += 1;
     }
 
     /// Notes what is about to be compared, which is a step unless it is the end.

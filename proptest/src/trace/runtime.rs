@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use requeue_core::{Fixed, Growable};
+use requeue_core::{Fixed, Growable, Levels, RandomState};
 
+use super::priority::LEVELS;
 use super::report::Stop;
 use crate::Model;
 use crate::subject::{Direct, Embassy, Key, OnWorkQueue, Subject, Tasks, Threads};
@@ -64,7 +65,25 @@ impl Runtime {
             Self::Model => visitor.visit::<Model>(),
         }
     }
+
+    /// The same with [`LEVELS`] priority levels.
+    pub(super) fn visit_leveled(self, keys: Key, visitor: impl Visitor) -> Result<(), Stop> {
+        match self {
+            Self::CoreFixed if keys <= 8 => visitor.visit::<Direct<Fixed<8, u8, Levels<LEVELS>>>>(),
+            Self::Embassy if keys <= 8 => {
+                visitor.visit::<OnWorkQueue<Embassy<8, Levels<LEVELS>>>>()
+            }
+            Self::CoreFixed => visitor.visit::<Direct<Fixed<64, u8, Levels<LEVELS>>>>(),
+            Self::Embassy => visitor.visit::<OnWorkQueue<Embassy<64, Levels<LEVELS>>>>(),
+            Self::CoreGrowable => visitor.visit::<Direct<Leveled>>(),
+            Self::Std => visitor.visit::<OnWorkQueue<Threads<Leveled>>>(),
+            Self::Tokio => visitor.visit::<OnWorkQueue<Tasks<Leveled>>>(),
+            Self::Model => visitor.visit::<Model>(),
+        }
+    }
 }
+
+type Leveled = Growable<RandomState, Levels<LEVELS>>;
 
 /// What is done with a queue whose type is chosen by name.
 pub(super) trait Visitor {
