@@ -151,6 +151,26 @@ pub type Guard<
 /// # assert!(embassy_futures::poll_once(worker.as_mut()).is_pending());
 /// # assert!(!JOBS.contains(&Job::Read(3)) && !JOBS.contains(&Job::Upload));
 /// ```
+///
+/// With priorities, here two: an alarm goes before whatever else is ready.
+///
+/// ```
+/// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::raw::CriticalSectionRawMutex;
+/// use requeue_embassy::{AddOptions, EmbassyClock, WorkQueue};
+///
+/// type Jobs = WorkQueue<
+///     CriticalSectionRawMutex, u8, 16, ItemExponentialFailure, 3, NoMetrics, u8, EmbassyClock,
+///     Levels<2>,
+/// >;
+/// static JOBS: Jobs = WorkQueue::new(default_item_based());
+/// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
+///
+/// JOBS.add(3).unwrap();
+/// JOBS.add_with(9, ALARM).unwrap();
+/// let first = JOBS.try_get().unwrap();
+/// assert_eq!((*first, first.priority()), (9, 1));
+/// ```
 pub struct WorkQueue<
     R,
     K,

@@ -79,6 +79,9 @@ pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 /// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
 /// [`forget`](requeue_core::WorkQueue::forget) and the rest. Here is what waits.
 ///
+/// `S` is the storage: one that grows, or [`Fixed`](requeue_core::Fixed) for a bound; with
+/// [`Levels`](requeue_core::Levels) keys have priorities.
+///
 /// No thread runs in the background: of the threads that sleep in [`get`](Self::get), one sleeps
 /// until the earliest deadline. A thread is notified only if one sleeps, after the lock is
 /// released, and sleeping threads are woken in the order in which they went to sleep.
@@ -108,6 +111,19 @@ pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 /// queue.add("pod-b").unwrap();
 /// queue.shut_down_with_drain();
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
+/// ```
+///
+/// With priorities: what somebody waits for goes before what is merely looked at again.
+///
+/// ```
+/// use requeue_std::{AddOptions, Queue, WorkQueue};
+///
+/// let queue = WorkQueue::from(Queue::builder().levels::<2>().build());
+/// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
+/// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
+///
+/// let first = queue.get().unwrap();
+/// assert_eq!((*first, first.priority()), ("pod-c", 1));
 /// ```
 pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable>
 where

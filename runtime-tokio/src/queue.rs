@@ -72,6 +72,9 @@ pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
 /// [`forget`](requeue_core::WorkQueue::forget) and the rest, none of which waits. Here is what
 /// waits.
 ///
+/// `S` is the storage: one that grows, or [`Fixed`](requeue_core::Fixed) for a bound; with
+/// [`Levels`](requeue_core::Levels) keys have priorities.
+///
 /// No task runs in the background: of the tasks that wait in [`get`](Self::get), one sleeps until
 /// the earliest deadline. A task is woken only if one waits, after the lock is released, and tasks
 /// are woken in the order in which they came. A task that always finds a key yields to others by
@@ -107,6 +110,22 @@ pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
 /// queue.add("pod-b").unwrap();
 /// queue.shut_down_with_drain().await;
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
+/// # }
+/// ```
+///
+/// With priorities: what somebody waits for goes before what is merely looked at again.
+///
+/// ```
+/// use requeue_tokio::{AddOptions, Queue, WorkQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = WorkQueue::from(Queue::builder().levels::<2>().build());
+/// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
+/// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
+///
+/// let first = queue.get().await.unwrap();
+/// assert_eq!((*first, first.priority()), ("pod-c", 1));
 /// # }
 /// ```
 pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, S = Growable>
