@@ -219,7 +219,8 @@ impl<N: Nodes> Delays<N> {
             for index in gap..len {
                 self.insert_sorted(index, gap);
             }
-            gap = gap * 4 / 9;
+            // The last gap is 1, and four ninths of 2 would be none.
+            gap = if gap == 2 { 1 } else { gap * 4 / 9 };
         }
         for index in 0..len {
             if let Some(node) = self.nodes.node(index) {
@@ -347,5 +348,25 @@ mod tests {
         }
         assert!(heap.sequence < 8, "they were numbered anew");
         assert_eq!(order(&mut heap), [2, 4, 0, 1, 3, 5, 6]);
+    }
+
+    /// However many there are, and however far from sorted they lie in the heap.
+    #[test]
+    fn numbering_anew_keeps_every_order() {
+        for len in 0..64 {
+            let mut heap = Delays::new(FixedNodes::<64, u8>::new());
+            // Each due time twice, the later ones first.
+            let due = |id: u64| (len - id) / 2;
+            for id in 0..len {
+                let _ = heap.schedule(SlotId::from_index(id as usize), at(due(id)));
+            }
+            heap.renumber();
+            assert_eq!(u64::from(heap.sequence), len);
+            heap.assert_valid(|_| true, 64);
+            let mut expected: std::vec::Vec<_> = (0..len).collect();
+            expected.sort_by_key(|id| due(*id));
+            let ordered = order(&mut heap).into_iter().map(u64::from);
+            assert!(ordered.eq(expected), "{len}");
+        }
     }
 }
