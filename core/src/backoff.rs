@@ -285,4 +285,17 @@ mod tests {
         backoff.steps = 0;
         assert_eq!(backoff.step(&mut rng), SECOND * 5);
     }
+
+    #[test]
+    fn without_jitter_nothing_is_drawn() {
+        let mut rng = jitter::tests::Constant(u64::MAX);
+        for jitter in [0.0, -1.0, f64::NAN] {
+            let mut backoff = Backoff {
+                duration: SECOND,
+                jitter,
+                ..Backoff::default()
+            };
+            assert_eq!(backoff.step(&mut rng), SECOND);
+        }
+    }
 }

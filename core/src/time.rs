@@ -137,3 +137,30 @@ pub(crate) const fn duration_from_nanos(nanos: u64) -> Duration {
         Duration::from_nanos(nanos)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Stopped(Instant);
+
+    impl Clock for Stopped {
+        fn now(&self) -> Instant {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_borrowed_clock_tells_the_same_time() {
+        let clock = Stopped(Instant::from_nanos(7));
+        assert_eq!(Clock::now(&&clock), Instant::from_nanos(7));
+    }
+
+    #[test]
+    fn what_saturates_is_never() {
+        assert_eq!(nanos(Duration::MAX), u64::MAX);
+        assert_eq!(duration_from_nanos(u64::MAX), Duration::MAX);
+        let last = Duration::from_nanos(u64::MAX - 1);
+        assert_eq!(duration_from_nanos(nanos(last)), last);
+    }
+}

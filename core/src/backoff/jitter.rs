@@ -128,6 +128,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn no_jitter_draws_zero() {
+        assert_eq!((NoJitter.next_u32(), NoJitter.next_u64()), (0, 0));
+        let mut bytes = [1; 3];
+        NoJitter.fill_bytes(&mut bytes);
+        assert_eq!(bytes, [0; 3]);
+    }
+
+    #[test]
     fn a_factor_that_is_not_positive_counts_as_one() {
         for factor in [0.0, -0.0, -3.0, 1.0] {
             let pause = jitter(SECOND, factor, &mut Constant(1 << 63));

@@ -109,5 +109,7 @@ mod tests {
         let mut second = &mut bucket;
         let delay = RateLimiter::when(&mut second, &mut (), Instant::EPOCH);
         assert_eq!(delay, Duration::from_millis(100));
+        let mut third = default_item_based();
+        assert_eq!(RateLimiter::requeues(&&mut third, &7), 7);
     }
 }
