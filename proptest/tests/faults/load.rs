@@ -1,0 +1,205 @@
+//! A queue without room, under load.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use requeue_core::{Clock, Fixed, Instant, Lock, NoLimit, Queue, Rejected, Waker, WorkQueue};
+use requeue_embassy::ManualClock;
+use requeue_embassy::raw::CriticalSectionRawMutex;
+use requeue_proptest::rounds;
+
+use super::{Dice, in_time};
+
+const ROOM: usize = 4;
+const KEYS: u32 = 12;
+const PRODUCERS: u64 = 3;
+const WORKERS: usize = 2;
+const ADDS: u32 = 400;
+
+/// A lock for threads, as somebody would write it for a queue of fixed size.
+struct Locked<T>(Mutex<T>);
+
+impl<T> Lock for Locked<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.lock().unwrap())
+    }
+}
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Instant {
+        Instant::EPOCH
+    }
+}
+
+/// Nobody sleeps here.
+struct Restless;
+
+impl Waker for Restless {
+    fn wake_one(&self) {}
+    fn wake_all(&self) {}
+}
+
+type Keys = Queue<u32, Fixed<ROOM>, NoLimit>;
+
+/// What became of the adds of one key.
+#[derive(Default)]
+struct Ledger {
+    sent: AtomicU32,
+    accepted: AtomicU32,
+    refused: AtomicU32,
+    /// The last version that was accepted, and the last that a run has begun with.
+    version: AtomicU32,
+    promised: AtomicU32,
+    seen: AtomicU32,
+}
+
+#[derive(Default)]
+struct World {
+    ledgers: [Ledger; KEYS as usize],
+    is_full: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl World {
+    fn produce<Q, C, W>(&self, queue: &WorkQueue<Q, C, W>, mut dice: Dice)
+    where
+        Q: Lock<State = Keys>,
+        C: Clock,
+        W: Waker,
+    {
+        for _ in 0..ADDS {
+            let key = dice.roll(u64::from(KEYS)) as u32;
+            let ledger = &self.ledgers[key as usize];
+            ledger.sent.fetch_add(1, Ordering::SeqCst);
+            let version = ledger.version.fetch_add(1, Ordering::SeqCst) + 1;
+            let mut handed_back = None;
+            if dice.roll(4) == 0 {
+                let _ = queue.add_many([key], |rejected| handed_back = Some(rejected));
+            } else {
+                handed_back = queue.add(key).err();
+            }
+            match handed_back {
+                None => {
+                    ledger.accepted.fetch_add(1, Ordering::SeqCst);
+                    ledger.promised.fetch_max(version, Ordering::SeqCst);
+                }
+                Some(rejected) => {
+                    assert_eq!(rejected, Rejected::Full(key), "the key itself");
+                    ledger.refused.fetch_add(1, Ordering::SeqCst);
+                    self.is_full.store(true, Ordering::SeqCst);
+                    thread::yield_now();
+                }
+            }
+        }
+    }
+
+    fn work<Q, C, W>(&self, queue: &WorkQueue<Q, C, W>)
+    where
+        Q: Lock<State = Keys>,
+        C: Clock,
+        W: Waker,
+    {
+        loop {
+            // Asked first: what is added before the end is found after it.
+            let is_over = self.is_over.load(Ordering::SeqCst);
+            let Some(guard) = queue.try_get() else {
+                if is_over {
+                    return;
+                }
+                thread::yield_now();
+                continue;
+            };
+            let ledger = &self.ledgers[*guard as usize];
+            let version = ledger.version.load(Ordering::SeqCst);
+            thread::yield_now();
+            ledger.seen.fetch_max(version, Ordering::SeqCst);
+            guard.forget().unwrap();
+        }
+    }
+
+    fn balances(&self) {
+        for (key, ledger) in self.ledgers.iter().enumerate() {
+            let read = |count: &AtomicU32| count.load(Ordering::SeqCst);
+            let (accepted, refused) = (read(&ledger.accepted), read(&ledger.refused));
+            assert_eq!(accepted + refused, read(&ledger.sent), "key {key}");
+            assert!(
+                read(&ledger.seen) >= read(&ledger.promised),
+                "key {key} was lost"
+            );
+        }
+        assert!(
+            self.is_full.load(Ordering::SeqCst),
+            "the queue was never full"
+        );
+    }
+}
+
+/// Producers that are too many, and workers that are too few.
+fn crowd<Q, C, W>(queue: &WorkQueue<Q, C, W>)
+where
+    Q: Lock<State = Keys> + Sync,
+    C: Clock + Sync,
+    W: Waker + Sync,
+{
+    for round in 0..u64::from(rounds(60)) {
+        let world = &World::default();
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..WORKERS)
+                .map(|_| scope.spawn(move || world.work(queue)))
+                .collect();
+            let producers: Vec<_> = (0..PRODUCERS)
+                .map(|number| Dice(round * PRODUCERS + number))
+                .map(|dice| scope.spawn(move || world.produce(queue, dice)))
+                .collect();
+            producers
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+            world.is_over.store(true, Ordering::SeqCst);
+            workers
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+        });
+        world.balances();
+        queue.lock().with(|queue| {
+            queue.assert_valid();
+            assert_eq!(queue.held_len(), 0, "all room is found again");
+        });
+        // Every place can be taken again, and no more.
+        let refused = (0..=ROOM as u32).filter_map(|key| queue.add(key).err());
+        assert_eq!(refused.collect::<Vec<_>>(), [Rejected::Full(ROOM as u32)]);
+        while let Some(guard) = queue.try_get() {
+            guard.forget().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_full_queue_behind_a_lock_hands_back_what_it_refuses_and_loses_nothing() {
+    in_time(|| {
+        let queue = Locked(Mutex::new(Queue::new(NoLimit)));
+        crowd(&WorkQueue::from_parts(queue, Stopped, Restless));
+    });
+}
+
+#[test]
+fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
+    type Embassy = requeue_embassy::WorkQueue<
+        CriticalSectionRawMutex,
+        u32,
+        ROOM,
+        NoLimit,
+        3,
+        requeue_core::NoMetrics,
+        u8,
+        ManualClock,
+    >;
+    in_time(|| {
+        let queue = Embassy::from_queue(Queue::new(NoLimit), ManualClock::new());
+        crowd(&queue);
+    });
+}

@@ -1,0 +1,102 @@
+//! A limiter that answers that a key shall never come back.
+
+use std::time::Duration;
+
+use requeue_core::{
+    Added, Clock, Fixed, Getter, Growable, Instant, Lock, Next, NoMetrics, Queue, RateLimiter,
+    Storage, Waker, WorkQueue,
+};
+use requeue_embassy::raw::NoopRawMutex;
+
+/// Never.
+struct Never;
+
+impl RateLimiter for Never {
+    type Memory = u32;
+
+    fn when(&mut self, memory: &mut u32, _: Instant) -> Duration {
+        *memory += 1;
+        Duration::MAX
+    }
+
+    fn requeues(&self, memory: &u32) -> u32 {
+        *memory
+    }
+}
+
+/// `advance` moves the clock as far as it goes.
+fn is_held_back<S, Q, C, W>(queue: &WorkQueue<Q, C, W>, advance: impl FnOnce())
+where
+    S: Storage,
+    Q: Lock<State = Queue<u32, S, Never>>,
+    C: Clock,
+    W: Waker,
+{
+    let limited = queue.add_rate_limited(1).unwrap();
+    assert_eq!(
+        (limited.delay, limited.added),
+        (Duration::MAX, Added::Delayed)
+    );
+
+    let mut getter = Getter::new();
+    assert_eq!(
+        queue.poll_get(&mut getter),
+        Next::Wait { until: None },
+        "no timer"
+    );
+    assert_eq!(queue.lock().with(|queue| queue.next_deadline()), None);
+    advance();
+    assert_eq!(
+        queue.poll_get(&mut getter),
+        Next::Wait { until: None },
+        "not now, either"
+    );
+    assert_eq!(queue.state(&1).unwrap().due, Some(Instant::NEVER));
+    queue.leave(&mut getter);
+
+    // Whoever adds it gets it all the same.
+    queue.add(1).unwrap();
+    queue.try_get().unwrap().done().unwrap();
+
+    queue.shut_down();
+    let left = queue.take_delayed().unwrap();
+    assert_eq!((left.key, left.left, left.requeues), (1, Duration::MAX, 1));
+    assert!(queue.take_delayed().is_none());
+    queue.lock().with(|queue| queue.assert_valid());
+}
+
+const EVER: Duration = Duration::from_nanos(u64::MAX);
+
+#[test]
+fn a_key_that_is_held_back_for_ever_is_handed_back_to_threads() {
+    let clock = requeue_std::ManualClock::new();
+    let queue = Queue::<_, Growable, _>::growable(Never);
+    let queue = requeue_std::WorkQueue::from_queue(queue, clock.clone());
+    is_held_back(&queue, || clock.advance(EVER));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_held_back_for_ever_is_handed_back_to_tasks() {
+    let queue = requeue_tokio::WorkQueue::from(Queue::<_, Growable, _>::growable(Never));
+    tokio::time::advance(Duration::from_secs(1_000_000_000)).await;
+    is_held_back(&queue, || {});
+}
+
+#[test]
+fn a_key_that_is_held_back_for_ever_is_handed_back_to_embassy() {
+    type Keys = requeue_embassy::WorkQueue<
+        NoopRawMutex,
+        u32,
+        4,
+        Never,
+        3,
+        NoMetrics,
+        u8,
+        requeue_embassy::ManualClock<NoopRawMutex>,
+    >;
+    let queue = Keys::from_queue(
+        Queue::<_, Fixed<4>, _>::new(Never),
+        requeue_embassy::ManualClock::new(),
+    );
+    is_held_back(&queue, || queue.clock().advance(EVER));
+}
