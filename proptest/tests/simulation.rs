@@ -116,6 +116,7 @@ fn each_lie_of_a_queue_is_found() {
         (Lie::HandsOutTwice, Rule::OneRunPerKey),
         (Lie::KeepsLeftovers, Rule::HandedBack),
         (Lie::SleepsPastDeadlines, Rule::EveryAddRuns),
+        (Lie::Panics, Rule::QueueIsValid),
         (Lie::IsInvalid, Rule::QueueIsValid),
     ];
     for (lie, rule) in lies {

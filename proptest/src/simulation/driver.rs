@@ -87,6 +87,8 @@ pub struct Simulation<W: World> {
     world: Rc<RefCell<W>>,
     settings: Settings<W>,
     seats: Vec<Seat<W>>,
+    /// How many times each worker has looked for a key, its successors included.
+    looks: Vec<u32>,
     /// The seats of those who sleep, in the order in which they are woken.
     line: VecDeque<usize>,
     events: Vec<W::Event>,
@@ -112,6 +114,7 @@ impl<W: World> Simulation<W> {
             world: Rc::new(RefCell::new(world)),
             settings,
             seats: Vec::new(),
+            looks: Vec::new(),
             line: VecDeque::new(),
             events: Vec::new(),
             stop: None,
@@ -125,11 +128,12 @@ impl<W: World> Simulation<W> {
     }
 
     /// How many workers there are, and what they do with keys that fail: a number, or what the
-    /// runtimes' `run` takes.
+    /// runtimes' `run` takes. To be called before keys are added.
     pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
         self.settings.workers = Rc::new(workers.into());
-        self.seat_workers();
-        self
+        // Those who were there slept in the queue.
+        let queue = Rc::clone(&self.settings.queue);
+        self.on(queue)
     }
 
     /// The limiter of the queue, and of its successors. To be called before keys are added.
@@ -174,7 +178,12 @@ impl<W: World> Simulation<W> {
         if let Some(breach) = &self.breach {
             return Err(breach.clone());
         }
-        let stepped = self.try_step();
+        // The world's own code is guarded where it runs.
+        let stepped = guarded(|| self.try_step());
+        let stepped = stepped.unwrap_or_else(|panic| {
+            let reason = format!("it panicked: {panic}");
+            Err(self.breach(Rule::QueueIsValid, &reason))
+        });
         if let Err(breach) = &stepped {
             self.breach = Some(breach.clone());
         }
@@ -253,9 +262,10 @@ impl<W: World> Simulation<W> {
                     .choose(Some(&run.key), run.number, point, Point::Turn)
             }
             State::Idle | State::Gone => {
-                seat.looks += 1;
+                self.looks[number] += 1;
                 let worker = u32::try_from(number).unwrap_or(u32::MAX);
-                self.hub.choose(None, worker, seat.looks, Point::Turn)
+                self.hub
+                    .choose(None, worker, self.looks[number], Point::Turn)
             }
         };
         let at = self.hub.now() + choice.delay;
@@ -265,6 +275,7 @@ impl<W: World> Simulation<W> {
     /// Everybody comes to work on a new queue.
     fn seat_workers(&mut self) {
         self.seats.clear();
+        self.looks.resize(self.settings.workers.count().get(), 0);
         self.hub.cancel_turns();
         self.line.clear();
         self.closing = None;

@@ -22,8 +22,6 @@ pub(super) struct Seat<W: World> {
     pub(super) alarm: Option<Slot>,
     /// Whether its turn is planned.
     pub(super) has_turn: bool,
-    /// How many times it has looked for a key.
-    pub(super) looks: u32,
 }
 
 pub(super) enum State<W: World> {
@@ -59,7 +57,6 @@ impl<W: World> Seat<W> {
             getter: Getter::new(),
             alarm: None,
             has_turn: false,
-            looks: 0,
         }
     }
 

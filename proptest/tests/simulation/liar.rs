@@ -26,6 +26,8 @@ pub(crate) enum Lie {
     KeepsLeftovers,
     /// A sleeper is not told when the next deadline is.
     SleepsPastDeadlines,
+    /// It panics.
+    Panics,
     /// An invariant does not hold.
     IsInvalid,
 }
@@ -115,6 +117,7 @@ impl Driven<u8> for Liar {
         completion: Completion,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>> {
+        assert!(self.lie != Lie::Panics, "nothing is left");
         if self.twice_active.remove(key) {
             return self.twice.complete(ticket, completion, now);
         }
