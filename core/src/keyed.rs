@@ -132,7 +132,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
         if let Some(max) = self.memories_max {
             self.shrink_to(max.saturating_sub(1));
         }
-        if let Ok(id) = self.slots.claim(hash, key, memory, Phase::Idle) {
+        if let Some(id) = self.slots.vacancy() {
+            self.slots.claim(id, hash, key, memory, Phase::Idle);
             self.make_youngest(id);
         }
         if let Some(max) = self.memories_max {

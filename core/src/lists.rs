@@ -59,7 +59,7 @@ pub trait Lists {
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
 
-/// The neighbours of a slot in its list.
+/// The neighbours of a slot in its list. One in no list has no `previous`; its `next` may be old.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link<I> {
@@ -129,7 +129,8 @@ impl<I: Index> List<I> {
 
     pub(crate) fn pop_front(&mut self, links: &mut impl Links<I>) -> Option<SlotId> {
         let id = self.head.get()?;
-        self.unlink(links, id, links.link(id));
+        self.head = links.link(id).next;
+        self.close_gap(links, I::NONE, self.head);
         Some(id)
     }
 
@@ -159,20 +160,20 @@ impl<I: Index> List<I> {
             }
             None => self.head = link.next,
         }
-        match link.next.get() {
-            Some(next) => {
-                let after = links.link(next);
-                links.set_link(
-                    next,
-                    Link {
-                        previous: link.previous,
-                        ..after
-                    },
-                );
-            }
-            None => self.tail = link.previous,
-        }
+        self.close_gap(links, link.previous, link.next);
         links.set_link(id, Link::UNLINKED);
+    }
+
+    /// The second half of taking a slot out: what stands behind the gap moves up.
+    #[inline]
+    fn close_gap(&mut self, links: &mut impl Links<I>, previous: I, next: I) {
+        match next.get() {
+            Some(next) => {
+                let link = links.link(next);
+                links.set_link(next, Link { previous, ..link });
+            }
+            None => self.tail = previous,
+        }
         self.len -= 1;
     }
 }

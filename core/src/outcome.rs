@@ -285,6 +285,11 @@ impl Completion {
     pub const fn needs_time(self) -> bool {
         !matches!(self, Self::Done | Self::Succeeded)
     }
+
+    #[inline]
+    pub(crate) const fn forgets(self) -> bool {
+        matches!(self, Self::Succeeded | Self::SucceededAgainAfter(_))
+    }
 }
 
 /// What became of a key whose run was completed.
@@ -324,6 +329,14 @@ pub enum Finished {
     /// The key would come back after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Queue::take_delayed).
     Leftover(Duration),
+}
+
+impl Finished {
+    /// What becomes of a key that is not asked to come back.
+    #[inline]
+    pub(crate) const fn at_once(again: bool) -> Self {
+        if again { Self::Ready } else { Self::Idle }
+    }
 }
 
 /// One turn of a worker's loop: what became of its last key, and its next.

@@ -8,7 +8,7 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics, Stamps, Waited};
-use crate::outcome::{Added, Effect, Rejected, Wake};
+use crate::outcome::{Added, Effect, NotActive, Rejected, Wake};
 use crate::priority::{Level, Marks, Priorities};
 use crate::slots::{Located, Phase, Slots, Storage};
 use crate::waiting::Sleepers;
@@ -183,13 +183,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
             Located::Absent(hash) => hash,
         };
-        if !self.make_room() {
+        let Some(id) = self.make_room() else {
             return Err(Rejected::Full(key));
-        }
+        };
         let mut note = Note::<S, L, M>::default();
         note.stamps.stamp_added(now);
-        let claimed = self.slots.claim(hash, key, note, Phase::Ready);
-        let id = claimed.map_err(Rejected::Full)?;
+        self.slots.claim(id, hash, key, note, Phase::Ready);
         self.lists.push_ready(id, LOWEST);
         self.metrics.add();
         self.report_depth(LOWEST);
@@ -226,12 +225,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         added
     }
 
-    /// Ends the run of a key that is in work. Answers whether it is ready again.
+    /// Ends the run of a ticket, if it is still under way. Answers whether the key is ready again.
     #[inline]
-    fn finish(&mut self, id: SlotId, now: Instant) -> bool {
-        let Some(slot) = self.slots.slot_mut(id) else {
-            return false;
+    fn finish(&mut self, ticket: &Ticket, forgets: bool, now: Instant) -> Result<bool, NotActive> {
+        let id = ticket.id;
+        let Some(slot) = self
+            .slots
+            .slot_mut(id)
+            .filter(|slot| slot.is_run_by(ticket))
+        else {
+            return Err(NotActive);
         };
+        if forgets {
+            slot.note.memory = L::Memory::default();
+        }
         let duration = now.saturating_since(slot.note.stamps.started());
         let again = slot.phase == Phase::Dirty;
         let has_failed = slot.note.memory != L::Memory::default();
@@ -248,17 +255,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.settle(id, has_failed);
         }
         self.metrics.work_duration(duration);
-        again
+        Ok(again)
     }
 
-    fn drop_oldest_memory(&mut self) -> bool {
-        match self.lists.oldest_memory() {
-            Some(id) => {
-                self.drop_memory(id);
-                true
-            }
-            None => false,
-        }
+    /// Answers which slot is vacant now.
+    #[cold]
+    fn drop_oldest_memory(&mut self) -> Option<SlotId> {
+        let id = self.lists.oldest_memory()?;
+        self.drop_memory(id);
+        Some(id)
     }
 
     /// Gives up a slot that lives for its failures alone.

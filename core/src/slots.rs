@@ -9,6 +9,7 @@ use crate::delay::Nodes;
 use crate::id::SlotId;
 use crate::lists::Lists;
 use crate::priority::Priorities;
+use crate::work::Ticket;
 
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
@@ -63,9 +64,13 @@ pub trait Slots<K, N> {
     /// Finds the slot of a key: one lookup, O(1) expected.
     fn locate(&self, key: &K) -> Located;
 
-    /// Stores a key that [`locate`](Slots::locate) did not find. Gives it back where no slot is
-    /// free. Runs no code of the key's, so that it cannot panic half-way.
-    fn claim(&mut self, hash: u32, key: K, note: N, phase: Phase) -> Result<SlotId, K>;
+    /// The slot that is filled next; none where all are taken.
+    fn vacancy(&self) -> Option<SlotId>;
+
+    /// Stores a key that [`locate`](Slots::locate) did not find in the slot that
+    /// [`vacancy`](Slots::vacancy) names. Runs no code of the key's, so that it cannot panic
+    /// half-way.
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
@@ -79,9 +84,6 @@ pub trait Slots<K, N> {
 
     /// One more than the largest slot number in use: the bound for scans over all slots.
     fn bound(&self) -> usize;
-
-    /// Whether `claim` would succeed.
-    fn has_room(&self) -> bool;
 }
 
 /// Where a key is, or would be.
@@ -120,6 +122,12 @@ impl<K, N, T> Slot<K, N, T> {
             run: 0,
             phase,
         }
+    }
+
+    /// Whether the run of a ticket is still under way.
+    #[inline]
+    pub(crate) fn is_run_by(&self, ticket: &Ticket) -> bool {
+        matches!(self.phase, Phase::Active | Phase::Dirty) && self.run == ticket.run
     }
 }
 

@@ -308,10 +308,18 @@ where
     /// let finished = queue.complete(ticket, Completion::Succeeded);
     /// assert_eq!(finished, Ok(Finished::Idle));
     /// ```
+    #[inline]
     pub fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        self.act_for(completion, |queue, now| {
-            queue.complete(ticket, completion, now)
-        })
+        if completion.needs_time() {
+            self.act_now(|queue, now| queue.complete(ticket, completion, now))
+        } else {
+            self.end(ticket, completion.forgets())
+                .map(Finished::at_once)
+        }
+    }
+
+    fn end(&self, ticket: Ticket, forgets: bool) -> Result<bool, NotActive> {
+        self.act(|queue, now| queue.end(ticket, forgets, now))
     }
 
     /// Completes many runs under one lock. Costs per key as [`complete`](Self::complete). The

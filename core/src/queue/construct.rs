@@ -243,7 +243,7 @@ mod growable {
         /// ```
         pub fn limit_memories(&mut self, keys: usize) {
             self.memories_max = keys;
-            while self.lists.memories_len() > keys && self.drop_oldest_memory() {}
+            while self.lists.memories_len() > keys && self.drop_oldest_memory().is_some() {}
         }
     }
 }

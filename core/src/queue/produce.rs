@@ -44,6 +44,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.done(work.ticket, now);
     /// assert!(queue.try_get(now).value.is_some());
     /// ```
+    #[inline]
     pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
@@ -393,14 +394,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
         match self.slots.locate(&key) {
             Located::Found(id) => Ok(id),
-            Located::Absent(hash) => {
-                if self.make_room() {
-                    self.slots
-                        .claim(hash, key, Note::<S, L, M>::default(), Phase::Idle)
-                } else {
-                    Err(key)
+            Located::Absent(hash) => match self.make_room() {
+                Some(id) => {
+                    let note = Note::<S, L, M>::default();
+                    self.slots.claim(id, hash, key, note, Phase::Idle);
+                    Ok(id)
                 }
-            }
+                None => Err(key),
+            },
         }
     }
 
@@ -410,12 +411,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         match self.slots.locate(&key) {
             Located::Found(id) => Ok((id, self.charge_slot(id, now))),
             Located::Absent(hash) => {
-                if !self.make_room() {
+                let Some(id) = self.make_room() else {
                     return Err(key);
-                }
+                };
                 let mut note = Note::<S, L, M>::default();
                 let delay = self.limiter.when(&mut note.memory, now);
-                Ok((self.slots.claim(hash, key, note, Phase::Idle)?, delay))
+                self.slots.claim(id, hash, key, note, Phase::Idle);
+                Ok((id, delay))
             }
         }
     }
@@ -427,12 +429,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Makes sure that one more key fits, at the cost of the oldest memory of failures if need be.
+    /// A slot for one more key, at the cost of the oldest memory of failures if need be.
     #[inline]
-    pub(super) fn make_room(&mut self) -> bool {
-        if self.slots.has_room() {
-            return true;
-        }
-        self.drop_oldest_memory()
+    pub(super) fn make_room(&mut self) -> Option<SlotId> {
+        self.slots.vacancy().or_else(|| self.drop_oldest_memory())
     }
 }

@@ -149,12 +149,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.num_requeues(&"node-7"), 1, "only `forget` forgets");
     /// ```
     pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
-        self.release_due(now);
-        if !self.is_current(&ticket) {
-            return self.effect(Err(NotActive));
-        }
-        self.finish(ticket.id, now);
-        self.effect(Ok(()))
+        self.end(ticket, false, now).map(|ended| ended.map(|_| ()))
     }
 
     /// Completes the run of a key by name, as client-go's `Done`. O(1), one lookup.
@@ -178,9 +173,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub fn done_key(&mut self, key: &K, now: Instant) -> Effect<Result<(), NotActive>> {
         match self.slots.locate(key) {
             Located::Found(id) if self.is_active(id) => {
-                self.release_due(now);
-                self.finish(id, now);
-                self.effect(Ok(()))
+                let run = self.slots.slot(id).map_or(0, |slot| slot.run);
+                self.done(Ticket { id, run }, now)
             }
             _ => quiet(Err(NotActive)),
         }
@@ -306,28 +300,34 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
     ) -> Result<Finished, NotActive> {
         self.release_due(now);
-        if !self.is_current(&ticket) {
+        let slot = self.slots.slot(ticket.id);
+        if !slot.is_some_and(|slot| slot.is_run_by(&ticket)) {
             return Err(NotActive);
         }
         let delay = self.apply(ticket.id, completion, now);
-        let ready = self.finish(ticket.id, now);
+        let again = self.finish(&ticket, completion.forgets(), now)?;
         Ok(match delay {
-            _ if ready => Finished::Ready,
-            None => Finished::Idle,
-            Some(delay) if self.closed => Finished::Leftover(delay),
-            Some(delay) => Finished::Delayed(delay),
+            Some(delay) if !again && self.closed => Finished::Leftover(delay),
+            Some(delay) if !again => Finished::Delayed(delay),
+            _ => Finished::at_once(again),
         })
     }
 
-    /// Does what a completion asks for beside ending the run. Answers how long the key has to wait.
+    /// [`complete`](Self::complete) for a key that is not to come back, with the answer as small as
+    /// it can be: whether it is ready again.
+    pub(crate) fn end(
+        &mut self,
+        ticket: Ticket,
+        forgets: bool,
+        now: Instant,
+    ) -> Effect<Result<bool, NotActive>> {
+        self.release_due(now);
+        let again = self.finish(&ticket, forgets, now);
+        self.effect(again)
+    }
+
+    /// Lets a key come back, if its completion asks for that. Answers how long the key has to wait.
     fn apply(&mut self, id: SlotId, completion: Completion, now: Instant) -> Option<Duration> {
-        let forget = matches!(
-            completion,
-            Completion::Succeeded | Completion::SucceededAgainAfter(_)
-        );
-        if forget && let Some(slot) = self.slots.slot_mut(id) {
-            slot.note.memory = L::Memory::default();
-        }
         let delay = match completion {
             Completion::Done | Completion::Succeeded => return None,
             Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay) => delay,
@@ -357,13 +357,5 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
             self.metrics.delayed(self.delays.len());
         }
-    }
-
-    /// Whether the run of a ticket is still under way.
-    #[inline]
-    fn is_current(&self, ticket: &Ticket) -> bool {
-        self.slots.slot(ticket.id).is_some_and(|slot| {
-            matches!(slot.phase, Phase::Active | Phase::Dirty) && slot.run == ticket.run
-        })
     }
 }

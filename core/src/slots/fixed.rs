@@ -101,16 +101,6 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
         }
     }
 
-    /// A vacant slot's number.
-    fn vacant(&mut self) -> Option<SlotId> {
-        if let Some(id) = self.free.get() {
-            self.free = self.next(id);
-            return Some(id);
-        }
-        let id = SlotId::from_index(self.entries.len());
-        self.entries.push(None).is_ok().then_some(id)
-    }
-
     /// Takes a slot out of its hash chain. At most N steps.
     fn unchain(&mut self, id: SlotId) {
         let gone = I::new(id);
@@ -153,23 +143,35 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         Located::Absent(hash)
     }
 
-    fn claim(&mut self, hash: u32, key: K, note: S, phase: Phase) -> Result<SlotId, K> {
-        let Some(id) = self.vacant() else {
-            return Err(key);
-        };
-        let index = bucket::<N>(hash);
-        if let (Some(head), Some(bucket)) =
-            (self.buckets.get_mut(index), self.bucket.get_mut(id.index()))
-        {
-            *bucket = I::new(SlotId::from_index(index));
-            let next = core::mem::replace(head, I::new(id));
-            self.set_next(id, next);
+    #[inline]
+    fn vacancy(&self) -> Option<SlotId> {
+        let never_used = || SlotId::from_index(self.entries.len());
+        let free = self.free.get();
+        free.or_else(|| (!self.entries.is_full()).then(never_used))
+    }
+
+    #[inline]
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
+        let slot = Some(Slot::new(key, note, (), phase));
+        match self.entries.get_mut(vacancy.index()) {
+            Some(entry) => {
+                *entry = slot;
+                self.free = self.next(vacancy);
+            }
+            None => {
+                let _ = self.entries.push(slot);
+            }
         }
-        if let Some(entry) = self.entries.get_mut(id.index()) {
-            *entry = Some(Slot::new(key, note, (), phase));
+        let index = bucket::<N>(hash);
+        if let (Some(head), Some(bucket)) = (
+            self.buckets.get_mut(index),
+            self.bucket.get_mut(vacancy.index()),
+        ) {
+            *bucket = I::new(SlotId::from_index(index));
+            let next = core::mem::replace(head, I::new(vacancy));
+            self.set_next(vacancy, next);
         }
         self.len += 1;
-        Ok(id)
     }
 
     fn release(&mut self, id: SlotId) {
@@ -199,10 +201,6 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
 
     fn bound(&self) -> usize {
         self.entries.len()
-    }
-
-    fn has_room(&self) -> bool {
-        self.len < N
     }
 }
 

@@ -103,24 +103,27 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, hash: u32, key: K, note: S, phase: Phase) -> Result<SlotId, K> {
-        let id = match self.free.pop() {
-            Some(id) => {
-                if let Some(vacant) = self.entries.get_mut(id as usize) {
-                    *vacant = Some(Slot::new(key, note, hash, phase));
-                }
-                SlotId(id)
+    fn vacancy(&self) -> Option<SlotId> {
+        match self.free.last() {
+            Some(&id) => Some(SlotId(id)),
+            None if self.entries.len() >= SLOTS_MAX => None,
+            None => Some(SlotId::from_index(self.entries.len())),
+        }
+    }
+
+    #[inline]
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
+        let slot = Some(Slot::new(key, note, hash, phase));
+        match self.entries.get_mut(vacancy.index()) {
+            Some(entry) => {
+                *entry = slot;
+                let _ = self.free.pop();
             }
-            None if self.entries.len() >= SLOTS_MAX => return Err(key),
-            None => {
-                self.entries.push(Some(Slot::new(key, note, hash, phase)));
-                SlotId::from_index(self.entries.len() - 1)
-            }
-        };
+            None => self.entries.push(slot),
+        }
         let entries = &self.entries;
         self.table
-            .insert_unique(spread(hash), id.0, |&id| rehash(entries, SlotId(id)));
-        Ok(id)
+            .insert_unique(spread(hash), vacancy.0, |&id| rehash(entries, SlotId(id)));
     }
 
     // Always, since this is the tail of every completion: a call costs a tenth of the cycle.
@@ -157,11 +160,6 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     fn bound(&self) -> usize {
         self.entries.len()
-    }
-
-    #[inline]
-    fn has_room(&self) -> bool {
-        true
     }
 }
 
