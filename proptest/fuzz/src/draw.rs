@@ -43,9 +43,9 @@ pub(crate) fn count(bytes: &mut Unstructured) -> Result<u32> {
 /// Any float there is: also the infinite, the negative, the tiny, and what is no number.
 pub(crate) fn float(bytes: &mut Unstructured) -> Result<f64> {
     Ok(match bytes.int_in_range(0..=7_u8)? {
-        0 => *bytes.choose(&NOTABLE)?,
-        1 => f64::from_bits(bytes.arbitrary()?),
-        2 => f64::from(bytes.arbitrary::<i8>()?) / 16.0,
+        0..=2 => *bytes.choose(&NOTABLE)?,
+        3 => f64::from_bits(bytes.arbitrary()?),
+        4 => f64::from(bytes.arbitrary::<i8>()?) / 16.0,
         _ => f64::from(bytes.arbitrary::<u16>()?) / 256.0,
     })
 }

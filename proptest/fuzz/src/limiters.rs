@@ -49,6 +49,11 @@ fn exponential(bytes: &mut Unstructured) -> Result<()> {
         let earlier = failures;
         let delay = limiter.when(&mut failures, draw::instant(bytes)?);
         assert!(delay <= max, "{limiter:?}: {delay:?}");
+        // Go's durations end at 2^63 ns.
+        assert!(
+            delay.as_nanos() < 1 << 63 || delay == max,
+            "{limiter:?}: {delay:?}"
+        );
         assert!(delay >= before, "{limiter:?}: {before:?}, then {delay:?}");
         assert!(
             delay <= doubled(base, earlier) || delay == max,
