@@ -4,14 +4,36 @@ use crate::invocation::Invocation;
 use crate::toolchain;
 use crate::workspace::Workspace;
 
-/// Who is asked, in this order: the tests that are built in a second, then those that take a
-/// while, about what got past the first. The examples in the documentation are not asked.
-const PASSES: [(&[&str], &str); 2] = [
-    (&["requeue-core"], "--timeout=25"),
-    (
-        &["requeue-proptest", "requeue-std", "requeue-tokio"],
-        "--timeout=120 --iterate",
-    ),
+/// Some tests of these packages, and how long they may take.
+struct Pass {
+    packages: &'static [&'static str],
+    tests: &'static str,
+    seconds: &'static str,
+}
+
+/// Who is asked, in this order, about what got past those before: the tests that are built in a
+/// second; random bytes, which stop at the first failure and shrink nothing; everything else.
+const PASSES: [Pass; 4] = [
+    Pass {
+        packages: &["requeue-core"],
+        tests: "--lib --tests",
+        seconds: "25",
+    },
+    Pass {
+        packages: &["requeue-fuzz"],
+        tests: "--tests",
+        seconds: "60",
+    },
+    Pass {
+        packages: &["requeue-proptest", "requeue-std", "requeue-tokio"],
+        tests: "--lib --tests",
+        seconds: "240",
+    },
+    Pass {
+        packages: &["requeue-core"],
+        tests: "--doc",
+        seconds: "120",
+    },
 ];
 
 /// `[FILE…]`; without one, all of `core/src`. What is left out stands in `.cargo/mutants.toml`.
@@ -28,15 +50,17 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
     let files: Vec<&str> = files.collect();
     let output = workspace.target().display().to_string();
     let mut all_caught = false;
-    for (packages, options) in PASSES {
-        let packages = packages.iter().flat_map(|name| ["--test-package", name]);
+    for (index, pass) in PASSES.iter().enumerate() {
+        let packages = pass.packages.iter();
+        let packages = packages.flat_map(|name| ["--test-package", name]);
         // It fails if anything was missed, and then the next pass has its turn.
         all_caught = Invocation::new("cargo mutants --package requeue-core --jobs 1")
             .args(packages)
-            .args(options.split_whitespace())
-            .args(["--output", &output])
+            .args(["--timeout", pass.seconds, "--output", &output])
+            .args((index > 0).then_some("--iterate"))
             .args(files.iter().copied())
-            .args(["--", "--lib", "--tests"])
+            .args(["--"])
+            .args(pass.tests.split_whitespace())
             .run(&workspace.root)
             .is_ok();
     }

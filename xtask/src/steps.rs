@@ -32,7 +32,7 @@ pub(crate) const STEPS: [Step; 13] = [
     },
     Step {
         name: "tidy",
-        about: "sizes, reminders, and the arrows between the rooms",
+        about: "sizes, reminders, arrows between the rooms, and what pages name",
         in_test: false,
         run: tidy,
     },

@@ -1,15 +1,18 @@
 //! The rules of the sources that no compiler knows: sizes, reminders that name somebody, and which
-//! way the arrows between the rooms point.
+//! way the arrows between the rooms point; and that a page which names tests names those there are.
 //!
 //! Functions have no rule here: `clippy::too_many_lines` counts them.
 
+mod pages;
 mod source;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::steps::STEPS;
 use crate::workspace::{Package, Workspace};
+use pages::VERIFICATION;
 use source::Source;
 
 /// A rule that was broken, and where.
@@ -33,6 +36,9 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
         check_file(shown, &text, &mut found);
     }
+    let page = fs::read_to_string(workspace.root.join(VERIFICATION))?;
+    let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+    pages::check(VERIFICATION, &page, &workspace.root, &steps, &mut found);
     for package in &workspace.packages {
         check_package(package, &workspace.root, &mut found)?;
     }
