@@ -35,7 +35,7 @@ fn mistake(quoted: &str, root: &Path, steps: &[&str]) -> Option<String> {
         None => (quoted.to_owned(), None),
     };
     let begins = |folder: &&str| path.starts_with(*folder);
-    if path.contains(char::is_whitespace) || !FOLDERS.iter().any(|folder| begins(folder)) {
+    if path.contains(char::is_whitespace) || !FOLDERS.iter().any(begins) {
         return None;
     }
     let place = root.join(&path);
