@@ -38,6 +38,26 @@ fn growable() -> Three<Growable<RandomState, Levels<3>>> {
     parts.metrics(Depths::default()).levels::<3>().build()
 }
 
+/// Nothing is told of levels where there is one.
+struct OneLevel;
+
+impl Metrics for OneLevel {
+    type Stamps = ();
+
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        unreachable!("{keys} keys at level {priority}");
+    }
+}
+
+#[test]
+fn the_depth_of_the_only_level_is_not_told_apart() {
+    let mut queue: Queue<u8, Fixed<2>, _, _> = Queue::with_metrics(LIMITER, OneLevel);
+    let now = Instant::EPOCH;
+    queue.add(1, now).value.unwrap();
+    let work = queue.try_get(now).value.unwrap();
+    queue.done(work.ticket, now).value.unwrap();
+}
+
 macro_rules! on_both_storages {
     ($($rule:ident)+) => {$(
         #[test]

@@ -202,6 +202,23 @@ fn shutdown_wakes_every_sleeper_and_closes_it() {
 }
 
 #[test]
+fn whoever_is_woken_with_all_others_is_not_woken_once_more() {
+    let mut queue = Keys::growable(NoLimit);
+    let [_first, _second] = asleep(&mut queue);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
+    assert_eq!(queue.shut_down(NOW).wake, Wake::All);
+    assert_eq!(
+        queue.len(NOW),
+        Effect {
+            value: 1,
+            wake: Wake::None
+        }
+    );
+    // Somebody who was awake takes the key: nobody else need look.
+    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
+}
+
+#[test]
 fn a_later_shut_down_interrupts_a_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
