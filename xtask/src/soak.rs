@@ -17,28 +17,31 @@ struct Part {
     seeds: &'static [&'static str],
 }
 
-/// Some minutes each, on two cores. What draws with proptest takes its own variables, everything
-/// else `REQUEUE_SEED` and `REQUEUE_SOAK`.
-const PARTS: [Part; 3] = [
+/// Less than a minute each, on two cores with nothing else to do. What draws with proptest takes its
+/// own variables, everything else `REQUEUE_SEED` and `REQUEUE_SOAK`.
+const PARTS: [Part; 4] = [
     Part {
-        name: "suite",
-        line: "cargo test --profile soak -p requeue-proptest --tests -- --nocapture",
-        variables: &[("PROPTEST_CASES", "5000"), ("REQUEUE_SOAK", "20")],
+        name: "sequences",
+        line: "cargo test --profile soak -p requeue-proptest --test suite",
+        variables: &[("PROPTEST_CASES", "4000")],
+        seeds: &["PROPTEST_RNG_SEED"],
+    },
+    Part {
+        name: "histories",
+        line: "cargo test --profile soak -p requeue-proptest --test linear --test faults",
+        variables: &[("REQUEUE_SOAK", "5")],
         seeds: &["PROPTEST_RNG_SEED", "REQUEUE_SEED"],
     },
     Part {
         name: "bytes",
         line: "cargo test --profile soak -p requeue-fuzz --tests -- --nocapture",
-        variables: &[("REQUEUE_SOAK", "100")],
+        variables: &[("REQUEUE_SOAK", "50")],
         seeds: &["REQUEUE_SEED"],
     },
     Part {
         name: "schedules",
         line: "cargo test --release -p requeue-schedules -- --nocapture",
-        variables: &[
-            ("RUSTFLAGS", "--cfg shuttle -D warnings"),
-            ("SCHEDULES", "2"),
-        ],
+        variables: &[("RUSTFLAGS", "--cfg shuttle -D warnings")],
         seeds: &["SCHEDULES_SEED"],
     },
 ];
