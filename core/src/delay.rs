@@ -350,6 +350,30 @@ mod tests {
         assert_eq!(order(&mut heap), [2, 4, 0, 1, 3, 5, 6]);
     }
 
+    /// The last node takes the place of the one that goes, and moves up or down from there.
+    #[test]
+    fn any_slot_can_be_taken_out() {
+        for (step, gone) in (1..61)
+            .step_by(7)
+            .flat_map(|step| (0..64).map(move |id| (step, id)))
+        {
+            let due = |id: u64| id * step % 61 / 2;
+            let mut heap = Delays::new(FixedNodes::<64, u8>::new());
+            for id in 0..64 {
+                let _ = heap.schedule(SlotId::from_index(id as usize), at(due(id)));
+            }
+            let id = SlotId::from_index(gone as usize);
+            assert_eq!((heap.due(id), heap.has(id)), (Some(at(due(gone))), true));
+            assert_eq!(heap.remove(id), Some(at(due(gone))));
+            assert_eq!((heap.due(id), heap.remove(id)), (None, None));
+            heap.assert_valid(|_| true, 64);
+            let mut expected: std::vec::Vec<_> = (0..64).filter(|id| *id != gone).collect();
+            expected.sort_by_key(|id| due(*id));
+            let ordered = order(&mut heap).into_iter().map(u64::from);
+            assert!(ordered.eq(expected), "{step}, {gone}");
+        }
+    }
+
     /// However many there are, and however far from sorted they lie in the heap.
     #[test]
     fn numbering_anew_keeps_every_order() {

@@ -257,6 +257,7 @@ mod tests {
         assert_eq!([1, 2, 3].map(|key| limiter.num_requeues(&key)), [2, 0, 1]);
         assert_eq!(limiter.len(), 2);
         assert!(!limiter.is_empty());
+        assert_eq!([1, 2].map(|key| limiter.forget(&key)), [2, 0]);
     }
 
     #[test]
