@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem;
 use core::ops::Deref;
 
 use crate::guard::{Complete, FactsFrom, Guard};
 use crate::outcome::{Completion, NotActive};
-use crate::work::Work;
+use crate::work::{Ticket, Work};
 
 /// Keys in work that were handed out together.
 ///
@@ -76,8 +77,21 @@ impl<K, H: Deref<Target: Complete>> Batch<K, H> {
     /// [`NotActive`] if any key was completed by name meanwhile; the others are completed all the
     /// same.
     pub fn done(mut self) -> Result<(), NotActive> {
-        let tickets = self.work.drain(..).map(|work| work.ticket);
-        self.queue.complete_many(tickets, Completion::Done)
+        self.complete(Completion::Done)
+    }
+
+    /// Completes all keys, also those behind one whose code panics.
+    fn complete(&mut self, completion: Completion) -> Result<(), NotActive> {
+        let rest = Rest {
+            work: &self.work,
+            queue: &*self.queue,
+            completion,
+        };
+        let outcome = self.queue.complete_many(rest.tickets(), completion);
+        mem::forget(rest);
+        // Only now, as their code may panic, too.
+        self.work.clear();
+        outcome
     }
 
     /// Makes a guard of each key, so that each can be completed in its own way. O(1) per key.
@@ -113,10 +127,33 @@ impl<K, H: Deref<Target: Complete>> Drop for Batch<K, H> {
     fn drop(&mut self) {
         if !self.work.is_empty() {
             let completion = self.queue.completion_on_drop();
-            let tickets = self.work.drain(..).map(|work| work.ticket);
             // A key that was completed by name meanwhile needs nothing more.
-            let _ = self.queue.complete_many(tickets, completion);
+            let _ = self.complete(completion);
         }
+    }
+}
+
+/// Dropped only if a key's code has panicked while its batch was completed.
+struct Rest<'b, K, F, Q: Complete + ?Sized> {
+    work: &'b [Work<K, F>],
+    queue: &'b Q,
+    completion: Completion,
+}
+
+impl<K, F, Q: Complete + ?Sized> Rest<'_, K, F, Q> {
+    /// Copies: that of a run which is over by then is stale.
+    fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        let copy = |ticket: &Ticket| Ticket {
+            id: ticket.id,
+            run: ticket.run,
+        };
+        self.work.iter().map(move |work| copy(&work.ticket))
+    }
+}
+
+impl<K, F, Q: Complete + ?Sized> Drop for Rest<'_, K, F, Q> {
+    fn drop(&mut self) {
+        let _ = self.queue.complete_many(self.tickets(), self.completion);
     }
 }
 

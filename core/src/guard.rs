@@ -134,11 +134,18 @@ pub struct Guard<K, H>
 where
     H: Deref<Target: Complete>,
 {
+    /// Dropped first: the code of a key that is dropped may panic.
+    run: Run<H>,
     key: K,
+    facts: FactsFrom<H>,
+    /// Last, since rustc 1.95 breaks down over a guard in a vector that ends in `FactsFrom`.
+    requeues: u32,
+}
+
+/// A run that is completed when this is dropped.
+struct Run<H: Deref<Target: Complete>> {
     /// Present until the run is completed.
     ticket: Option<Ticket>,
-    requeues: u32,
-    facts: FactsFrom<H>,
     queue: H,
 }
 
@@ -150,11 +157,13 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// [`WorkQueue::poll_get`] has an example.
     pub fn new(work: Work<K, FactsFrom<H>>, queue: H) -> Self {
         Self {
+            run: Run {
+                ticket: Some(work.ticket),
+                queue,
+            },
             key: work.key,
-            ticket: Some(work.ticket),
             requeues: work.requeues,
             facts: work.facts,
-            queue,
         }
     }
 
@@ -165,7 +174,7 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
 
     /// The queue that handed the key out.
     pub fn queue(&self) -> &H::Target {
-        &self.queue
+        &self.run.queue
     }
 
     /// How many failures the limiter remembered of the key when this run began. Always zero with
@@ -301,22 +310,17 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// ```
     #[inline]
     pub fn complete(mut self, completion: Completion) -> Result<Finished, NotActive> {
-        let ticket = self.ticket.take().ok_or(NotActive)?;
-        self.queue.complete(ticket, completion)
-    }
-
-    /// A function of its own, so that a guard which was completed costs no more than one question.
-    #[inline(never)]
-    fn drop_in_work(&self, ticket: Ticket) {
-        let completion = self.queue.completion_on_drop();
-        // Somebody may have completed the key by name: then there is nothing left to do.
-        let _ = self.queue.complete(ticket, completion);
+        let ticket = self.run.ticket.take().ok_or(NotActive)?;
+        self.run.queue.complete(ticket, completion)
     }
 
     /// Takes the ticket out: the guard does nothing any more, and whoever holds the ticket has to
     /// complete the run. [`WorkQueue::complete`] has an example.
-    pub fn into_ticket(mut self) -> Option<Ticket> {
-        self.ticket.take()
+    pub fn into_ticket(self) -> Option<Ticket> {
+        let Self { mut run, key, .. } = self;
+        // If its code panics, the run is completed as that of any guard that is dropped.
+        drop(key);
+        run.ticket.take()
     }
 }
 
@@ -328,7 +332,17 @@ impl<K, H: Deref<Target: Complete>> Deref for Guard<K, H> {
     }
 }
 
-impl<K, H: Deref<Target: Complete>> Drop for Guard<K, H> {
+impl<H: Deref<Target: Complete>> Run<H> {
+    /// A function of its own, so that a guard which was completed costs no more than one question.
+    #[inline(never)]
+    fn drop_in_work(&self, ticket: Ticket) {
+        let completion = self.queue.completion_on_drop();
+        // Somebody may have completed the key by name: then there is nothing left to do.
+        let _ = self.queue.complete(ticket, completion);
+    }
+}
+
+impl<H: Deref<Target: Complete>> Drop for Run<H> {
     #[inline]
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {

@@ -478,6 +478,44 @@ fn keys_taken_before_one_whose_clone_panics_are_given_back() {
 }
 
 #[test]
+fn a_panic_in_the_completion_of_a_batch_leaves_no_key_in_work() {
+    for is_dropped in [false, true] {
+        let queue = WorkQueue::new();
+        queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
+        let unwound = thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let batch = queue.get_many(9).unwrap();
+                DROP_PANICS_AT.set(Some(1));
+                if is_dropped {
+                    drop(batch);
+                } else {
+                    let _ = batch.done();
+                }
+            });
+            worker.join()
+        });
+        assert!(unwound.is_err());
+        assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
+    }
+}
+
+#[test]
+fn a_guard_whose_key_panics_when_it_is_dropped_leaves_no_key_in_work() {
+    let queue = WorkQueue::new();
+    queue.add(Brittle(1)).unwrap();
+    let unwound = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let guard = queue.get().unwrap();
+            DROP_PANICS_AT.set(Some(1));
+            drop(queue.next(guard, Completion::Done));
+        });
+        worker.join()
+    });
+    assert!(unwound.is_err());
+    assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
+}
+
+#[test]
 fn a_panic_in_the_completion_that_ends_a_drain_is_no_lost_wake() {
     let queue = WorkQueue::new();
     queue.add(Brittle(1)).unwrap();
