@@ -235,8 +235,23 @@ mod rules {
         let _ = script.queue.add_rate_limited(1, script.now);
         script.complete(run, Completion::Done);
         script.wait(SECOND);
-        script.serve(1, 2);
+        let run = script.get(1, 2);
+
+        // And with options that ask for no level.
+        let failed = AddOptions {
+            rate_limited: true,
+            ..AddOptions::new()
+        };
+        script.add_with(1, failed, Added::Delayed);
+        script.complete(run, Completion::Done);
+        script.wait(2 * SECOND);
+        let run = script.get(1, 2);
+        // What has not failed asks for the lowest.
+        script.add_with(1, after(SECOND), Added::Delayed);
+        script.complete(run, Completion::Succeeded);
+        script.wait(SECOND);
         script.serve(2, 1);
+        script.serve(1, 0);
         // It is at rest: an add begins anew.
         let _ = script.queue.add(1, script.now);
         script.serve(1, 0);
