@@ -10,6 +10,7 @@ use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
 use crate::slots::fixed::{Fixed, FixedNodes, FixedSlots};
+#[cfg(feature = "alloc")]
 use crate::slots::{Slots, Storage};
 use crate::waiting::Sleepers;
 
@@ -88,6 +89,7 @@ where
     }
 }
 
+#[cfg(feature = "alloc")]
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Makes room for `additional` more keys, so that adding them does not grow the queue.
     /// O(n). This is not for delays, whose memory grows when they come up. Nothing happens with
