@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// A program, its arguments and the variables that are set for it.
 #[derive(Debug)]
@@ -46,12 +46,23 @@ impl Invocation {
     ///
     /// It cannot be started, or it fails.
     pub(crate) fn run(&self, folder: &Path) -> Result<(), String> {
-        println!("$ {self}");
-        match self.command(folder).status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("{status}: {self}")),
-            Err(error) => Err(format!("{error}: {self}")),
+        let status = self.status(folder)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("{status}: {self}"))
         }
+    }
+
+    /// The same, where more than one way to end is expected.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub(crate) fn status(&self, folder: &Path) -> Result<ExitStatus, String> {
+        println!("$ {self}");
+        let status = self.command(folder).status();
+        status.map_err(|error| format!("{error}: {self}"))
     }
 
     /// Runs the line in a folder, and answers whether it succeeded and what it printed. Both

@@ -1,5 +1,8 @@
 //! Breaks `core` in every small way that cargo-mutants knows, and sees whether a test notices.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use crate::invocation::Invocation;
 use crate::toolchain;
 use crate::workspace::Workspace;
@@ -40,31 +43,57 @@ const PASSES: [Pass; 4] = [
 ///
 /// # Errors
 ///
-/// cargo-mutants is not installed.
+/// cargo-mutants is not installed, or fails before it has broken anything.
 pub(crate) fn run(files: &[String]) -> Result<bool, String> {
     if !toolchain::has("cargo-mutants") {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned());
     }
     let workspace = Workspace::load()?;
-    let files = files.iter().flat_map(|file| ["--file", file]);
-    let files: Vec<&str> = files.collect();
-    let output = workspace.target().display().to_string();
-    let mut all_caught = false;
-    for (index, pass) in PASSES.iter().enumerate() {
-        let packages = pass.packages.iter();
-        let packages = packages.flat_map(|name| ["--test-package", name]);
-        // It fails if anything was missed, and then the next pass has its turn.
-        all_caught = Invocation::new("cargo mutants --package requeue-core --jobs 1")
-            .args(packages)
-            .args(["--timeout", pass.seconds, "--output", &output])
-            .args((index > 0).then_some("--iterate"))
-            .args(files.iter().copied())
-            .args(["--"])
-            .args(pass.tests.split_whitespace())
-            .run(&workspace.root)
-            .is_ok();
+    let mut missed: Option<BTreeSet<String>> = None;
+    for pass in &PASSES {
+        let found = pass.run(missed.is_some(), files, &workspace)?;
+        // A later pass is asked again about what never ended in an earlier one.
+        missed = Some(match missed {
+            Some(before) => &before & &found,
+            None => found,
+        });
     }
-    println!("what was missed: {output}/mutants.out/missed.txt; those known are in");
-    println!("docs/verification.md, each with its reason");
-    Ok(all_caught)
+    let missed = missed.unwrap_or_default();
+    println!("missed by all: {}", missed.len());
+    for mutant in &missed {
+        println!("{mutant}");
+    }
+    println!("Those known are in docs/verification.md, each with its reason.");
+    Ok(missed.is_empty())
+}
+
+impl Pass {
+    /// Answers what these tests miss. What an earlier pass has caught is not tried again.
+    fn run(
+        &self,
+        is_later: bool,
+        files: &[String],
+        workspace: &Workspace,
+    ) -> Result<BTreeSet<String>, String> {
+        let output = workspace.target();
+        let packages = self.packages.iter();
+        let packages = packages.flat_map(|name| ["--test-package", name]);
+        let files = files.iter().flat_map(|file| ["--file", file]);
+        let status = Invocation::new("cargo mutants --package requeue-core --jobs 1")
+            .args(packages)
+            .args(["--timeout", self.seconds])
+            .args(["--output".to_owned(), output.display().to_string()])
+            .args(is_later.then_some("--iterate"))
+            .args(files)
+            .args(["--"])
+            .args(self.tests.split_whitespace())
+            .status(&workspace.root)?;
+        // Nothing was missed; something was; something never ended.
+        if ![Some(0), Some(2), Some(3)].contains(&status.code()) {
+            return Err(format!("cargo mutants: {status}"));
+        }
+        let list = output.join("mutants.out/missed.txt");
+        let list = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+        Ok(list.lines().map(str::to_owned).collect())
+    }
 }
