@@ -19,8 +19,8 @@ const SECONDS: usize = 60;
 
 /// What libFuzzer is told beside the time. Long inputs from the start, since a short one is too few
 /// operations to find anything. A run of ten seconds counts as hung.
-const OPTIONS: &str = "-max_len=600 -len_control=0 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_funcs=0 \
-                       -print_final_stats=1";
+const OPTIONS: &str = "-max_len=600 -len_control=0 -timeout=10 -rss_limit_mb=1024 -verbosity=0 \
+                       -print_funcs=0 -print_final_stats=1";
 
 /// A compiler that marks which branches are taken, and checks its arithmetic.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \

@@ -45,7 +45,7 @@ const PASSES: [Pass; 4] = [
 ///
 /// cargo-mutants is not installed, or fails before it has broken anything.
 pub(crate) fn run(files: &[String]) -> Result<bool, String> {
-    if !toolchain::has("cargo-mutants") {
+    if !toolchain::has("cargo mutants") {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned());
     }
     let workspace = Workspace::load()?;

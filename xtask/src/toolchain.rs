@@ -102,10 +102,12 @@ pub(crate) fn host(root: &Path) -> Result<String, Stop> {
         .ok_or_else(|| Stop::Failed(format!("rustc does not name its host: {version}")))
 }
 
-/// Whether there is a program of this name that can tell its version.
+/// Whether there is a program of this name, or a subcommand of one, that can tell its version.
 pub(crate) fn has(program: &str) -> bool {
-    let mut command = Command::new(program);
+    let mut words = program.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or(program));
     let quiet = command
+        .args(words)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null());
