@@ -17,7 +17,7 @@ struct Part {
     seeds: &'static [&'static str],
 }
 
-/// Less than a minute each, on two cores with nothing else to do. What draws with proptest takes its
+/// Short enough that a soak of some minutes comes to all. What draws with proptest takes its
 /// own variables, everything else `REQUEUE_SEED` and `REQUEUE_SOAK`.
 const PARTS: [Part; 4] = [
     Part {
