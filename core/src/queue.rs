@@ -227,12 +227,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends the run of a ticket, if it is still under way. Answers whether the key is ready again.
     #[inline]
-    fn finish(&mut self, ticket: &Ticket, forgets: bool, now: Instant) -> Result<bool, NotActive> {
+    fn finish(&mut self, ticket: Ticket, forgets: bool, now: Instant) -> Result<bool, NotActive> {
         let id = ticket.id;
         let Some(slot) = self
             .slots
             .slot_mut(id)
-            .filter(|slot| slot.is_run_by(ticket))
+            .filter(|slot| slot.is_run_by(&ticket))
         else {
             return Err(NotActive);
         };

@@ -44,7 +44,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.done(work.ticket, now);
     /// assert!(queue.try_get(now).value.is_some());
     /// ```
-    #[inline]
     pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));

@@ -305,7 +305,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Err(NotActive);
         }
         let delay = self.apply(ticket.id, completion, now);
-        let again = self.finish(&ticket, completion.forgets(), now)?;
+        let again = self.finish(ticket, completion.forgets(), now)?;
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),
@@ -322,7 +322,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
     ) -> Effect<Result<bool, NotActive>> {
         self.release_due(now);
-        let again = self.finish(&ticket, forgets, now);
+        let again = self.finish(ticket, forgets, now);
         self.effect(again)
     }
 

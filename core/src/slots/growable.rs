@@ -113,13 +113,12 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline]
     fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
-        let slot = Some(Slot::new(key, note, hash, phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
-                *entry = slot;
+                *entry = Some(Slot::new(key, note, hash, phase));
                 let _ = self.free.pop();
             }
-            None => self.entries.push(slot),
+            None => self.entries.push(Some(Slot::new(key, note, hash, phase))),
         }
         let entries = &self.entries;
         self.table
