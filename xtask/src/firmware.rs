@@ -12,6 +12,8 @@ use crate::report::{Stop, Verdict};
 use crate::toolchain;
 use crate::workspace::Workspace;
 
+mod bounds;
+
 struct Board {
     /// Its feature of the package.
     name: &'static str,
@@ -90,13 +92,12 @@ const SIZES: [(&str, &str, &str); 3] = [
         "flash-channel",
         "flash-nothing",
     ),
-    (
-        "a queue with delays and backoff",
-        "flash-queue",
-        "flash-nothing",
-    ),
+    ("a queue with delays and backoff", MEASURED, "flash-nothing"),
     ("the same, awaited", "flash-awaited", "flash-timer"),
 ];
+
+/// The image whose size has a bound.
+const MEASURED: &str = "flash-queue";
 
 /// Seconds until an image counts as hung.
 const PATIENCE: &str = "120";
@@ -112,11 +113,17 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
         build(board, &folder, &built)?;
         let images = built.join(board.target).join("release");
         for image in IMAGES.iter().filter(|it| it.boards.contains(&board.name)) {
-            let (passed, said) = emulate(board, image, &images)?;
-            let result = if passed { "passed" } else { "FAILED" };
+            let (passed, text) = emulate(board, image, &images)?;
+            let mut problems = Vec::new();
             if !passed {
-                failures.push(format!("{} on {}", image.name, board.name));
+                problems.push(format!("{} on {}", image.name, board.name));
+            } else if image.counts {
+                problems = bounds::excess(board.name, &text);
             }
+            let result = verdict(problems.is_empty());
+            failures.extend(problems);
+            let said = text.lines().find(|line| line.starts_with("traces "));
+            let said = said.map(|line| format!("  {line}"));
             table.push([board.about, image.name, result].map(str::to_owned));
             table.extend(said.map(|said| [String::new(), said, String::new()]));
         }
@@ -128,6 +135,9 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
                 format!("{bytes} bytes"),
             ];
             table.push(row);
+            if with == MEASURED {
+                failures.extend(bounds::flash_excess(board.name, bytes));
+            }
         }
     }
     println!("\n{:<10} {:<52} result", "board", "image");
@@ -143,16 +153,22 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
 }
 
 /// Beside what the other packages are built into, wherever that is.
+/// Builds the images, and lints them, for one board: their code differs from board to board.
 fn build(board: &Board, folder: &Path, built: &Path) -> Verdict {
     let line = Invocation::new("cargo build --release --locked --bins")
         .args(["--features", board.name])
         .args(["--target-dir".to_owned(), built.display().to_string()]);
     toolchain::for_target(line, board.target, folder)?.run(folder)?;
+    let line = Invocation::new("cargo clippy --release --locked --lib --bins")
+        .args(["--features", board.name])
+        .args(["--target-dir".to_owned(), built.display().to_string()]);
+    let line = toolchain::for_target(line, board.target, folder)?;
+    line.args(["--", "-D", "warnings"]).run(folder)?;
     Ok(())
 }
 
-/// Runs an image. Answers whether it passed, and its line about the recordings if it has one.
-fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, Option<String>), Stop> {
+/// Runs an image. Answers whether it passed, and what it said.
+fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, String), Stop> {
     let icount = if image.counts {
         board.counting
     } else {
@@ -172,13 +188,13 @@ fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, Option<
         .map_err(|why| Stop::Failed(format!("timeout: {why}")))?;
     // The emulator prints what an ARM image says where it prints its own complaints.
     let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
+    let text = String::from_utf8_lossy(&text).into_owned();
     print!("{text}");
-    let said = text.lines().find(|line| line.starts_with("traces "));
-    Ok((
-        output.status.success(),
-        said.map(|line| format!("  {line}")),
-    ))
+    Ok((output.status.success(), text))
+}
+
+fn verdict(passed: bool) -> &'static str {
+    if passed { "passed" } else { "FAILED" }
 }
 
 fn shown(command: &Command) -> String {

@@ -75,6 +75,7 @@ impl Alarm for Hardware {
 fn cycles(section: CriticalSection<'_>) -> u64 {
     // SAFETY: reading has no effect.
     let count = || unsafe { !read(CLOCK + VALUE) };
+    // SAFETY: as above.
     let has_wrapped = || unsafe { read(CLOCK + PENDING) } & 1 != 0;
     let mut low = count();
     let mut high = WRAPS.borrow(section).get();

@@ -1,0 +1,106 @@
+//! How much the queue may cost on a board: figures that have been reached, and are to stay so.
+//!
+//! Instructions are the same on each machine with the compiler that `rust-toolchain.toml` names.
+//! Most bounds lie two in a hundred above what was measured, since any change of core moves code
+//! about; none lies above what is aimed at.
+
+/// The most that a row of a table of `cost` may say, column by column.
+struct Bound {
+    board: &'static str,
+    row: &'static str,
+    most: &'static [f64],
+}
+
+const fn bound(board: &'static str, row: &'static str, most: &'static [f64]) -> Bound {
+    Bound { board, row, most }
+}
+
+const ONE_KEY: &str = "**`add`, `try_get`, `forget` of one key**";
+const DEDUP: &str = "**`add` of a key that is ready: dedup**";
+const ALONE: &str = "**`add_after` and its release, nothing else delayed**";
+const AMONG: &str = "**`add_after` and its release, N - 1 others delayed**";
+const SMALL: &str = "**queue of 16 `u16` keys, exponential, 3 waiters**";
+const SLOT: &str = "**for each slot**";
+
+const BOUNDS: [Bound; 13] = [
+    bound("mps2", ONE_KEY, &[400.0, 382.0, 417.0]),
+    bound("mps2", DEDUP, &[120.0, 100.0, 113.0]),
+    bound("mps2", ALONE, &[480.0, 480.0, 530.0]),
+    bound("mps2", AMONG, &[810.0, 940.0, 1177.0]),
+    bound("mps2", SMALL, &[700.0]),
+    bound("mps2", SLOT, &[32.0]),
+    bound("microbit", ONE_KEY, &[555.0, 548.0]),
+    bound("microbit", DEDUP, &[166.0, 142.0]),
+    bound("microbit", ALONE, &[728.0, 747.0]),
+    bound("virt", ONE_KEY, &[566.0, 554.0, 614.0]),
+    bound("virt", DEDUP, &[152.0, 132.0, 148.0]),
+    bound("virt", ALONE, &[663.0, 665.0, 730.0]),
+    bound("virt", SLOT, &[32.0]),
+];
+
+/// The most bytes of flash that the queue with delays and backoff may add to a program.
+const FLASH: [(&str, i64); 3] = [("mps2", 5750), ("microbit", 6260), ("virt", 8570)];
+
+/// What a board's tables say that is above its bounds, or do not say at all.
+pub(super) fn excess(board: &str, tables: &str) -> Vec<String> {
+    let bounds = BOUNDS.iter().filter(|bound| bound.board == board);
+    bounds.filter_map(|bound| exceeded(bound, tables)).collect()
+}
+
+/// The same for the flash that the queue takes.
+pub(super) fn flash_excess(board: &str, bytes: i64) -> Option<String> {
+    let (_, most) = FLASH.iter().find(|(name, _)| *name == board)?;
+    (bytes > *most).then(|| format!("flash on {board}: {bytes} bytes, at most {most}"))
+}
+
+fn exceeded(bound: &Bound, tables: &str) -> Option<String> {
+    let Bound { board, row, most } = bound;
+    let line = tables.lines().find_map(|line| {
+        let figures = line.strip_prefix("| ")?.strip_prefix(row)?;
+        figures.strip_prefix(" |")
+    });
+    let figures = line.unwrap_or("").split('|').map(str::trim);
+    let figures: Vec<f64> = figures.map_while(|word| word.parse().ok()).collect();
+    if figures.len() < most.len() {
+        return Some(format!("cost on {board} does not say {row}"));
+    }
+    let mut pairs = figures.iter().zip(*most);
+    pairs
+        .any(|(figure, most)| figure > most)
+        .then(|| format!("cost on {board}: {row} {figures:?}, at most {most:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUND: Bound = bound("mps2", "**a key**", &[400.0, 382.0]);
+
+    #[test]
+    fn figures_up_to_the_bound_pass() {
+        assert_eq!(exceeded(&BOUND, "| **a key** | 400 | 380 | 9999 |\n"), None);
+        assert_eq!(flash_excess("mps2", 5750), None);
+    }
+
+    #[test]
+    fn one_more_in_any_column_is_too_much() {
+        for line in ["| **a key** | 401 | 380 |", "| **a key** | 400 | 383 |"] {
+            let why = exceeded(&BOUND, line).unwrap();
+            assert!(why.contains("at most [400.0, 382.0]"), "{why}");
+        }
+        assert!(flash_excess("mps2", 5751).is_some());
+    }
+
+    #[test]
+    fn a_row_that_is_missing_or_short_is_no_pass() {
+        let others = [
+            "",
+            "| **a key** of another kind | 1 | 1 |",
+            "| **a key** | 1 |",
+        ];
+        for tables in others {
+            let why = exceeded(&BOUND, tables).unwrap();
+            assert!(why.contains("does not say"), "{why}");
+        }
+    }
+}
