@@ -1,8 +1,8 @@
 //! How much the queue may cost on a board: figures that have been reached, and are to stay so.
 //!
 //! Instructions are the same on each machine with the compiler that `rust-toolchain.toml` names.
-//! Most bounds lie two in a hundred above what was measured, since any change of core moves code
-//! about; none lies above what is aimed at.
+//! Most bounds lie a few in a hundred above what was measured, since any change of core moves code
+//! about; of what is aimed at on the Cortex-M3, only `AMONG` is not reached.
 
 /// The most that a row of a table of `cost` may say, column by column.
 struct Bound {
