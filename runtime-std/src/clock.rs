@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_core::{Clock, Instant};
 
-use crate::sync::{self, Condvar, MutexGuard};
+use crate::sync::{self, Condvar, Mutex, MutexGuard};
 
 /// A clock, and how a thread waits for one of its instants.
 ///
@@ -115,7 +115,14 @@ impl Timer for SystemClock {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
-    nanos: Arc<AtomicU64>,
+    shared: Arc<Manual>,
+}
+
+#[derive(Debug, Default)]
+struct Manual {
+    nanos: AtomicU64,
+    /// Until when each thread that waits would sleep at most. Locked behind the lock of the queue.
+    waits: Mutex<Vec<Option<Instant>>>,
 }
 
 impl ManualClock {
@@ -129,9 +136,8 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         // In one step, so that of two threads that move it at once both do.
         let later = |nanos| Some((Instant::from_nanos(nanos) + by).as_nanos());
-        let _ = self
-            .nanos
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        let nanos = &self.shared.nanos;
+        let _ = nanos.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 
     /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now`
@@ -148,19 +154,61 @@ impl ManualClock {
     /// assert_eq!(clock.now(), Instant::from_nanos(1_000_000));
     /// ```
     pub fn set(&self, now: Instant) {
-        self.nanos.store(now.as_nanos(), Ordering::SeqCst);
+        self.shared.nanos.store(now.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// How many threads wait on this clock, for whatever and until whenever. One that has been
+    /// woken counts until it runs. O(1).
+    ///
+    /// A test that has started threads knows by this that all of them have gone to sleep.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// queue.add_after("probe", Duration::from_secs(60)).unwrap();
+    /// thread::scope(|scope| {
+    ///     scope.spawn(|| assert_eq!(*queue.get().unwrap(), "probe"));
+    ///     while clock.waiting() != 1 {
+    ///         thread::yield_now();
+    ///     }
+    ///     // It sleeps until the key is due, and here is how to get there.
+    ///     clock.set(clock.next_alarm().unwrap());
+    ///     queue.clock_moved();
+    /// });
+    /// ```
+    pub fn waiting(&self) -> usize {
+        self.shared.waits.lock().len()
+    }
+
+    /// The earliest instant at which a thread that waits on this clock would wake up by itself;
+    /// nothing if none would. O(threads that wait). [`waiting`](Self::waiting) has an example.
+    pub fn next_alarm(&self) -> Option<Instant> {
+        let waits = self.shared.waits.lock();
+        let alarms = waits.iter().copied().flatten();
+        alarms.filter(|until| !until.is_never()).min()
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
-        Instant::from_nanos(self.nanos.load(Ordering::SeqCst))
+        Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
     }
 }
 
 impl Timer for ManualClock {
-    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, _until: Option<Instant>) {
+    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>) {
+        self.shared.waits.lock().push(until);
         condvar.wait(state);
+        let mut waits = self.shared.waits.lock();
+        if let Some(index) = waits.iter().position(|other| *other == until) {
+            waits.swap_remove(index);
+        }
     }
 }
 
