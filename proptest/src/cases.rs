@@ -1,13 +1,33 @@
-//! Scripted cases: each is one rule, on any [`Subject`].
+//! The scripts of the suite: each is one rule, of which [`conformance`](crate::conformance) says
+//! what it is and where it comes from. There is a file for each group.
 //!
-//! - [`client_go`]: client-go's own test cases, under their names.
-//! - [`differences`]: where requeue differs from client-go on purpose.
-//!
-//! A case panics if its rule does not hold. [`for_each_case!`](crate::for_each_case) names them
-//! all.
+//! A script panics if its rule does not hold, or its call by call history does.
 
-pub mod client_go;
-pub mod differences;
+pub(crate) mod batches;
+mod calls;
+pub(crate) mod cancelled_getters;
+pub(crate) mod capacity;
+pub(crate) mod client_go;
+pub(crate) mod dedup;
+pub(crate) mod delay_order;
+pub(crate) mod differences;
+pub(crate) mod dirty_re_add;
+pub(crate) mod drain;
+pub(crate) mod drain_wakes;
+pub(crate) mod earliest_wins;
+pub(crate) mod fifo;
+pub(crate) mod forget;
+pub(crate) mod leftovers;
+pub(crate) mod limiters;
+pub(crate) mod panicking_worker;
+pub(crate) mod priorities;
+pub(crate) mod reclaim;
+pub(crate) mod shutdown;
+pub(crate) mod stale_tickets;
+pub(crate) mod ties;
+pub(crate) mod timed_getters;
+pub(crate) mod timekeeper_hand_over;
+pub(crate) mod wake_obligations;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -15,69 +35,6 @@ use std::time::Duration;
 use requeue_core::{Added, Drained, Next, Rejected};
 
 use crate::subject::{Handed, Key, Setup, Subject};
-
-/// Calls a macro with the path of every case, in groups of one module each.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::Growable;
-/// use requeue_proptest::for_each_case;
-/// use requeue_proptest::subject::Direct;
-///
-/// macro_rules! run {
-///     ($($module:ident { $($case:ident)+ })+) => {
-///         $($(requeue_proptest::cases::$module::$case::<Direct<Growable>>();)+)+
-///     };
-/// }
-/// for_each_case!(run);
-/// ```
-#[macro_export]
-macro_rules! for_each_case {
-    ($call:ident) => {
-        $call! {
-            client_go {
-                basic
-                add_while_processing
-                len
-                reinsert
-                collapse
-                collapse_while_processing
-                queue_drainage_using_shut_down_with_drain
-                no_queue_drainage_using_shut_down
-                force_queue_shutdown_using_shut_down
-                queue_drainage_using_shut_down_with_drain_with_dirty_item
-                garbage_collection
-                simple_queue
-                deduping
-                add_two_fire_early
-                copy_shifting
-                rate_limiting_queue
-            }
-            differences {
-                drain_waits_for_ready_keys
-                drain_waits_for_dirty_keys
-                every_drainer_is_woken
-                shut_down_interrupts_drain
-                done_of_inactive_key_is_an_error
-                done_of_a_queued_key_does_not_queue_it_twice
-                done_with_a_stale_ticket_is_an_error
-                add_after_shutdown_is_an_error
-                limiter_not_charged_after_shutdown
-                delayed_keys_are_handed_back_after_shutdown
-                ready_keys_can_be_taken_back_after_shutdown
-                a_retry_after_shutdown_is_kept_among_the_delayed
-                delays_saturate
-                duration_max_is_never
-                equal_deadlines_leave_in_insertion_order
-                a_full_queue_hands_the_key_back
-                a_key_that_is_held_is_never_refused
-                the_oldest_memory_of_failures_makes_room
-                memories_of_failures_can_be_limited
-            }
-        }
-    };
-}
 
 /// A subject, and a vocabulary in which a case reads as a script. Time is in milliseconds.
 struct Script<S: Subject> {
@@ -198,4 +155,15 @@ impl<S: Subject> Script<S> {
 #[expect(clippy::panic, reason = "this is how a case fails")]
 fn unexpected(expected: String, got: &impl Debug) -> ! {
     panic!("expected {expected}, got {got:?}")
+}
+
+/// A queue that is full of ready keys 1, 2 and so on, and a key that is new; nothing if the queue
+/// grows.
+fn full<S: Subject>() -> Option<(Script<S>, Key)> {
+    let mut script = Script::<S>::new();
+    let capacity = Key::try_from(script.subject.capacity()?).ok()?;
+    for key in 1..=capacity {
+        script.add(key, Added::Ready);
+    }
+    Some((script, capacity + 1))
 }

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub mod cases;
+mod cases;
 mod caught;
+pub mod conformance;
 mod figures;
+pub mod histories;
 pub mod linear;
 mod model;
 pub mod simulation;

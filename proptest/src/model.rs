@@ -12,6 +12,8 @@ mod memory;
 mod priorities;
 mod subject;
 
+use std::fmt;
+
 use requeue_core::{Added, Instant, NotActive, Rejected};
 
 use crate::Figures;
@@ -401,6 +403,40 @@ impl Model {
 
     fn stop_waiting(&mut self, key: Key) {
         self.waiting.retain(|entry| entry.key != key);
+    }
+}
+
+/// What a reader of a failing test wants to know.
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut waiting = self.waiting.clone();
+        waiting.sort_by_key(|entry| (entry.due, entry.number));
+        let waiting = waiting.iter().map(|entry| (entry.key, entry.due));
+        let waiting = waiting.map(|(key, due)| format!("{key} until {due}"));
+        let dirty = self
+            .processing
+            .iter()
+            .filter(|key| self.dirty.contains(key));
+        let failed = self.failures.iter().map(|(key, _)| *key);
+        let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
+        let mut told = vec![format!("it is {}", self.now)];
+        let mut tell = |what, keys: Vec<String>| {
+            if !keys.is_empty() {
+                told.push(format!("{what} {}", keys.join(", ")));
+            }
+        };
+        tell("ready", self.queue.iter().map(Key::to_string).collect());
+        tell(
+            "in work",
+            self.processing.iter().map(Key::to_string).collect(),
+        );
+        tell("dirty", dirty.map(Key::to_string).collect());
+        tell("delayed", waiting.collect());
+        tell("failures of", failed.collect());
+        if self.shutting_down {
+            told.push(String::from("shut down"));
+        }
+        f.write_str(&told.join("; "))
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod direct;
 mod embassy;
+mod futures;
+mod hand;
 mod shared;
 mod tasks;
 mod threads;
+mod waits;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use requeue_core::{
@@ -15,13 +18,16 @@ use requeue_core::{
 };
 
 use crate::Figures;
-use crate::trace::limiter::LimiterSpec;
 
+pub use crate::trace::limiter::{AnyLimiter, LimiterSpec};
 pub use direct::{Direct, Home, Note};
-pub use embassy::Embassy;
-pub use shared::{Bare, OnWorkQueue, Runtime};
+pub use embassy::{Embassy, HandTimer};
+pub use futures::{Futures, LocalCall};
+pub use hand::{HandClock, Sleep};
+pub use shared::{Bare, OnWorkQueue, Runtime, handed, panicking};
 pub use tasks::Tasks;
-pub use threads::Threads;
+pub use threads::{ThreadCall, ThreadCalls, Threads};
+pub use waits::{Answer, Call, CallId, Drive, WaitingRuntime, Waits};
 
 /// The keys of every test.
 pub type Key = u16;
@@ -57,7 +63,11 @@ impl Setup {
 /// by [`advance`](Self::advance) alone. A call that would wait is [`get`](Self::get), which says so
 /// instead, and counts as a sleeping call from then on.
 ///
-/// The operations mean what those of [`requeue_core::Queue`] mean.
+/// The operations mean what those of [`requeue_core::Queue`] mean. What a queue cannot do it states
+/// here: that it [has a capacity or none](Self::capacity), [no metrics](Self::figures),
+/// [nobody to be seen asleep](Self::asleep), or that it does not
+/// [give a key back](Self::GIVES_BACK) with which a worker panics. Nothing is tested then that
+/// needs it, and everything else is.
 #[expect(clippy::len_without_is_empty, reason = "a test needs one of the two")]
 pub trait Subject {
     /// The right to complete a run. Dropping one must have no effect.
@@ -66,6 +76,9 @@ pub trait Subject {
     type Getter: Debug + Default;
     /// One wait for the drain.
     type Drain: Debug;
+
+    /// Whether a key comes back as failed whose worker panics.
+    const GIVES_BACK: bool = false;
 
     /// Makes an empty queue whose clock stands at its epoch.
     fn new(setup: &Setup) -> Self;
@@ -130,6 +143,11 @@ pub trait Subject {
         completion: Completion,
     ) -> Result<Finished, NotActive>;
 
+    /// A worker takes the first ready key, panics with it, and is caught.
+    ///
+    /// Called only if the queue [gives such keys back](Self::GIVES_BACK).
+    fn panic_at_work(&mut self) {}
+
     /// Takes no more keys, and ends every wait for the drain.
     fn shut_down(&mut self);
     /// Takes no more keys, and begins to wait for the drain.
@@ -187,6 +205,16 @@ pub struct Handed<T> {
     pub requeues: u32,
     /// Its priority level.
     pub priority: u8,
+}
+
+impl<T> fmt::Display for Handed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "key {} with {} failures", self.key, self.requeues)?;
+        match self.priority {
+            0 => Ok(()),
+            level => write!(f, " at level {level}"),
+        }
+    }
 }
 
 /// What became of a run, and what there is to do next.

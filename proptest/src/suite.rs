@@ -4,20 +4,25 @@
 //! deadlines tie, and shrink to the shortest one that still fails. Every outcome is compared; where
 //! the test [looks](Looks), so is everything that can be seen.
 
-mod run;
+mod blame;
+pub(crate) mod draw;
+mod failure;
+pub(crate) mod run;
 
-use std::fmt;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 use requeue_core::{AddOptions, Completion, Instant};
 
 use crate::caught::caught;
 use crate::subject::{Key, Setup, Subject};
 use crate::trace::limiter::{FloatBits, LimiterSpec};
+
+pub use failure::Failure;
+
+use draw::Draws;
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,9 @@ pub enum Op {
     CompleteMany(Vec<u8>, Completion),
     /// Completes a run and begins a call that waits for the next key.
     Next(u8, Completion),
+    /// A worker takes a key and panics with it, if the queue
+    /// [gives such keys back](Subject::GIVES_BACK).
+    PanicAtWork,
     /// Reports the gauges of work under way.
     ReportRunning,
     /// Time passes.
@@ -93,23 +101,6 @@ pub enum Looks {
     Last,
 }
 
-/// Where a queue and the model part.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which operation, counted from zero.
-    pub step: usize,
-    /// What is wrong, and how things stand.
-    pub reason: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "operation {}: {}", self.step, self.reason)
-    }
-}
-
-impl std::error::Error for Failure {}
-
 /// Does `ops` to a new `S` and to a model of it.
 ///
 /// # Errors
@@ -130,24 +121,20 @@ impl std::error::Error for Failure {}
 pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), Failure> {
     let keys = ops.iter().map(Op::highest_key).max().unwrap_or(0);
     let mut run = run::Run::<S>::new(setup, keys);
-    for (step, op) in ops.iter().enumerate() {
-        let at = |reason| Failure { step, reason };
-        caught(|| run.step(op, looks))
-            .and_then(|outcome| outcome)
-            .map_err(at)?;
+    for op in ops {
+        let outcome = caught(|| run.step(op, looks));
+        outcome.unwrap_or_else(|panic| {
+            Err(run.failure(None, format!("{op:?}: the queue panicked: {panic}")))
+        })?;
     }
-    let at = |reason| Failure {
-        step: ops.len(),
-        reason,
-    };
-    caught(|| run.finish())
-        .and_then(|outcome| outcome)
-        .map_err(at)
+    caught(|| run.finish()).unwrap_or_else(|panic| {
+        Err(run.failure(None, format!("in the end the queue panicked: {panic}")))
+    })
 }
 
 impl Op {
     /// The highest key that is named.
-    fn highest_key(&self) -> Key {
+    pub(crate) fn highest_key(&self) -> Key {
         match self {
             Self::Add(key)
             | Self::AddAfter(key, _)
@@ -162,61 +149,28 @@ impl Op {
     }
 }
 
-/// Checks `S` on as many drawn sequences as proptest is configured to draw.
+/// Checks `S` on as many drawn sequences as proptest is configured to draw; of a crowd on a quarter
+/// as many.
 ///
-/// What was once found to fail is kept in `regressions`, and tried first from then on.
+/// What was once found to fail is kept in the file `regressions`, and tried first from then on.
 ///
 /// # Panics
 ///
 /// If a sequence fails, with the shortest one that does.
 pub fn run<S: Subject>(crowd: Crowd, regressions: &'static str) {
-    let config = ProptestConfig {
-        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(regressions))),
-        max_shrink_iters: 100_000,
-        ..ProptestConfig::default()
-    };
+    let looks = [Looks::Always, Looks::Last];
     let fails = |setup: &Setup, ops: &[Op]| {
-        let looks = [Looks::Always, Looks::Last];
         looks
             .iter()
             .find_map(|looks| check::<S>(setup, ops, *looks).err())
     };
-    let outcome = TestRunner::new(config).run(&(setups(), sequences(crowd)), |(setup, ops)| {
-        match fails(&setup, &ops) {
-            Some(failure) => Err(TestCaseError::fail(failure.to_string())),
-            None => Ok(()),
-        }
-    });
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(_, (setup, ops))) => {
-            let ops = without_needless(ops, |ops| fails(&setup, ops).is_some());
-            let failure = fails(&setup, &ops).map(|failure| failure.to_string());
-            let failure = failure.unwrap_or_default();
-            let story = ops.iter().map(|op| format!("  {op:?}\n"));
-            let story = story.collect::<String>();
-            panic!("{setup:?}\n{story}{failure}");
-        }
-        Err(TestError::Abort(reason)) => panic!("{reason}"),
+    let draws = match crowd {
+        Crowd::Few => Draws::Fresh(regressions),
+        Crowd::Many => Draws::FreshButFew(regressions),
+    };
+    if let Some(shortest) = draw::shortest(draws, (setups(), sequences(crowd)), fails) {
+        shortest.tell();
     }
-}
-
-/// Leaves out every operation without which the sequence still fails. proptest does so before it
-/// makes the operations simpler, and not again after.
-fn without_needless(mut ops: Vec<Op>, fails: impl Fn(&[Op]) -> bool) -> Vec<Op> {
-    let mut index = ops.len();
-    while let Some(last) = index.checked_sub(1) {
-        index = last;
-        let needed = ops.remove(index);
-        if fails(&ops) {
-            // Something before it may be needless now.
-            index = ops.len();
-        } else {
-            ops.insert(index, needed);
-        }
-    }
-    ops
 }
 
 /// Queues of all kinds.
@@ -329,6 +283,7 @@ fn completing(keys: Key) -> impl Strategy<Value = Op> {
         4 => (any::<u8>(), completion()).prop_map(|(pick, how)| Op::Complete(pick, how)),
         1 => (picks, completion()).prop_map(|(picks, how)| Op::CompleteMany(picks, how)),
         2 => (any::<u8>(), completion()).prop_map(|(pick, how)| Op::Next(pick, how)),
+        1 => Just(Op::PanicAtWork),
     ]
 }
 

@@ -22,7 +22,7 @@ struct Part {
 const PARTS: [Part; 4] = [
     Part {
         name: "sequences",
-        line: "cargo test --profile soak -p requeue-proptest --test suite",
+        line: "cargo test --profile soak -p requeue-proptest --test conformance drawn",
         variables: &[("PROPTEST_CASES", "4000")],
         seeds: &["PROPTEST_RNG_SEED"],
     },

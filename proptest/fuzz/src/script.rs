@@ -71,7 +71,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Op> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Op> {
-    Ok(match bytes.int_in_range(0..=35_u8)? {
+    Ok(match bytes.int_in_range(0..=36_u8)? {
         32..=35 => Op::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Op::Add(key(bytes, keys)?),
         4..=5 => Op::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -98,7 +98,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Op> {
         28 => Op::ShutDown,
         29 => Op::BeginDrain,
         30 => Op::TakeDelayed,
-        _ => Op::TakeReady,
+        31 => Op::TakeReady,
+        _ => Op::PanicAtWork,
     })
 }
 
@@ -190,6 +191,7 @@ mod tests {
             Op::BeginDrain => 21,
             Op::TakeDelayed => 22,
             Op::TakeReady => 23,
+            Op::PanicAtWork => 24,
         }
     }
 
@@ -200,6 +202,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..24).collect());
+        assert_eq!(drawn, (0..25).collect());
     }
 }

@@ -23,10 +23,7 @@ fn ways_to_shut_down<S: Subject>() -> [ShutDown<S>; 2] {
     }]
 }
 
-/// Fifty producers add their key fifty times, a millisecond apart; ten workers take three
-/// milliseconds for each. No key is worked on twice at once, and what is added after shutdown never
-/// comes out. client-go drops that; here it comes back.
-pub fn basic<S: Subject>() {
+pub(crate) fn basic<S: Subject>() {
     const PRODUCERS: Key = 50;
     const TOO_LATE: Key = 51;
     for shut_down in ways_to_shut_down() {
@@ -90,8 +87,7 @@ impl<S: Subject> Workers<S> {
     }
 }
 
-/// Ten workers add each key once more while they have it. Nothing is left after shutdown.
-pub fn add_while_processing<S: Subject>() {
+pub(crate) fn add_while_processing<S: Subject>() {
     for shut_down in ways_to_shut_down() {
         let mut script = Script::<S>::new();
         for key in 1..=50 {
@@ -114,8 +110,7 @@ pub fn add_while_processing<S: Subject>() {
     }
 }
 
-/// A second add of a key does not count.
-pub fn len<S: Subject>() {
+pub(crate) fn len<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(FOO, Added::Ready);
     script.len(1);
@@ -125,8 +120,7 @@ pub fn len<S: Subject>() {
     script.len(2);
 }
 
-/// A key that is added while in work comes back.
-pub fn reinsert<S: Subject>() {
+pub(crate) fn reinsert<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -137,8 +131,7 @@ pub fn reinsert<S: Subject>() {
     script.len(0);
 }
 
-/// Two adds make one run.
-pub fn collapse<S: Subject>() {
+pub(crate) fn collapse<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(BAR, Added::Ready);
     script.add(BAR, Added::Coalesced);
@@ -147,8 +140,7 @@ pub fn collapse<S: Subject>() {
     script.len(0);
 }
 
-/// Two adds while in work make one more run, and not before the present one is over.
-pub fn collapse_while_processing<S: Subject>() {
+pub(crate) fn collapse_while_processing<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -167,8 +159,7 @@ pub fn collapse_while_processing<S: Subject>() {
     script.len(0);
 }
 
-/// A drain lasts until the keys in work are done.
-pub fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
+pub(crate) fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
     let mut script = two_in_work::<S>();
     let drain = script.subject.begin_drain();
     script.closed();
@@ -178,16 +169,14 @@ pub fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-/// A shutdown does not wait for keys in work.
-pub fn no_queue_drainage_using_shut_down<S: Subject>() {
+pub(crate) fn no_queue_drainage_using_shut_down<S: Subject>() {
     let mut script = two_in_work::<S>();
     script.subject.shut_down();
     script.closed();
     assert_eq!(script.subject.totals().active, 2);
 }
 
-/// A shutdown ends a drain.
-pub fn force_queue_shutdown_using_shut_down<S: Subject>() {
+pub(crate) fn force_queue_shutdown_using_shut_down<S: Subject>() {
     let mut script = two_in_work::<S>();
     let drain = script.subject.begin_drain();
     script.closed();
@@ -196,8 +185,7 @@ pub fn force_queue_shutdown_using_shut_down<S: Subject>() {
     script.drained(&drain, Drained::Interrupted);
 }
 
-/// A key that is in work and dirty when the drain begins is worked on once more.
-pub fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subject>() {
+pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -211,9 +199,7 @@ pub fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-/// Nothing is kept of a key that is done. client-go waits for its garbage collector; that the key
-/// itself is dropped is a test of the state machine's own.
-pub fn garbage_collection<S: Subject>() {
+pub(crate) fn garbage_collection<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -222,8 +208,7 @@ pub fn garbage_collection<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-/// A delayed key comes once.
-pub fn simple_queue<S: Subject>() {
+pub(crate) fn simple_queue<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add_after(FOO, 50, Added::Delayed);
     script.len(0);
@@ -235,8 +220,7 @@ pub fn simple_queue<S: Subject>() {
     script.len(0);
 }
 
-/// Of two delays the one that ends first counts, whichever was asked for first.
-pub fn deduping<S: Subject>() {
+pub(crate) fn deduping<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add_after(FOO, 50, Added::Delayed);
     script.add_after(FOO, 70, Added::Coalesced);
@@ -257,8 +241,7 @@ pub fn deduping<S: Subject>() {
     script.len(0);
 }
 
-/// Keys come in the order of their deadlines, whichever was asked for first.
-pub fn add_two_fire_early<S: Subject>() {
+pub(crate) fn add_two_fire_early<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 50, Added::Delayed);
@@ -275,8 +258,7 @@ pub fn add_two_fire_early<S: Subject>() {
     script.get(BAZ);
 }
 
-/// Three keys that were asked for in the opposite order come together.
-pub fn copy_shifting<S: Subject>() {
+pub(crate) fn copy_shifting<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 500, Added::Delayed);
@@ -289,8 +271,7 @@ pub fn copy_shifting<S: Subject>() {
     script.get(FOO);
 }
 
-/// Each failure doubles the delay of its key, until it is forgotten.
-pub fn rate_limiting_queue<S: Subject>() {
+pub(crate) fn rate_limiting_queue<S: Subject>() {
     const ONE: Key = 1;
     const TWO: Key = 2;
     let mut script = Script::<S>::new();

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use requeue_core::{Added, Completion, Drained, Finished, Instant, Next, NotActive, Rejected};
 
-use super::{Script, ms};
+use super::{Script, full, ms};
 use crate::subject::{Key, Left, Setup, Subject};
 
-/// client-go's drain ends once no key is in work, with keys still queued.
-pub fn drain_waits_for_ready_keys<S: Subject>() {
+pub(crate) fn drain_waits_for_ready_keys<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
@@ -22,8 +21,7 @@ pub fn drain_waits_for_ready_keys<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-/// client-go's drain ends when the last key in work is done, although it is queued again.
-pub fn drain_waits_for_dirty_keys<S: Subject>() {
+pub(crate) fn drain_waits_for_dirty_keys<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     script.get(1);
@@ -36,8 +34,7 @@ pub fn drain_waits_for_dirty_keys<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-/// client-go wakes one of those who wait.
-pub fn every_drainer_is_woken<S: Subject>() {
+pub(crate) fn every_drainer_is_woken<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     script.get(1);
@@ -52,8 +49,7 @@ pub fn every_drainer_is_woken<S: Subject>() {
     }
 }
 
-/// client-go's delaying queue lets only the first shutdown through.
-pub fn shut_down_interrupts_drain<S: Subject>() {
+pub(crate) fn shut_down_interrupts_drain<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     script.get(1);
@@ -64,8 +60,7 @@ pub fn shut_down_interrupts_drain<S: Subject>() {
     script.drained(&drain, Drained::Interrupted);
 }
 
-/// client-go takes any key for done, and says nothing.
-pub fn done_of_inactive_key_is_an_error<S: Subject>() {
+pub(crate) fn done_of_inactive_key_is_an_error<S: Subject>() {
     let mut script = Script::<S>::new();
     assert_eq!(script.subject.done_key(1), Err(NotActive), "unknown");
     script.add_after(2, 10, Added::Delayed);
@@ -78,8 +73,7 @@ pub fn done_of_inactive_key_is_an_error<S: Subject>() {
     script.get(2);
 }
 
-/// client-go queues it twice, and then hands it out twice at once.
-pub fn done_of_a_queued_key_does_not_queue_it_twice<S: Subject>() {
+pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     assert_eq!(script.subject.done_key(1), Err(NotActive));
@@ -88,8 +82,7 @@ pub fn done_of_a_queued_key_does_not_queue_it_twice<S: Subject>() {
     script.nothing_to_get();
 }
 
-/// client-go has no tickets: a worker that is late completes somebody else's run.
-pub fn done_with_a_stale_ticket_is_an_error<S: Subject>() {
+pub(crate) fn done_with_a_stale_ticket_is_an_error<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     let stale = script.get(1);
@@ -103,8 +96,7 @@ pub fn done_with_a_stale_ticket_is_an_error<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-/// client-go drops the key, and its caller cannot tell.
-pub fn add_after_shutdown_is_an_error<S: Subject>() {
+pub(crate) fn add_after_shutdown_is_an_error<S: Subject>() {
     let mut script = Script::<S>::new();
     script.subject.shut_down();
     script.refused(1, Rejected::Closed(1));
@@ -120,8 +112,7 @@ pub fn add_after_shutdown_is_an_error<S: Subject>() {
     assert_eq!(subject.totals().held, 0);
 }
 
-/// client-go charges its limiter for an add of which nothing comes.
-pub fn limiter_not_charged_after_shutdown<S: Subject>() {
+pub(crate) fn limiter_not_charged_after_shutdown<S: Subject>() {
     let mut script = Script::<S>::new();
     script.fail(1, 1);
     script.subject.shut_down();
@@ -130,8 +121,7 @@ pub fn limiter_not_charged_after_shutdown<S: Subject>() {
     script.requeues(1, 1);
 }
 
-/// client-go drops what is delayed.
-pub fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
+pub(crate) fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add_after(1, 30, Added::Delayed);
     script.fail(2, 1);
@@ -162,8 +152,7 @@ pub fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
     script.closed();
 }
 
-/// client-go has no way to get at them but to work on them.
-pub fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
+pub(crate) fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     script.add_after(1, 5, Added::Delayed);
@@ -185,8 +174,7 @@ pub fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-/// client-go drops it.
-pub fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
+pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
     let mut script = Script::<S>::new();
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -206,8 +194,7 @@ pub fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
     script.subject.assert_valid();
 }
 
-/// client-go's deadlines overflow.
-pub fn delays_saturate<S: Subject>() {
+pub(crate) fn delays_saturate<S: Subject>() {
     let mut script = Script::<S>::new();
     script.advance(1);
     let longest = Duration::from_nanos(u64::MAX - 1);
@@ -220,8 +207,7 @@ pub fn delays_saturate<S: Subject>() {
     script.get(1);
 }
 
-/// client-go has no such delay. A key with it waits until somebody adds it, and no timer is armed.
-pub fn duration_max_is_never<S: Subject>() {
+pub(crate) fn duration_max_is_never<S: Subject>() {
     let mut script = Script::<S>::new();
     let added = script.subject.add_after(1, Duration::MAX);
     assert_eq!(added, Ok(Added::Delayed));
@@ -235,8 +221,7 @@ pub fn duration_max_is_never<S: Subject>() {
     script.get(1);
 }
 
-/// client-go leaves the order to its heap.
-pub fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
+pub(crate) fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
     let mut script = Script::<S>::new();
     for key in 1..=9 {
         script.add_after(key, 10, Added::Delayed);
@@ -249,8 +234,7 @@ pub fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
     }
 }
 
-/// client-go has no limit. Beyond one, a new key comes back and nothing changes.
-pub fn a_full_queue_hands_the_key_back<S: Subject>() {
+pub(crate) fn a_full_queue_hands_the_key_back<S: Subject>() {
     let Some((mut script, new)) = full::<S>() else {
         return;
     };
@@ -267,8 +251,7 @@ pub fn a_full_queue_hands_the_key_back<S: Subject>() {
     script.add(new, Added::Ready);
 }
 
-/// Room is for keys, so whatever happens to one that has it needs no more.
-pub fn a_key_that_is_held_is_never_refused<S: Subject>() {
+pub(crate) fn a_key_that_is_held_is_never_refused<S: Subject>() {
     let Some((mut script, _)) = full::<S>() else {
         return;
     };
@@ -282,9 +265,7 @@ pub fn a_key_that_is_held_is_never_refused<S: Subject>() {
     script.subject.assert_valid();
 }
 
-/// client-go remembers failures until they are forgotten. Work outranks history: the oldest memory
-/// goes.
-pub fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
+pub(crate) fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
     let Some((mut script, new)) = full::<S>() else {
         return;
     };
@@ -313,8 +294,7 @@ pub fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
     script.refused(refused, Rejected::Full(refused));
 }
 
-/// client-go's memories grow with every key that nobody forgets.
-pub fn memories_of_failures_can_be_limited<S: Subject>() {
+pub(crate) fn memories_of_failures_can_be_limited<S: Subject>() {
     let mut setup = Setup::exponential();
     setup.memories_max = 2;
     let mut script = Script::<S>::with(&setup);
@@ -332,15 +312,4 @@ pub fn memories_of_failures_can_be_limited<S: Subject>() {
     script.requeues(2, 1);
     script.requeues(3, 1);
     assert_eq!(script.subject.totals().held, 2);
-}
-
-/// A queue that is full of ready keys 1, 2 and so on, and a key that is new; nothing if the queue
-/// grows.
-fn full<S: Subject>() -> Option<(Script<S>, Key)> {
-    let mut script = Script::<S>::new();
-    let capacity = Key::try_from(script.subject.capacity()?).ok()?;
-    for key in 1..=capacity {
-        script.add(key, Added::Ready);
-    }
-    Some((script, capacity + 1))
 }

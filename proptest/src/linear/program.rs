@@ -204,8 +204,9 @@ fn not_finished<Q: Concurrent>(site: &Site<Q>, error: RecvTimeoutError) -> Strin
 
 /// Looks at everything once all threads have ended, and checks the history.
 fn judge<Q: Concurrent>(world: &World<Q>, setup: &Setup) -> Result<(), String> {
-    caught(|| world.queue.assert_valid())?;
-    caught(|| world.look_afterwards())?;
+    let panicked = |panic| format!("the queue panicked: {panic}");
+    caught(|| world.queue.assert_valid()).map_err(panicked)?;
+    caught(|| world.look_afterwards()).map_err(panicked)?;
     let empty = QueueSpec::new(setup, world.queue.capacity());
     let history = world.recorder.history();
     match check(&empty, &history, STATES_MAX) {

@@ -15,6 +15,7 @@ impl Subject for Model {
     type Ticket = ModelTicket;
     type Getter = ();
     type Drain = ModelDrain;
+    const GIVES_BACK: bool = true;
 
     fn new(setup: &Setup) -> Self {
         Self::new(Rules::Requeue, setup, None).with_levels(32)
@@ -136,6 +137,13 @@ impl Subject for Model {
         completion: Completion,
     ) -> Result<Finished, NotActive> {
         self.complete_run(ticket, completion)
+    }
+
+    fn panic_at_work(&mut self) {
+        if let Some(handed) = self.take() {
+            let given_back = self.complete_run(handed.ticket, Completion::Retry);
+            debug_assert!(given_back.is_ok(), "{given_back:?}");
+        }
     }
 
     fn shut_down(&mut self) {

@@ -1,47 +1,82 @@
 //! requeue-embassy: its own lock and way of waiting, on a clock that stands still.
 
 use std::fmt;
+use std::ops::Deref;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use requeue_core::{Fixed, NoPriorities, Priorities, Queue, Ticket};
+use requeue_core::{
+    Completion, Drained, Fixed, Guard, Instant, NoPriorities, Priorities, Queue, Ticket,
+};
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{Locked, ManualClock, Shared, Wakers, WorkQueue};
+use requeue_embassy::{GetError, Locked, Shared, Timer, TooManyWaiters, Wakers, WorkQueue};
 
 use super::shared::{Runtime, handed};
-use super::{Handed, Home, Key, Setup};
+use super::{
+    Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup, Sleep, WaitingRuntime,
+};
 use crate::Figures;
 use crate::trace::limiter::AnyLimiter;
 
-/// How many calls may wait at once: none does here but by core's own steps.
-const WAITERS: usize = 3;
+/// How many calls may wait at once.
+const WAITERS: usize = 4;
 
-type Clock = ManualClock<NoopRawMutex>;
-type State<const N: usize, P> = Queue<Key, Fixed<N, u16, P>, AnyLimiter, Figures>;
+type Inner<const N: usize, P, C> =
+    WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, C, P>;
+type Held<const N: usize, P> = Queue<Key, Fixed<N, u16, P>, AnyLimiter, Figures>;
 
-/// requeue-embassy's queue, with room for `N` keys.
-pub struct Embassy<const N: usize, P: Priorities = NoPriorities> {
-    queue: WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock, P>,
+/// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
+pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C = HandClock> {
+    queue: Rc<Inner<N, P, C>>,
     waits: bool,
+    calls: Futures,
 }
 
-impl<const N: usize, P: Priorities> Runtime for Embassy<N, P> {
+/// A clock that requeue-embassy waits on and that a test moves.
+pub trait HandTimer: Timer + 'static {
+    /// A clock that stands at its epoch.
+    fn new() -> Self;
+    /// Moves the clock and rings its timers.
+    fn advance(&self, by: Duration);
+}
+
+impl Timer for HandClock {
+    type Sleep = Sleep;
+
+    fn sleep_until(&self, due: Instant) -> Sleep {
+        self.sleep_until(due)
+    }
+}
+
+impl HandTimer for HandClock {
+    fn new() -> Self {
+        Self::new()
+    }
+
+    fn advance(&self, by: Duration) {
+        self.advance(by);
+    }
+}
+
+impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
     type Storage = Fixed<N, u16, P>;
     type Metrics = Figures;
-    type Lock = Locked<NoopRawMutex, State<N, P>>;
-    type Clock = Clock;
+    type Lock = Locked<NoopRawMutex, Held<N, P>>;
+    type Clock = C;
     type Waker = Wakers<NoopRawMutex, WAITERS>;
 
     fn new(setup: &Setup) -> Self {
         let queue = Fixed::build(setup, Figures::default());
         Self {
-            queue: WorkQueue::from_queue(queue, ManualClock::new()),
+            queue: Rc::new(WorkQueue::from_queue(queue, C::new())),
             waits: false,
+            calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, Clock, P> {
+    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, C, P> {
         &self.queue
     }
 
@@ -65,7 +100,63 @@ impl<const N: usize, P: Priorities> Runtime for Embassy<N, P> {
     }
 }
 
-impl<const N: usize, P: Priorities> fmt::Debug for Embassy<N, P> {
+impl<const N: usize, P: Priorities + 'static, C: HandTimer> WaitingRuntime for Embassy<N, P, C> {
+    type Calls = Futures;
+
+    fn begin(&self, call: Call) -> Option<LocalCall> {
+        let queue = Rc::clone(&self.queue);
+        Some(match call {
+            Call::Get => Box::pin(async move { work(queue.get().await) }),
+            Call::GetTimeout(timeout) => {
+                Box::pin(async move { work(queue.get_timeout(timeout).await) })
+            }
+            Call::Next(completion) => Box::pin(async move {
+                match queue.try_get() {
+                    Some(guard) => work(queue.next(guard, completion).await),
+                    None => Answer::Closed,
+                }
+            }),
+            Call::Drain => Box::pin(async move { drained(queue.shut_down_with_drain().await) }),
+            Call::DrainTimeout(timeout) => {
+                Box::pin(async move { drained(queue.drain_timeout(timeout).await) })
+            }
+        })
+    }
+
+    fn next_unrun(&mut self, completion: Completion) -> bool {
+        let guard = self.queue.try_get();
+        guard
+            .map(|guard| drop(self.queue.next(guard, completion)))
+            .is_some()
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(WAITERS)
+    }
+}
+
+fn work<H>(got: Result<Guard<Key, H>, GetError>) -> Answer<Ticket>
+where
+    H: Deref<Target: requeue_core::Complete>,
+{
+    match got.map(handed) {
+        Ok(Some(handed)) => Answer::Work(handed),
+        Err(GetError::TimedOut) => Answer::TimedOut,
+        Err(GetError::TooManyWaiters) => Answer::Refused,
+        // A guard without a ticket does not come from `get`.
+        Ok(None) | Err(_) => Answer::Closed,
+    }
+}
+
+fn drained(got: Result<Drained, TooManyWaiters>) -> Answer<Ticket> {
+    got.map_or(Answer::Refused, Answer::Drained)
+}
+
+impl<const N: usize, P: Priorities, C> fmt::Debug for Embassy<N, P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
     }

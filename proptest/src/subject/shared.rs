@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Debug};
-use std::rc::Rc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use requeue_core::{
@@ -12,7 +12,7 @@ use requeue_core::{
 };
 
 use super::direct::{Home, Note};
-use super::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
+use super::{HandClock, Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
 use crate::Figures;
 use crate::trace::limiter::AnyLimiter;
 
@@ -50,10 +50,30 @@ pub trait Runtime {
         let guard = self.queue().try_get()?;
         handed(guard)
     }
+
+    /// Whether the runtime calls a guard [abandoned](Waker::is_abandoned) that is dropped while its
+    /// thread panics.
+    const GIVES_BACK: bool = true;
+
+    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught.
+    fn panic_at_work(&mut self) {
+        panicking(|| self.queue().try_get());
+    }
 }
 
-/// Takes a guard apart, so that a test can complete the key when it likes.
-pub(super) fn handed<H>(guard: Guard<Key, H>) -> Option<Handed<Ticket>>
+/// Panics with what `take` hands out, and catches that, without a word on the test's output.
+pub fn panicking<G>(take: impl FnOnce() -> G) {
+    let work = || {
+        let _guard = take();
+        resume_unwind(Box::new("a worker panics with a key"));
+    };
+    // A panic is what was asked for.
+    let _ = catch_unwind(AssertUnwindSafe(work));
+}
+
+/// Takes a guard apart, so that a test can complete the key when it likes. Nothing if its run has
+/// been completed before.
+pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed<Ticket>>
 where
     H: std::ops::Deref<Target: requeue_core::Complete>,
 {
@@ -69,7 +89,7 @@ where
 
 /// A [`Subject`] for every queue that is a [`WorkQueue`] of core.
 #[derive(Debug)]
-pub struct OnWorkQueue<R>(R);
+pub struct OnWorkQueue<R>(pub(super) R);
 
 impl<R: Runtime> OnWorkQueue<R> {
     fn queue(&self) -> &WorkQueue<R::Lock, R::Clock, R::Waker> {
@@ -88,6 +108,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     type Ticket = Ticket;
     type Getter = Getter;
     type Drain = Drain;
+    const GIVES_BACK: bool = R::GIVES_BACK;
 
     fn new(setup: &Setup) -> Self {
         Self(R::new(setup))
@@ -184,6 +205,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().complete(ticket, completion)
     }
 
+    fn panic_at_work(&mut self) {
+        self.0.panic_at_work();
+    }
+
     fn shut_down(&mut self) {
         self.queue().shut_down();
     }
@@ -264,7 +289,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
 /// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
 pub struct Bare<S: Home> {
-    queue: WorkQueue<Alone<S>, Hand, Bell>,
+    queue: WorkQueue<Alone<S>, HandClock, Bell>,
 }
 
 type Alone<S> = Single<Queue<Key, S, AnyLimiter, NoMetrics>>;
@@ -286,16 +311,6 @@ impl<T> Lock for Single<T> {
     }
 }
 
-/// A clock that is moved by hand.
-#[derive(Clone, Default)]
-pub struct Hand(Rc<Cell<Instant>>);
-
-impl Clock for Hand {
-    fn now(&self) -> Instant {
-        self.0.get()
-    }
-}
-
 /// Takes note of whom it had to wake.
 #[derive(Default)]
 pub struct Bell(Cell<Wake>);
@@ -313,26 +328,26 @@ impl Waker for Bell {
 }
 
 impl<S: Home> Runtime for Bare<S> {
+    const GIVES_BACK: bool = false;
     type Storage = S;
     type Metrics = NoMetrics;
     type Lock = Alone<S>;
-    type Clock = Hand;
+    type Clock = HandClock;
     type Waker = Bell;
 
     fn new(setup: &Setup) -> Self {
         let lock = Single(RefCell::new(S::build(setup, NoMetrics)));
         Self {
-            queue: WorkQueue::from_parts(lock, Hand::default(), Bell::default()),
+            queue: WorkQueue::from_parts(lock, HandClock::new(), Bell::default()),
         }
     }
 
-    fn queue(&self) -> &WorkQueue<Self::Lock, Hand, Bell> {
+    fn queue(&self) -> &WorkQueue<Self::Lock, HandClock, Bell> {
         &self.queue
     }
 
     fn advance(&mut self, by: Duration) {
-        let clock = self.queue.clock();
-        clock.0.set(clock.now() + by);
+        self.queue.clock().advance(by);
     }
 
     fn wakes(&mut self) -> Option<Wake> {

@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use requeue_core::{Clock, Growable, Instant, Queue, Ticket};
-use requeue_tokio::{Locked, Shared, TokioClock, Wakers, WorkQueue};
+use requeue_core::{Clock, Completion, GetError, Growable, Instant, Queue, Ticket};
+use requeue_tokio::{Guard, Locked, Shared, TokioClock, Wakers, WorkQueue};
 use tokio::runtime;
 
-use super::shared::{Runtime, handed};
-use super::{Handed, Home, Key, Setup};
+use super::shared::{Runtime, handed, panicking};
+use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup, WaitingRuntime};
 use crate::Figures;
 use crate::trace::limiter::AnyLimiter;
 
@@ -19,6 +19,7 @@ use crate::trace::limiter::AnyLimiter;
 pub struct Tasks<S: Home = Growable> {
     queue: WorkQueue<Key, AnyLimiter, Figures, S>,
     waits: bool,
+    calls: Futures,
 }
 
 thread_local! {
@@ -57,6 +58,7 @@ impl<S: Home> Runtime for Tasks<S> {
         Self {
             queue: WorkQueue::from(queue),
             waits: false,
+            calls: Futures::new(),
         }
     }
 
@@ -84,4 +86,53 @@ impl<S: Home> Runtime for Tasks<S> {
         };
         guard.and_then(handed)
     }
+
+    fn panic_at_work(&mut self) {
+        panicking(|| self.queue.try_get());
+    }
+}
+
+impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
+    type Calls = Futures;
+
+    fn begin(&self, call: Call) -> Option<LocalCall> {
+        let queue = self.queue.clone();
+        Some(match call {
+            Call::Get => Box::pin(async move { work(queue.get().await) }),
+            Call::GetTimeout(timeout) => {
+                Box::pin(async move { work_in_time(queue.get_timeout(timeout).await) })
+            }
+            Call::Next(completion) => {
+                let guard = queue.try_get()?;
+                Box::pin(async move { work(queue.next(guard, completion).await) })
+            }
+            Call::Drain => {
+                Box::pin(async move { Answer::Drained(queue.shut_down_with_drain().await) })
+            }
+            Call::DrainTimeout(timeout) => {
+                Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
+            }
+        })
+    }
+
+    fn next_unrun(&mut self, completion: Completion) -> bool {
+        let guard = self.queue.try_get();
+        guard
+            .map(|guard| drop(self.queue.next(guard, completion)))
+            .is_some()
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
+    }
+}
+
+fn work<S: Home>(guard: Option<Guard<Key, AnyLimiter, Figures, S>>) -> Answer<Ticket> {
+    work_in_time(guard.ok_or(GetError::Closed))
+}
+
+fn work_in_time<S: Home>(
+    got: Result<Guard<Key, AnyLimiter, Figures, S>, GetError>,
+) -> Answer<Ticket> {
+    Answer::from(got.map(handed))
 }

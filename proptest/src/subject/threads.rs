@@ -1,20 +1,27 @@
 //! requeue-std: its own lock, clock and way of waiting, on a clock that stands still.
 
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Growable, Queue, Ticket};
+use requeue_core::{Clock, Growable, Instant, Lock, Queue, Ticket};
 use requeue_std::{Condvars, Locked, ManualClock, Shared, WorkQueue};
 
-use super::shared::{Runtime, handed};
-use super::{Handed, Home, Key, Setup};
+use super::shared::{Runtime, handed, panicking};
+use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup, WaitingRuntime};
 use crate::Figures;
 use crate::trace::limiter::AnyLimiter;
+
+type Inner<S> = WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>;
 
 /// requeue-std's queue.
 #[derive(Debug)]
 pub struct Threads<S: Home = Growable> {
-    queue: WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>,
+    queue: Inner<S>,
     waits: bool,
+    calls: ThreadCalls<S>,
 }
 
 impl<S: Home> Runtime for Threads<S> {
@@ -26,8 +33,10 @@ impl<S: Home> Runtime for Threads<S> {
 
     fn new(setup: &Setup) -> Self {
         let queue = S::build(setup, Figures::default());
+        let queue = WorkQueue::from_queue(queue, ManualClock::new());
         Self {
-            queue: WorkQueue::from_queue(queue, ManualClock::new()),
+            calls: ThreadCalls::new(queue.clone()),
+            queue,
             waits: false,
         }
     }
@@ -49,5 +58,131 @@ impl<S: Home> Runtime for Threads<S> {
             self.queue.try_get()
         };
         guard.and_then(handed)
+    }
+
+    fn panic_at_work(&mut self) {
+        panicking(|| self.queue.try_get());
+    }
+}
+
+impl<S: Home + 'static> WaitingRuntime for Threads<S>
+where
+    Inner<S>: Send,
+{
+    type Calls = ThreadCalls<S>;
+
+    fn begin(&self, call: Call) -> Option<ThreadCall> {
+        let queue = self.queue.clone();
+        Some(Box::new(move || match call {
+            Call::Get => match queue.get().and_then(handed) {
+                Some(handed) => Answer::Work(handed),
+                None => Answer::Closed,
+            },
+            Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
+            Call::Next(completion) => {
+                let next = queue.try_get().map(|guard| queue.next(guard, completion));
+                match next.flatten().and_then(handed) {
+                    Some(handed) => Answer::Work(handed),
+                    None => Answer::Closed,
+                }
+            }
+            Call::Drain => Answer::Drained(queue.shut_down_with_drain()),
+            Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
+        }))
+    }
+
+    fn calls(&mut self) -> &mut ThreadCalls<S> {
+        &mut self.calls
+    }
+}
+
+/// A call that a thread makes.
+pub type ThreadCall = Box<dyn FnOnce() -> Answer<Ticket> + Send>;
+
+/// Calls that are made by threads, each by one of its own.
+///
+/// Nobody is ever asked to sleep for some time. The threads of a queue have settled once as many
+/// are asleep as have not answered, and one of them watches the deadline that comes first; that is
+/// found out by looking again and again.
+#[derive(Debug)]
+pub struct ThreadCalls<S: Home = Growable> {
+    queue: Inner<S>,
+    waiting: usize,
+    answers: BTreeMap<CallId, thread::Result<Answer<Ticket>>>,
+    answered: (Sender<Answered>, Receiver<Answered>),
+}
+
+type Answered = (CallId, thread::Result<Answer<Ticket>>);
+
+impl<S: Home> ThreadCalls<S> {
+    fn new(queue: Inner<S>) -> Self {
+        Self {
+            queue,
+            waiting: 0,
+            answers: BTreeMap::new(),
+            answered: channel(),
+        }
+    }
+
+    /// Whether a thread that waits for a key will look when the next deadline comes.
+    fn is_watched(&self) -> bool {
+        let (asleep, deadline) = self
+            .queue
+            .lock()
+            .with(|queue| (queue.asleep(), queue.next_deadline()));
+        let alarm = self.queue.clock().next_alarm();
+        asleep == 0 || deadline.is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due))
+    }
+}
+
+impl<S: Home> Drive for ThreadCalls<S> {
+    type Begun = ThreadCall;
+    const RUNS_BY_ITSELF: bool = true;
+    const CANCELS: bool = false;
+
+    fn start(&mut self, id: CallId, call: ThreadCall) {
+        self.waiting += 1;
+        let answered = self.answered.0.clone();
+        thread::spawn(move || {
+            let answer = catch_unwind(AssertUnwindSafe(call));
+            // If the test is over nobody wants to know.
+            let _ = answered.send((id, answer));
+        });
+    }
+
+    /// The manual clock leaves it to the test to wake those whose time has come. Nobody is woken
+    /// if nobody asked to be.
+    fn settle(&mut self) -> bool {
+        let clock = self.queue.clock();
+        let now = clock.now();
+        let rings = |alarm: Option<Instant>| alarm.is_some_and(|alarm| alarm <= now);
+        if rings(clock.next_alarm()) {
+            self.queue.clock_moved();
+        }
+        thread::yield_now();
+        for (id, answer) in self.answered.1.try_iter() {
+            self.waiting -= 1;
+            self.answers.insert(id, answer);
+        }
+        let clock = self.queue.clock();
+        clock.waiting() == self.waiting && !rings(clock.next_alarm()) && self.is_watched()
+    }
+
+    fn answer(&mut self, id: CallId) -> Option<Answer<Ticket>> {
+        let answer = self.answers.remove(&id)?;
+        Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
+    }
+
+    /// A thread cannot be cancelled.
+    fn cancel(&mut self, _: CallId) {}
+
+    /// Threads run by themselves.
+    fn nudge(&mut self, _: CallId) {}
+}
+
+/// Sends home whoever waits.
+impl<S: Home> Drop for ThreadCalls<S> {
+    fn drop(&mut self) {
+        self.queue.shut_down();
     }
 }

@@ -171,7 +171,8 @@ impl Progress {
         run: impl FnOnce(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let outcome = caught(|| run(self));
-        outcome.unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  {panic}"))))
+        outcome
+            .unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  the queue panicked: {panic}"))))
     }
 
     /// Notes a step, and whether it went as recorded.

@@ -2,7 +2,7 @@
 
 use requeue_core::{Drained, Wake};
 
-use super::{Outcome, Run, Sleeper};
+use super::{Check, Run, Sleeper};
 use crate::ModelDrain;
 use crate::subject::Subject;
 use crate::suite::Op;
@@ -20,7 +20,7 @@ impl<S: Subject> Run<S> {
     }
 
     /// Whoever has to be woken has been.
-    pub(super) fn check_wakes(&mut self, op: &Op, pending_drains: usize) -> Outcome {
+    pub(super) fn check_wakes(&mut self, op: &Op, pending_drains: usize) -> Check {
         let Some(wake) = self.subject.wakes() else {
             return Ok(());
         };
@@ -43,7 +43,7 @@ impl<S: Subject> Run<S> {
 
     /// While somebody sleeps, somebody looks at whatever there is to do: one who was woken, or one
     /// whose time has come, or will come at the deadline.
-    pub(super) fn check_watch(&self) -> Outcome {
+    pub(super) fn check_watch(&self) -> Check {
         let mut model = self.model.clone();
         if self.sleepers.is_empty() || self.woken || model.shutting_down() {
             return Ok(());

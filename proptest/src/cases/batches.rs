@@ -1,0 +1,45 @@
+use requeue_core::{Added, Completion, Next, NotActive};
+
+use super::{Script, unexpected};
+use crate::subject::{Key, Subject};
+
+pub(crate) fn keys_added_together_keep_their_order<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(2, Added::Ready);
+    let (many, rejected) = script.subject.add_many(&[3, 2, 1, 3]);
+    assert_eq!((many.ready, many.coalesced), (2, 2));
+    assert!(rejected.is_empty(), "{rejected:?}");
+    script.subject.assert_valid();
+    for key in [2, 3, 1] {
+        script.get(key);
+    }
+}
+
+pub(crate) fn a_batch_takes_what_is_ready<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.subject.add_many(&[1, 2, 3]);
+    for expected in [&[1, 2][..], &[3]] {
+        match script.subject.get_many(2, &mut S::Getter::default()) {
+            Next::Work(taken) => {
+                let keys: Vec<Key> = taken.iter().map(|handed| handed.key).collect();
+                assert_eq!(keys, expected);
+            }
+            other => unexpected(format!("{expected:?}"), &other),
+        }
+        script.subject.assert_valid();
+    }
+    script.nothing_to_get();
+}
+
+pub(crate) fn runs_completed_together_are_each_completed<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.add(2, Added::Ready);
+    let tickets = vec![script.get(1), script.get(2)];
+    script.done(1);
+    let outcome = script.subject.complete_many(tickets, Completion::Retry);
+    assert_eq!(outcome, Err(NotActive), "one of them was completed before");
+    script.subject.assert_valid();
+    script.requeues(1, 0);
+    script.requeues(2, 1);
+}

@@ -1,0 +1,37 @@
+use requeue_core::{Added, Rejected};
+
+use super::{Script, full, ms};
+use crate::subject::{Key, Subject};
+
+pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
+    let Some((mut script, new)) = full::<S>() else {
+        return;
+    };
+    // More often than there is room, so that what is not given back runs out.
+    for round in 0..2 * new {
+        let oldest = round + 1;
+        script.get(oldest);
+        script.refused(oldest + new - 1, Rejected::Full(oldest + new - 1));
+        script.done(oldest);
+        script.add(oldest + new - 1, Added::Ready);
+    }
+}
+
+pub(crate) fn delayed_keys_and_keys_in_work_take_room<S: Subject>() {
+    let mut script = Script::<S>::new();
+    let Some(capacity) = script.subject.capacity() else {
+        return;
+    };
+    script.add(1, Added::Ready);
+    script.get(1);
+    for key in 2..=capacity as Key {
+        script.add_after(key, 10, Added::Delayed);
+    }
+    let new = capacity as Key + 1;
+    script.refused(new, Rejected::Full(new));
+    let delayed = script.subject.add_after(new, ms(1));
+    assert_eq!(delayed, Err(Rejected::Full(new)), "add_after {new}");
+    assert_eq!(script.subject.totals().held, capacity);
+    script.done(1);
+    script.add(new, Added::Ready);
+}

@@ -1,0 +1,39 @@
+use requeue_core::Added;
+
+use super::Script;
+use crate::subject::Subject;
+
+pub(crate) fn many_adds_make_one_run<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.add(1, Added::Coalesced);
+    script.add(1, Added::Coalesced);
+    script.len(1);
+    script.get(1);
+    script.nothing_to_get();
+    script.done(1);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_delayed_key_that_is_added_runs_now_and_once_more_later<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 10, Added::Delayed);
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+    script.advance(10);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_delay_that_ends_while_its_key_is_ready_makes_no_second_run<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 10, Added::Delayed);
+    script.add(1, Added::Ready);
+    script.advance(10);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+}

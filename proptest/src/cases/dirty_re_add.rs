@@ -1,0 +1,43 @@
+use requeue_core::Added;
+
+use super::Script;
+use crate::subject::Subject;
+
+pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.add(2, Added::Ready);
+    script.get(2);
+    script.nothing_to_get();
+    script.done(1);
+    script.get(1);
+}
+
+pub(crate) fn a_key_added_while_in_work_comes_back_once<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.add(1, Added::Coalesced);
+    script.add(2, Added::Ready);
+    script.done(1);
+    script.get(2);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_delay_that_ends_while_its_key_is_in_work_makes_one_more_run<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 10, Added::Delayed);
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.advance(10);
+    script.nothing_to_get();
+    script.done(1);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+}

@@ -1,0 +1,23 @@
+use requeue_core::{Added, Drained};
+
+use super::Script;
+use crate::subject::Subject;
+
+pub(crate) fn a_queue_with_nothing_to_do_has_drained<S: Subject>() {
+    let mut script = Script::<S>::new();
+    let drain = script.subject.begin_drain();
+    script.drained(&drain, Drained::Complete);
+    script.closed();
+}
+
+pub(crate) fn delayed_keys_are_not_waited_for<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 10, Added::Delayed);
+    script.add(1, Added::Ready);
+    let drain = script.subject.begin_drain();
+    script.drained(&drain, Drained::Pending);
+    script.get(1);
+    script.done(1);
+    script.drained(&drain, Drained::Complete);
+    assert_eq!(script.subject.totals().delayed, 1);
+}

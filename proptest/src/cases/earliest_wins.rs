@@ -1,0 +1,33 @@
+use requeue_core::{Added, Instant};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+pub(crate) fn the_earlier_deadline_counts<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 30, Added::Delayed);
+    script.add_after(1, 40, Added::Coalesced);
+    script.add_after(1, 30, Added::Coalesced);
+    let sooner = script.subject.add_at(1, Instant::EPOCH + ms(10));
+    assert_eq!(sooner, Ok(Added::Sooner), "add_at 1, 10 ms");
+    script.advance(9);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+    script.done(1);
+    script.advance(40);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_failure_does_not_put_an_earlier_deadline_off<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.fail(1, 1);
+    script.fail(1, 2);
+    script.fail(1, 4);
+    script.advance(1);
+    script.get(1);
+    script.done(1);
+    script.advance(4);
+    script.nothing_to_get();
+    script.requeues(1, 3);
+}

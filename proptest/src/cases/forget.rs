@@ -1,0 +1,43 @@
+use requeue_core::{Added, Completion, Finished};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+pub(crate) fn a_key_that_is_forgotten_starts_anew<S: Subject>() {
+    let mut script = Script::<S>::new();
+    assert_eq!(script.subject.forget(1), 0, "nobody has failed yet");
+    script.fail(1, 1);
+    script.fail(1, 2);
+    assert_eq!(script.subject.forget(1), 2);
+    script.requeues(1, 0);
+    script.fail(1, 1);
+}
+
+pub(crate) fn a_run_that_succeeded_forgets<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.fail(1, 1);
+    script.advance(1);
+    let ticket = script.get(1);
+    let again = Completion::SucceededAgainAfter(ms(5));
+    let finished = script.subject.complete(ticket, again);
+    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    script.requeues(1, 0);
+
+    script.fail(1, 1);
+    script.advance(5);
+    let ticket = script.get(1);
+    let finished = script.subject.complete(ticket, Completion::Succeeded);
+    assert_eq!(finished, Ok(Finished::Idle));
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+pub(crate) fn forgetting_leaves_the_delay<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 10, Added::Delayed);
+    script.fail(1, 1);
+    assert_eq!(script.subject.forget(1), 1);
+    script.subject.assert_valid();
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+}

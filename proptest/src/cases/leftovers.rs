@@ -1,0 +1,43 @@
+use requeue_core::Added;
+
+use super::{Script, ms};
+use crate::subject::{Key, Left, Subject};
+
+pub(crate) fn nothing_that_was_not_worked_on_is_lost<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 20, Added::Delayed);
+    script.fail(2, 1);
+    script.add(4, Added::Ready);
+    script.add(3, Added::Ready);
+    assert_eq!(script.subject.take_ready(), None, "not before shutdown");
+    assert_eq!(script.subject.take_delayed(), None, "not before shutdown");
+    script.subject.shut_down();
+    let left = |key: Key, millis, requeues| {
+        Some(Left {
+            key,
+            left: ms(millis),
+            requeues,
+            priority: 0,
+        })
+    };
+    assert_eq!(script.subject.take_ready(), left(4, 0, 0));
+    assert_eq!(script.subject.take_ready(), left(3, 0, 0));
+    assert_eq!(script.subject.take_ready(), None);
+    assert_eq!(script.subject.take_delayed(), left(2, 1, 1));
+    assert_eq!(script.subject.take_delayed(), left(1, 20, 0));
+    assert_eq!(script.subject.take_delayed(), None);
+    script.subject.assert_valid();
+}
+
+pub(crate) fn a_key_in_work_is_nobodys_leftover<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.shut_down();
+    assert_eq!(script.subject.take_ready(), None);
+    script.done(1);
+    let left = script.subject.take_ready();
+    assert_eq!(left.map(|left| left.key), Some(1), "it was dirty");
+    assert_eq!(script.subject.totals().held, 0);
+}

@@ -1,0 +1,77 @@
+use requeue_core::{Added, Completion, Finished};
+
+use super::{Script, ms};
+use crate::subject::{Setup, Subject};
+use crate::trace::limiter::LimiterSpec;
+
+const MS: u64 = 1_000_000;
+
+pub(crate) fn each_failure_of_a_key_doubles_its_delay<S: Subject>() {
+    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::Exponential {
+        base_ns: MS,
+        max_ns: 5 * MS,
+    }));
+    for (failures, delay) in [(1, 1), (2, 2), (3, 4), (4, 5), (5, 5)] {
+        script.fail(1, delay);
+        script.requeues(1, failures);
+    }
+    script.fail(2, 1);
+}
+
+pub(crate) fn the_first_failures_are_fast<S: Subject>() {
+    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::FastSlow {
+        fast_ns: 2 * MS,
+        slow_ns: 10 * MS,
+        max_fast_attempts: 2,
+    }));
+    for delay in [2, 2, 10, 10] {
+        script.fail(1, delay);
+    }
+}
+
+pub(crate) fn the_longest_of_several_delays_counts<S: Subject>() {
+    let exponential = LimiterSpec::Exponential {
+        base_ns: MS,
+        max_ns: 100 * MS,
+    };
+    let fast_slow = LimiterSpec::FastSlow {
+        fast_ns: 3 * MS,
+        slow_ns: 3 * MS,
+        max_fast_attempts: 1,
+    };
+    let limiters = vec![exponential, fast_slow];
+    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::MaxOf { limiters }));
+    for delay in [3, 3, 4, 8] {
+        script.fail(1, delay);
+    }
+}
+
+pub(crate) fn a_run_that_failed_is_charged<S: Subject>() {
+    let mut script = Script::<S>::new();
+    for (failures, delay) in [(1, 1), (2, 2), (3, 4)] {
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        let finished = script.subject.complete(ticket, Completion::Retry);
+        assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
+        script.requeues(1, failures);
+        script.advance(delay);
+        script.get(1);
+        script.done(1);
+    }
+}
+
+pub(crate) fn a_run_that_is_put_off_is_not_charged<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.fail(1, 1);
+    script.advance(1);
+    let ticket = script.get(1);
+    let finished = script
+        .subject
+        .complete(ticket, Completion::RetryAfter(ms(7)));
+    assert_eq!(finished, Ok(Finished::Delayed(ms(7))));
+    script.requeues(1, 1);
+    script.advance(6);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+}

@@ -1,0 +1,40 @@
+use requeue_core::Added;
+
+use super::{Script, ms};
+use crate::subject::{Left, Subject};
+
+pub(crate) fn its_key_comes_back_as_failed<S: Subject>() {
+    if !S::GIVES_BACK {
+        return;
+    }
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    for (failures, delay) in [(1, 1), (2, 2)] {
+        script.subject.panic_at_work();
+        script.subject.assert_valid();
+        script.requeues(1, failures);
+        assert_eq!(script.subject.totals().active, 0, "nobody works on it");
+        script.advance(delay - 1);
+        script.nothing_to_get();
+        script.advance(1);
+    }
+    script.get(1);
+}
+
+pub(crate) fn its_key_is_kept_while_the_queue_shuts_down<S: Subject>() {
+    if !S::GIVES_BACK {
+        return;
+    }
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.subject.shut_down();
+    script.subject.panic_at_work();
+    script.closed();
+    let left = Left {
+        key: 1,
+        left: ms(1),
+        requeues: 1,
+        priority: 0,
+    };
+    assert_eq!(script.subject.take_delayed(), Some(left));
+}

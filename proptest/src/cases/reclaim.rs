@@ -1,0 +1,42 @@
+use requeue_core::{Added, Rejected};
+
+use super::{Script, full};
+use crate::subject::{Key, Subject};
+
+pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
+    let Some((mut script, new)) = full::<S>() else {
+        return;
+    };
+    // Each has failed and is delayed, ready or in work besides.
+    for key in 1..new {
+        script.fail(key, 1);
+    }
+    script.refused(new, Rejected::Full(new));
+    script.get(1);
+    script.refused(new, Rejected::Full(new));
+    script.done(1);
+    script.refused(new, Rejected::Full(new));
+    for key in 1..new {
+        script.requeues(key, 1);
+    }
+}
+
+pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice<S: Subject>() {
+    let mut script = Script::<S>::new();
+    let Some(capacity) = script.subject.capacity() else {
+        return;
+    };
+    let capacity = capacity as Key;
+    for key in 1..=capacity {
+        script.fail(key, 1);
+        script.advance(1);
+        script.get(key);
+        script.done(key);
+    }
+    // All are memories. The oldest but one gives its room back by itself.
+    assert_eq!(script.subject.forget(2), 1);
+    script.add(capacity + 1, Added::Ready);
+    script.requeues(1, 1);
+    script.add(capacity + 2, Added::Ready);
+    script.requeues(1, 0);
+}

@@ -1,0 +1,45 @@
+use requeue_core::{Added, Completion};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+pub(crate) fn keys_that_are_ready_are_still_handed_out<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.add(2, Added::Ready);
+    script.subject.shut_down();
+    assert!(script.subject.shutting_down());
+    script.get(1);
+    script.get(2);
+    script.closed();
+    script.done(2);
+    script.done(1);
+    script.closed();
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+pub(crate) fn a_dirty_key_comes_back_after_shutdown<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.shut_down();
+    script.closed();
+    script.done(1);
+    script.get(1);
+    script.done(1);
+    script.closed();
+}
+
+pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    let again = Completion::RetryAfter(ms(5));
+    assert!(script.subject.complete(ticket, again).is_ok());
+    script.subject.shut_down();
+    script.advance(5);
+    script.closed();
+    script.len(0);
+    assert_eq!(script.subject.totals().delayed, 1);
+}

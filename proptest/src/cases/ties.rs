@@ -1,0 +1,34 @@
+use requeue_core::{Added, Instant};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(2, 10, Added::Delayed);
+    script.advance(5);
+    script.add_after(3, 5, Added::Delayed);
+    let due = Instant::EPOCH + ms(10);
+    assert_eq!(
+        script.subject.add_at(1, due),
+        Ok(Added::Delayed),
+        "add_at 1"
+    );
+    script.advance(5);
+    for key in [2, 3, 1] {
+        script.get(key);
+    }
+}
+
+pub(crate) fn a_deadline_that_moves_is_set_anew<S: Subject>() {
+    let mut script = Script::<S>::new();
+    script.add_after(1, 20, Added::Delayed);
+    script.add_after(2, 10, Added::Delayed);
+    script.add_after(3, 10, Added::Delayed);
+    script.add_after(1, 10, Added::Sooner);
+    script.add_after(2, 10, Added::Coalesced);
+    script.advance(10);
+    for key in [2, 3, 1] {
+        script.get(key);
+    }
+}

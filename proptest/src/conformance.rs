@@ -1,0 +1,174 @@
+//! The conformance suite: every rule of a queue, stated once, as a test.
+//!
+//! [`conformance!`](crate::conformance!) makes a test of each, on whatever queue it is given. The
+//! modules below hold the cases one by one, as functions, in groups; [`RULES`] lists them.
+
+mod generate;
+#[macro_use]
+mod table;
+
+use std::fmt;
+
+use crate::cases;
+use crate::caught::caught;
+use crate::subject::{Setup, Subject, Waits};
+use crate::suite::Crowd;
+use crate::{histories, suite};
+
+/// A rule that a queue keeps.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_proptest::conformance::RULES;
+///
+/// let fifo = RULES.iter().find(|rule| rule.group == "fifo").unwrap();
+/// assert_eq!(
+///     fifo.to_string(),
+///     "fifo: Keys are handed out in the order in which they became ready. \
+///      (client-go queue.go, Add and Get)"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// What it is about.
+    pub group: &'static str,
+    /// The name of its case.
+    pub name: &'static str,
+    /// How many keys its case needs room for.
+    pub keys: usize,
+    /// The rule itself.
+    pub text: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+impl Rule {
+    /// A rule that there is: a test looks up all that are asked for.
+    pub(crate) fn named(group: &str, name: &str) -> &'static Self {
+        let rule = RULES.iter().find(|it| it.group == group && it.name == name);
+        debug_assert!(rule.is_some(), "no rule {group}::{name}");
+        rule.unwrap_or(&RULES[0])
+    }
+
+    /// Whether its case can be tried on `S`; or why it cannot.
+    fn applies_to<S: Subject>(&self) -> Result<(), String> {
+        let capacity = S::new(&Setup::exponential()).capacity();
+        match capacity {
+            Some(capacity) if capacity < self.keys => Err(format!(
+                "it needs room for {} keys, and there is room for {capacity}",
+                self.keys
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs the case, unless it does not apply, and names the rule if it fails.
+    #[expect(
+        clippy::panic,
+        clippy::print_stderr,
+        reason = "this is how a test talks"
+    )]
+    fn hold<S: Subject>(&self, case: impl FnOnce()) {
+        if let Err(reason) = self.applies_to::<S>() {
+            eprintln!("not tried: {reason}");
+            return;
+        }
+        if let Err(failure) = caught(case) {
+            panic!("{}::{}\n{failure}\nBroken: {self}", self.group, self.name);
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.group, self.text, self.source)
+    }
+}
+
+macro_rules! publish {
+    ({}
+        steps { $($group:ident {
+            $($name:ident: $keys:literal, $rule:literal, $source:literal;)+
+        })+ }
+        waits { $($call_group:ident {
+            $($call_name:ident: $call_keys:literal, $call_rule:literal, $call_source:literal;)+
+        })+ }
+    ) => {
+        /// All rules, in the order in which they are tried.
+        pub const RULES: &[Rule] = &[
+            $($(Rule {
+                group: stringify!($group),
+                name: stringify!($name),
+                keys: $keys,
+                text: $rule,
+                source: $source,
+            },)+)+
+            $($(Rule {
+                group: stringify!($call_group),
+                name: stringify!($call_name),
+                keys: $call_keys,
+                text: $call_rule,
+                source: $call_source,
+            },)+)+
+        ];
+        $(
+            #[doc = concat!("Cases of the group `", stringify!($group), "`.")]
+            pub mod $group {
+                use super::{Rule, Subject, cases};
+                $(
+                    #[doc = $rule]
+                    #[doc = concat!("\n\nSource: ", $source, ".")]
+                    pub fn $name<S: Subject>() {
+                        Rule::named(stringify!($group), stringify!($name))
+                            .hold::<S>(cases::$group::$name::<S>);
+                    }
+                )+
+            }
+        )+
+        $(
+            #[doc = concat!("Cases of the group `", stringify!($call_group), "`.")]
+            pub mod $call_group {
+                use super::{Rule, Waits, cases};
+                $(
+                    #[doc = $call_rule]
+                    #[doc = concat!("\n\nSource: ", $call_source, ".")]
+                    pub fn $call_name<S: Waits>() {
+                        Rule::named(stringify!($call_group), stringify!($call_name))
+                            .hold::<S>(|| cases::$call_group::$call_name().play::<S>());
+                    }
+                )+
+            }
+        )+
+    };
+}
+
+for_each_case!([publish] {});
+
+/// Drawn sequences of operations, and drawn histories of calls.
+pub mod drawn {
+    use super::{Crowd, Setup, Subject, Waits, histories, suite};
+
+    /// How much room there has to be for a crowd.
+    const CROWD_MIN: usize = 20;
+
+    /// Any sequence of operations over six keys: see [`suite`].
+    pub fn operations_on_a_few_keys<S: Subject>(regressions: &'static str) {
+        suite::run::<S>(Crowd::Few, regressions);
+    }
+
+    /// Any sequence of operations over forty keys, if there is room for half of them: see
+    /// [`suite`].
+    pub fn operations_on_many_keys<S: Subject>(regressions: &'static str) {
+        let capacity = S::new(&Setup::exponential()).capacity();
+        if capacity.is_none_or(|capacity| capacity >= CROWD_MIN) {
+            suite::run::<S>(Crowd::Many, regressions);
+        }
+    }
+
+    /// Any history of calls that wait: see [`histories`].
+    pub fn histories_of_calls<S: Waits>(regressions: &'static str) {
+        histories::run::<S>(regressions);
+    }
+}

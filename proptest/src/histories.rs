@@ -1,0 +1,199 @@
+//! Histories of calls that wait, on a queue whose own waiting is driven step by step.
+//!
+//! [`suite`](crate::suite) draws what one thread does that never waits. Here calls begin, wait, are
+//! woken, give up and are cancelled, in the runtime's own way, between all that: histories are
+//! drawn, or are scripts of [`conformance`](crate::conformance). After each step the model says
+//! which calls have to have answered, and what; **which** of those that wait is served a runtime
+//! may choose.
+
+mod blame;
+mod drawn;
+mod judge;
+mod run;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use proptest::strategy::{Just, Strategy};
+use requeue_core::Completion;
+
+use crate::caught::caught;
+use crate::subject::{Call, Key, Setup, Waits};
+use crate::suite::draw::{self, Draws, Shortest};
+use crate::suite::{Failure, Op};
+use crate::trace::limiter::LimiterSpec;
+
+pub use drawn::histories;
+
+/// One step of a history. A `u8` picks one of the calls that wait; where there is none nothing
+/// happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Does what does not wait. The operations [`Op::Get`], [`Op::GetMany`], [`Op::Next`] and those
+    /// of their sleepers have no place here.
+    Do(Op),
+    /// Begins a call.
+    Start(Call),
+    /// Makes a call that completes a key and waits for the next, and drops it before it has run.
+    NextUnrun(Completion),
+    /// A call that waits is cancelled.
+    Cancel(u8),
+    /// A call that waits is let run although nobody has woken it.
+    Nudge(u8),
+    /// Everything runs that can.
+    Settle,
+}
+
+/// How long threads are waited for that should have answered, before it is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The same while a failure is made shorter: if this is too short, a step is kept that is not
+/// needed.
+const PATIENCE_FOR_SHORTER: Duration = Duration::from_millis(300);
+
+/// Plays `steps` on a new `S`, beside a model of it. In the end everything settles, and all who
+/// wait are sent home by a shutdown.
+///
+/// # Errors
+///
+/// [`Failure`] where they part: where a call should have answered and has not, or otherwise; or
+/// where an invariant of the queue does not hold.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_proptest::histories::{Step, check};
+/// use requeue_proptest::subject::{Call, OnWorkQueue, Setup, Tasks};
+/// use requeue_proptest::suite::Op;
+///
+/// let steps = [
+///     Step::Start(Call::Get),
+///     Step::Start(Call::Get),
+///     Step::Do(Op::Add(1)),
+///     // The first has been woken, and goes away without having looked.
+///     Step::Cancel(0),
+///     Step::Settle,
+/// ];
+/// check::<OnWorkQueue<Tasks>>(&Setup::exponential(), &steps)?;
+/// # Ok::<(), requeue_proptest::suite::Failure>(())
+/// ```
+pub fn check<S: Waits>(setup: &Setup, steps: &[Step]) -> Result<(), Failure> {
+    check_so::<S>(setup, steps, Sight::InTheEnd, PATIENCE)
+}
+
+/// Whether everything is compared in the end that can be seen from outside. What calls answer tells
+/// more, so a history is first looked for that fails by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    None,
+    InTheEnd,
+}
+
+fn check_so<S: Waits>(
+    setup: &Setup,
+    steps: &[Step],
+    sight: Sight,
+    patience: Duration,
+) -> Result<(), Failure> {
+    let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
+    let mut run = run::Run::<S>::new(setup, keys, patience);
+    for step in steps {
+        let outcome = caught(|| run.step(step));
+        outcome.unwrap_or_else(|panic| Err(run.panicked(&format!("{step:?}"), &panic)))?;
+    }
+    caught(|| run.finish(sight)).unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))
+}
+
+/// Checks `S` on as many drawn histories as proptest is configured to draw; on four times as many
+/// if none of its calls runs by itself.
+///
+/// What was once found to fail is kept in the file `regressions`, and tried first from then on.
+///
+/// # Panics
+///
+/// If a history fails, with the shortest one that does, told as a story.
+pub fn run<S: Waits>(regressions: &'static str) {
+    let draws = if S::RUNS_BY_ITSELF {
+        Draws::Fresh(regressions)
+    } else {
+        Draws::FreshAndMany(regressions)
+    };
+    if let Some(shortest) = shortest::<S>(draws, &histories()) {
+        shortest.tell();
+    }
+}
+
+/// Looks among drawn histories, which are the same each time, for one that fails, and makes it as
+/// short as it gets. This is for tests of tests: that a fault is found, and what is told of it.
+pub fn find<S: Waits>(among: &impl Strategy<Value = Vec<Step>>) -> Option<Failure> {
+    let shortest = shortest::<S>(Draws::Same, among)?;
+    Some(shortest.failure)
+}
+
+fn shortest<S: Waits>(
+    draws: Draws,
+    histories: &impl Strategy<Value = Vec<Step>>,
+) -> Option<Shortest<Step>> {
+    [Sight::None, Sight::InTheEnd]
+        .into_iter()
+        .find_map(|sight| {
+            let patience = Cell::new(PATIENCE);
+            let fails = |setup: &Setup, steps: &[Step]| {
+                let failure = check_so::<S>(setup, steps, sight, patience.get()).err()?;
+                patience.set(PATIENCE_FOR_SHORTER);
+                Some(failure)
+            };
+            draw::shortest(draws, (setups(), histories), fails)
+        })
+}
+
+impl Step {
+    fn highest_key(&self) -> Key {
+        match self {
+            Self::Do(op) => op.highest_key(),
+            _ => 0,
+        }
+    }
+}
+
+/// A history that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and so on.
+pub(crate) struct Script {
+    steps: Vec<Step>,
+}
+
+impl Script {
+    pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            steps: steps.into_iter().collect(),
+        }
+    }
+
+    /// Plays the script, if `S` can do everything that it asks for.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    #[expect(clippy::panic, reason = "this is how a test fails")]
+    pub(crate) fn play<S: Waits>(&self) {
+        let cancels = |step: &Step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_));
+        if !S::CANCELS && self.steps.iter().any(cancels) {
+            return;
+        }
+        if let Err(mut failure) = check::<S>(&setup(), &self.steps) {
+            // The case is about a rule of its own.
+            failure.rule = None;
+            panic!("{failure}");
+        }
+    }
+}
+
+fn setup() -> Setup {
+    Setup::new(LimiterSpec::Exponential {
+        base_ns: 1_000_000,
+        max_ns: 8_000_000,
+    })
+}
+
+/// Queues of all kinds that matter to those who wait.
+fn setups() -> impl Strategy<Value = Setup> {
+    Just(setup())
+}

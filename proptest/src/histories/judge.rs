@@ -1,0 +1,171 @@
+//! Which calls have to have answered, and what.
+
+use requeue_core::{Drained, Instant};
+
+use super::run::Run;
+use crate::conformance::Rule;
+use crate::subject::{Answer, CallId, Handed, Subject, Waits};
+use crate::{Model, ModelDrain, ModelTicket};
+
+/// A call that has begun and not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outstanding {
+    pub(super) id: CallId,
+    pub(super) waits: For,
+}
+
+/// What a call waits for, and until when at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum For {
+    Key {
+        deadline: Option<Instant>,
+    },
+    Drain {
+        deadline: Option<Instant>,
+        drain: ModelDrain,
+    },
+}
+
+/// All is as it has to be.
+pub(super) struct Verdict {
+    /// The model once those have looked who had to.
+    pub(super) model: Model,
+    /// Who has got a key, and what that is for the model.
+    pub(super) handed: Vec<(CallId, ModelTicket)>,
+    /// Who has ended without.
+    pub(super) ended: Vec<CallId>,
+    /// What each of them has answered.
+    pub(super) told: Vec<(CallId, String)>,
+}
+
+/// Something is not as it has to be.
+pub(super) struct Fault {
+    pub(super) wrong: String,
+    pub(super) rule: &'static Rule,
+    /// It may be only a question of time.
+    pub(super) may_come: bool,
+}
+
+/// How a call has to end that gets no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    TimedOut,
+    Closed,
+    /// Late, and the queue is closed: a runtime may look at either first.
+    TimedOutOrClosed,
+    Drained(Drained),
+    Refused,
+}
+
+impl<S: Waits> Run<S> {
+    /// Holds the answers of the calls `ids`, who have all had their chance to look, against what
+    /// the model says.
+    pub(super) fn judge(&self, ids: &[CallId]) -> Result<Verdict, Fault> {
+        let mut verdict = Verdict {
+            model: self.pair.model.clone(),
+            handed: Vec::new(),
+            ended: Vec::new(),
+            told: Vec::new(),
+        };
+        let calls = || self.calls.iter().filter(|call| ids.contains(&call.id));
+        let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
+        let empty_handed = self.judge_keys(getters.copied().collect(), &mut verdict)?;
+        let drains = calls().filter(|call| matches!(call.waits, For::Drain { .. }));
+        for call in empty_handed.iter().chain(drains) {
+            self.judge_end(*call, &mut verdict)?;
+        }
+        Ok(verdict)
+    }
+
+    /// The first keys have to be with as many calls, whichever. Answers who has got none.
+    fn judge_keys(
+        &self,
+        getters: Vec<Outstanding>,
+        verdict: &mut Verdict,
+    ) -> Result<Vec<Outstanding>, Fault> {
+        let model = &mut verdict.model;
+        let mut expected: Vec<Handed<ModelTicket>> = Vec::new();
+        while expected.len() < getters.len() {
+            let Some(handed) = model.try_get() else {
+                break;
+            };
+            expected.push(handed);
+        }
+        let mut empty_handed = Vec::new();
+        for call in getters {
+            let Some(Answer::Work(got)) = self.answers.get(&call.id) else {
+                empty_handed.push(call);
+                continue;
+            };
+            let what = |key, requeues, priority| (key, requeues, priority);
+            let got_what = what(got.key, got.requeues, got.priority);
+            let same = |it: &Handed<_>| what(it.key, it.requeues, it.priority) == got_what;
+            let Some(index) = expected.iter().position(same) else {
+                return Err(self.unexpected_key(call.id, got));
+            };
+            let handed = expected.remove(index);
+            verdict.handed.push((call.id, handed.ticket));
+            verdict.told.push((call.id, format!("key {}", handed.key)));
+        }
+        match expected.first() {
+            Some(missing) => {
+                let served = !verdict.handed.is_empty();
+                Err(self.missing_key(missing, &empty_handed, served))
+            }
+            None => Ok(empty_handed),
+        }
+    }
+
+    fn judge_end(&self, call: Outstanding, verdict: &mut Verdict) -> Result<(), Fault> {
+        let expected = self.expected_end(call, &mut verdict.model);
+        let answer = self.answers.get(&call.id);
+        if !agree(expected, answer) {
+            return Err(self.wrong_end(call.id, expected, answer));
+        }
+        let what = match answer {
+            Some(Answer::Drained(drained)) => format!("the drain is {drained:?}"),
+            Some(answer) => format!("{answer:?}"),
+            None => return Ok(()),
+        };
+        verdict.ended.push(call.id);
+        verdict.told.push((call.id, what));
+        Ok(())
+    }
+
+    /// How a call has to have ended for which there is no key; nothing if it waits.
+    fn expected_end(&self, call: Outstanding, model: &mut Model) -> Option<End> {
+        let now = model.now();
+        let is_late = |deadline: Option<Instant>| deadline.is_some_and(|due| now >= due);
+        let end = match call.waits {
+            For::Key { deadline } => match (is_late(deadline), model.shutting_down()) {
+                (true, true) => Some(End::TimedOutOrClosed),
+                (true, false) => Some(End::TimedOut),
+                (false, true) => Some(End::Closed),
+                (false, false) => None,
+            },
+            For::Drain { deadline, drain } => match model.drained(&drain) {
+                Drained::Pending if !is_late(deadline) => None,
+                drained => Some(End::Drained(drained)),
+            },
+        };
+        end.or_else(|| self.is_without_place(call).then_some(End::Refused))
+    }
+
+    /// Whether the places were taken when a call came that has to wait.
+    fn is_without_place(&self, call: Outstanding) -> bool {
+        let before = self.calls.iter().filter(|other| other.id < call.id).count();
+        let places = self.pair.subject.places();
+        places.is_some_and(|places| before >= places)
+    }
+}
+
+fn agree<T>(expected: Option<End>, answer: Option<&Answer<T>>) -> bool {
+    match (expected, answer) {
+        (None, None)
+        | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Answer::TimedOut))
+        | (Some(End::Closed | End::TimedOutOrClosed), Some(Answer::Closed))
+        | (Some(End::Refused), Some(Answer::Refused)) => true,
+        (Some(End::Drained(expected)), Some(Answer::Drained(drained))) => expected == *drained,
+        _ => false,
+    }
+}

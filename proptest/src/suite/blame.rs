@@ -1,0 +1,39 @@
+//! Which rule is broken where a queue and the model part.
+
+use super::Op;
+use crate::conformance::Rule;
+
+/// The rule that an operation is mostly about.
+pub(super) fn of_an_operation(op: &Op) -> Option<&'static Rule> {
+    Some(match op {
+        Op::Add(_) | Op::AddMany(_) => {
+            Rule::named("dirty_re_add", "a_key_in_work_is_handed_out_to_nobody_else")
+        }
+        Op::AddAfter(..) | Op::AddAt(..) => {
+            Rule::named("earliest_wins", "the_earlier_deadline_counts")
+        }
+        Op::AddRateLimited(_) => Rule::named("limiters", "each_failure_of_a_key_doubles_its_delay"),
+        Op::Forget(_) => Rule::named("forget", "a_key_that_is_forgotten_starts_anew"),
+        Op::TryGet | Op::Get | Op::GetMany(_) | Op::LookAgain(_) => Rule::named(
+            "fifo",
+            "keys_come_out_in_the_order_in_which_they_became_ready",
+        ),
+        Op::DoneKey(_) | Op::Done(_) | Op::Complete(..) | Op::CompleteMany(..) | Op::Next(..) => {
+            Rule::named("stale_tickets", "a_run_is_completed_once")
+        }
+        Op::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
+        Op::TakeDelayed | Op::TakeReady => {
+            Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")
+        }
+        Op::ShutDown | Op::BeginDrain => {
+            Rule::named("shutdown", "keys_that_are_ready_are_still_handed_out")
+        }
+        _ => return None,
+    })
+}
+
+/// The rule of those who sleep.
+pub(super) fn of_a_wake() -> Option<&'static Rule> {
+    let name = "a_key_that_is_ready_wakes_one_who_sleeps";
+    Some(Rule::named("wake_obligations", name))
+}

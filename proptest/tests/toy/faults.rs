@@ -1,0 +1,150 @@
+//! Five faults, and what the suite says of each: a short history, and the rule that is broken.
+
+use proptest::strategy::Strategy;
+use requeue_proptest::conformance::{cancelled_getters, drain_wakes, timekeeper_hand_over};
+use requeue_proptest::histories::{Step, find, histories};
+use requeue_proptest::subject::{Call, OnWorkQueue};
+use requeue_proptest::suite::Op;
+
+use super::{Plan, Toy};
+
+type Faulty<P> = OnWorkQueue<Toy<P>>;
+
+struct LostBaton;
+
+impl Plan for LostBaton {
+    const LOSES_THE_BATON: bool = true;
+}
+
+struct MissedDrain;
+
+impl Plan for MissedDrain {
+    const FORGETS_THE_DRAIN: bool = true;
+}
+
+struct LateAlarm;
+
+impl Plan for LateAlarm {
+    const KEEPS_THE_OLD_ALARM: bool = true;
+}
+
+struct HandedOutTwice;
+
+impl Plan for HandedOutTwice {
+    const HANDS_OUT_TWICE: bool = true;
+}
+
+struct LeakedSlot;
+
+impl Plan for LeakedSlot {
+    const LEAKS_THE_RUN: bool = true;
+}
+
+/// The message of a test that has to fail.
+fn failure_of(test: impl FnOnce()) -> String {
+    let test = std::panic::AssertUnwindSafe(test);
+    let Err(failure) = std::panic::catch_unwind(test) else {
+        panic!("the fault is not found");
+    };
+    let message = failure.downcast_ref::<String>().map(String::as_str);
+    message.unwrap_or("no message").to_owned()
+}
+
+/// What is told of a fault that drawn histories show: the steps, as few as they get, and the rule.
+#[track_caller]
+fn tells<P: Plan>(steps_max: usize, phrases: &[&str], rule: &str) {
+    tells_among::<P>(&histories(), steps_max, phrases, rule);
+}
+
+#[track_caller]
+fn tells_among<P: Plan>(
+    histories: &impl Strategy<Value = Vec<Step>>,
+    steps_max: usize,
+    phrases: &[&str],
+    rule: &str,
+) {
+    let failure = find::<Faulty<P>>(histories).unwrap();
+    let story = failure.to_string();
+    println!("{story}");
+    assert!(
+        failure.story.len() < steps_max,
+        "more than {steps_max} steps:\n{story}"
+    );
+    assert!(story.lines().count() <= steps_max + 2, "{story}");
+    for phrase in phrases {
+        assert!(story.contains(phrase), "no {phrase:?} in\n{story}");
+    }
+    assert_eq!(failure.rule.unwrap().group, rule, "{story}");
+}
+
+#[test]
+fn a_lost_baton_is_found() {
+    tells::<LostBaton>(5, &["is cancelled", "sleeps on"], "cancelled_getters");
+    let failure =
+        failure_of(cancelled_getters::one_who_was_woken_passes_the_wake_on::<Faulty<LostBaton>>);
+    assert!(failure.contains("passes the wake on"), "{failure}");
+}
+
+#[test]
+fn a_missed_drain_wake_is_found() {
+    tells::<MissedDrain>(
+        5,
+        &["Drain", "should have ended", "sleeps on"],
+        "drain_wakes",
+    );
+    let failure =
+        failure_of(drain_wakes::the_last_key_in_work_ends_the_drain::<Faulty<MissedDrain>>);
+    assert!(
+        failure.contains("should have ended: Drained(Complete)"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn a_lowered_deadline_that_is_not_armed_anew_is_found() {
+    let phrases = [
+        "Delayed",
+        "Advance",
+        "call #1 should have answered key",
+        "sleeps on",
+    ];
+    tells::<LateAlarm>(7, &phrases, "timekeeper_hand_over");
+    let failure = failure_of(
+        timekeeper_hand_over::a_deadline_that_moves_forward_is_watched::<Faulty<LateAlarm>>,
+    );
+    assert!(failure.contains("Ok(Sooner)"), "{failure}");
+    assert!(
+        failure.contains("moves forward is watched at once"),
+        "{failure}"
+    );
+}
+
+/// If its worker completes the key first, that is the shorter way to find out.
+#[test]
+fn a_double_hand_out_is_found() {
+    let completes = |step: &Step| match step {
+        Step::Start(call) => *call != Call::Get,
+        Step::Do(op) => !matches!(op, Op::Add(_)),
+        Step::NextUnrun(_) => true,
+        _ => false,
+    };
+    let nobody_completes = histories().prop_map(move |mut steps| {
+        steps.retain(|step| !completes(step));
+        steps
+    });
+    let phrases = ["Add(1): Ok(Ready)", "call #1", "key 1", "call #2"];
+    tells_among::<HandedOutTwice>(&nobody_completes, 4, &phrases, "dirty_re_add");
+    assert!(find::<Faulty<HandedOutTwice>>(&histories()).is_some());
+}
+
+#[test]
+fn a_leaked_slot_is_found() {
+    tells::<LeakedSlot>(7, &["dropped before it runs"], "cancelled_getters");
+    let failure = failure_of(
+        cancelled_getters::a_run_that_was_declared_over_is_completed::<Faulty<LeakedSlot>>,
+    );
+    assert!(
+        failure.contains("even if it is dropped before it ran"),
+        "{failure}"
+    );
+}
