@@ -374,6 +374,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nothing_is_numbered_anew_before_it_has_to_be() {
+        let mut heap = heap(&[5]);
+        assert_eq!(heap.pop(), Some((SlotId(0), at(5))));
+        assert_eq!(heap.schedule(SlotId(0), at(6)), Scheduled::New);
+        assert_eq!(heap.sequence, 2);
+    }
+
     /// However many there are, and however far from sorted they lie in the heap.
     #[test]
     fn numbering_anew_keeps_every_order() {
