@@ -2,7 +2,7 @@
 //!
 //! [`suite`](crate::suite) draws what one thread does that never waits. Here calls begin, wait, are
 //! woken, give up and are cancelled, in the runtime's own way, between all that: histories are
-//! drawn, or are scripts of [`conformance`](crate::conformance). After each step the model says
+//! drawn, or are scripts of [`conformance`](mod@crate::conformance). After each step the model says
 //! which calls have to have answered, and what; **which** of those that wait is served a runtime
 //! may choose.
 
