@@ -6,6 +6,7 @@
     reason = "a test that panics has failed"
 )]
 
+mod clock;
 mod keys;
 mod load;
 mod never;

@@ -1,0 +1,294 @@
+//! Clocks that jump by years, stand still, and, against their contract, go backwards.
+//!
+//! No model says when a key leaves then. On every clock a queue stays valid, loses nothing, and
+//! hands out no key before a time was told at which it was due.
+
+mod waits;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use requeue_core::{
+    Clock, Completion, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Lock,
+    Metrics, Queue, RandomState, Storage, Times, Waker, WorkQueue, default_controller,
+};
+use requeue_embassy::raw::NoopRawMutex;
+use requeue_proptest::rounds;
+use tokio::runtime;
+
+use self::waits::Own;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const KEYS: u8 = 4;
+
+/// Metrics that ask for every time there is.
+struct Timed;
+
+impl Metrics for Timed {
+    type Stamps = Times;
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Set(Instant),
+    Add(u8),
+    AddAfter(u8, Duration),
+    AddRateLimited(u8),
+    Take,
+    Complete(Completion),
+    Report,
+}
+
+fn delay() -> impl Strategy<Value = Duration> {
+    select(vec![Duration::from_millis(1), HOUR, 300 * YEAR, 580 * YEAR])
+}
+
+/// Times of a program, times years from it, and the last there are.
+fn time() -> impl Strategy<Value = Instant> {
+    let nanos = prop_oneof![
+        0..2_000_000_u64,
+        any::<u64>(),
+        (0..2_000_000_u64).prop_map(|nanos| 300 * YEAR.as_nanos() as u64 + nanos),
+        (0..3_u64).prop_map(|nanos| u64::MAX - nanos),
+    ];
+    nanos.prop_map(Instant::from_nanos)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let completion = prop_oneof![
+        Just(Completion::Done),
+        Just(Completion::Succeeded),
+        Just(Completion::Retry),
+        delay().prop_map(Completion::RetryAfter),
+    ];
+    prop_oneof![
+        3 => time().prop_map(Step::Set),
+        2 => (0..KEYS).prop_map(Step::Add),
+        3 => (0..KEYS, delay()).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
+        1 => (0..KEYS).prop_map(Step::AddRateLimited),
+        3 => Just(Step::Take),
+        3 => completion.prop_map(Step::Complete),
+        1 => Just(Step::Report),
+    ]
+}
+
+type State<S> = Queue<u8, S, DefaultController, Timed>;
+
+/// What one key was added for and has not been handed out for.
+#[derive(Debug, Default)]
+struct Owed {
+    /// It was added at once, or the queue was told a time at which it was due.
+    is_due: bool,
+    later: Option<Instant>,
+}
+
+/// A queue on a clock that the script moves, and what it owes.
+struct World<'q, S: Storage, Q, C, W>
+where
+    Q: Lock<State = State<S>>,
+    C: Clock,
+    W: Waker,
+{
+    queue: &'q WorkQueue<Q, C, W>,
+    owed: BTreeMap<u8, Owed>,
+    in_work: Vec<Guard<u8, &'q WorkQueue<Q, C, W>>>,
+}
+
+impl<'q, S, Q, C, W> World<'q, S, Q, C, W>
+where
+    S: Storage,
+    Q: Lock<State = State<S>>,
+    C: Clock,
+    W: Waker,
+{
+    fn new(queue: &'q WorkQueue<Q, C, W>) -> Self {
+        Self {
+            queue,
+            owed: BTreeMap::new(),
+            in_work: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        self.tell_time();
+        match *step {
+            Step::Add(key) => {
+                self.queue.add(key).unwrap();
+                self.owed.entry(key).or_default().is_due = true;
+            }
+            Step::AddAfter(key, delay) => {
+                self.queue.add_after(key, delay).unwrap();
+                self.owe(key, delay);
+            }
+            Step::AddRateLimited(key) => {
+                let delay = self.queue.add_rate_limited(key).unwrap().delay;
+                self.owe(key, delay);
+            }
+            Step::Take => self.take(),
+            Step::Complete(completion) if !self.in_work.is_empty() => self.complete(completion),
+            Step::Set(_) | Step::Complete(_) | Step::Report => self.queue.report_running(),
+        }
+        self.queue.lock().with(|queue| queue.assert_valid());
+    }
+
+    /// What is due now is handed out from now on, wherever the clock goes: every step looks.
+    fn tell_time(&mut self) {
+        let now = self.queue.clock().now();
+        for owed in self.owed.values_mut() {
+            let is_due = |due: &mut Instant| *due <= now && !due.is_never();
+            owed.is_due |= owed.later.take_if(is_due).is_some();
+        }
+    }
+
+    fn owe(&mut self, key: u8, delay: Duration) {
+        let due = self.queue.clock().now() + delay;
+        let owed = self.owed.entry(key).or_default();
+        owed.later = Some(owed.later.map_or(due, |other| other.min(due)));
+        self.tell_time();
+    }
+
+    fn take(&mut self) {
+        if let Some(guard) = self.queue.try_get() {
+            let owed = self.owed.entry(*guard).or_default();
+            assert!(owed.is_due, "key {} was handed out early", *guard);
+            owed.is_due = false;
+            let twice = self.in_work.iter().any(|other| **other == *guard);
+            assert!(!twice, "key {} is in work twice", *guard);
+            self.in_work.push(guard);
+        } else {
+            let is_in_work = |key: &u8| self.in_work.iter().any(|guard| **guard == *key);
+            let due = self.owed.iter().filter(|(_, owed)| owed.is_due);
+            let lost: Vec<_> = due.filter(|(key, _)| !is_in_work(key)).collect();
+            assert!(lost.is_empty(), "due, and not handed out: {lost:?}");
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let guard = self.in_work.remove(0);
+        let key = *guard;
+        match (guard.complete(completion).unwrap(), completion) {
+            (Finished::Delayed(delay), _) | (_, Completion::RetryAfter(delay)) => {
+                self.owe(key, delay);
+            }
+            // The limiter has spoken, and the key that comes back sooner does not tell.
+            (Finished::Ready, Completion::Retry) => {
+                let due = self.queue.state(&key).and_then(|state| state.due);
+                self.owed.entry(key).or_default().later = due;
+            }
+            _ => {}
+        }
+    }
+
+    /// What is due is handed out, and all else is handed back.
+    fn end(mut self) {
+        self.tell_time();
+        for _ in 0..=2 * KEYS {
+            self.take();
+            if !self.in_work.is_empty() {
+                self.complete(Completion::Done);
+            }
+        }
+        let drain = self.queue.begin_drain();
+        assert_eq!(self.queue.drained(&drain), Drained::Complete);
+        let left = std::iter::from_fn(|| self.queue.take_delayed());
+        let left: BTreeSet<_> = left.map(|left| left.key).collect();
+        let owed = self.owed.iter().filter(|(_, owed)| owed.later.is_some());
+        assert_eq!(left, owed.map(|(key, _)| *key).collect());
+        assert!(self.owed.values().all(|owed| !owed.is_due), "due, and lost");
+        self.queue.lock().with(|queue| queue.assert_valid());
+    }
+}
+
+fn survives<S, Q, C, W>(queue: &WorkQueue<Q, C, W>, script: &[Step], mut set: impl FnMut(Instant))
+where
+    S: Storage,
+    Q: Lock<State = State<S>>,
+    C: Clock,
+    W: Waker,
+{
+    let mut world = World::new(queue);
+    for step in script {
+        match step {
+            Step::Set(time) => set(*time),
+            _ => world.step(step),
+        }
+    }
+    world.end();
+}
+
+fn growable() -> State<Growable> {
+    Queue::from_parts(default_controller(), Timed, RandomState::default(), 0)
+}
+
+fn fixed() -> State<Fixed<4>> {
+    Queue::with_metrics(default_controller(), Timed)
+}
+
+struct Single<T>(RefCell<T>);
+
+impl<T> Lock for Single<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.borrow_mut())
+    }
+}
+
+/// Nobody sleeps here.
+struct Restless;
+
+impl Waker for Restless {
+    fn wake_one(&self) {}
+    fn wake_all(&self) {}
+}
+
+fn bare<S: Storage>(queue: State<S>, script: &[Step]) {
+    let queue = WorkQueue::from_parts(Single(RefCell::new(queue)), Own::default(), Restless);
+    survives(&queue, script, |now| queue.clock().set(now));
+}
+
+type OfEmbassy<C> =
+    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, DefaultController, 3, Timed, u8, C>;
+
+fn cases(base: u32) -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(rounds(base))
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn a_clock_that_goes_anywhere_loses_nothing(script in vec(step(), 1..40)) {
+        bare(growable(), &script);
+        bare(fixed(), &script);
+
+        let clock = requeue_std::ManualClock::new();
+        let queue = requeue_std::WorkQueue::from_queue(growable(), clock.clone());
+        survives(&queue, &script, |now| clock.set(now));
+
+        let clock = requeue_embassy::ManualClock::<NoopRawMutex>::new();
+        let queue = OfEmbassy::from_queue(fixed(), &clock);
+        survives(&queue, &script, |now| clock.set(now));
+    }
+
+    /// Tokio's clock is its runtime's, which cannot be put back.
+    #[test]
+    fn a_clock_of_tokio_that_jumps_by_years_loses_nothing(script in vec(step(), 1..40)) {
+        let mut builder = runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().unwrap();
+        let _inside = runtime.enter();
+        let queue = requeue_tokio::WorkQueue::from(growable());
+        survives(&queue, &script, |time| {
+            let ahead = time.saturating_since(queue.clock().now());
+            runtime.block_on(tokio::time::advance(ahead));
+        });
+    }
+}
