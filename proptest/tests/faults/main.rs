@@ -10,6 +10,7 @@ mod clock;
 mod keys;
 mod load;
 mod never;
+mod run;
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
