@@ -1,5 +1,5 @@
 //! Many tasks at once: producers, workers that fail, panic, are aborted or lose patience, and a
-//! shutdown in the middle. What they did is held against what a queue promises.
+//! shutdown that meets all of them. What they did is held against what a queue promises.
 //!
 //! Every choice follows from a seed; on one thread with a paused clock so does the whole run.
 
@@ -34,6 +34,8 @@ struct Object {
     in_work: AtomicBool,
     /// An add was refused: nobody promised that its version will be seen.
     refused: AtomicBool,
+    /// It was handed back after shutdown, and so after all that was promised of it.
+    left: AtomicBool,
 }
 
 impl Object {
@@ -49,6 +51,7 @@ struct World {
     queue: Keys,
     objects: Arc<[Object; KEYS]>,
     at_work: Arc<AtomicUsize>,
+    is_over: Arc<AtomicBool>,
 }
 
 /// Steele, Lea and Flood's SplitMix64.
@@ -82,6 +85,7 @@ impl World {
             queue: WorkQueue::from(Queue::builder().limiter(limiter).build()),
             objects: Arc::default(),
             at_work: Arc::default(),
+            is_over: Arc::default(),
         }
     }
 
@@ -198,6 +202,35 @@ impl World {
         }
     }
 
+    /// Takes back what is left over, in competition with the workers.
+    async fn collect(self, mut dice: Dice) {
+        while !self.is_over.load(Ordering::SeqCst) {
+            let left = match dice.roll(2) {
+                0 => self.queue.take_ready(),
+                _ => self.queue.take_delayed(),
+            };
+            if let Some(left) = left {
+                self.objects[left.key].left.store(true, Ordering::SeqCst);
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Waits for the drain in one way or another, and says when it was told too early.
+    async fn drain(self, mut dice: Dice) {
+        let drained = match dice.roll(3) {
+            0 => self.queue.drain_timeout(dice.pause()).await,
+            1 => tokio::select! {
+                biased;
+                drained = self.queue.shut_down_with_drain() => drained,
+                () = dice.dawdle(20) => Drained::Pending,
+            },
+            _ => self.queue.shut_down_with_drain().await,
+        };
+        let is_idle = self.at_work.load(Ordering::SeqCst) == 0;
+        assert!(is_idle || drained != Drained::Complete, "too early");
+    }
+
     /// Waits until every version has been seen: nobody sleeps while there is work.
     async fn settled(&self) {
         while !self.objects.iter().all(Object::is_settled) {
@@ -249,7 +282,15 @@ async fn history(seed: u64) {
     }
     let is_interrupted = dice.roll(2) == 0;
     if is_interrupted {
+        tasks.spawn(world.clone().collect(Dice(dice.roll(u64::MAX))));
         dice.dawdle(150).await;
+        for _ in 0..dice.roll(3) {
+            tasks.spawn(world.clone().drain(Dice(dice.roll(u64::MAX))));
+        }
+        if dice.roll(2) == 0 {
+            dice.dawdle(20).await;
+            world.queue.shut_down();
+        }
     } else {
         while let Some(produced) = producers.join_next().await {
             produced.unwrap();
@@ -259,18 +300,21 @@ async fn history(seed: u64) {
     let drained = world.queue.shut_down_with_drain().await;
     assert_eq!(drained, Drained::Complete);
     assert_eq!(world.at_work.load(Ordering::SeqCst), 0, "drained too early");
+    world.is_over.store(true, Ordering::SeqCst);
     for tasks in [&mut tasks, &mut producers] {
         while let Some(ended) = tasks.join_next().await {
             ended.unwrap();
         }
     }
-    let leftovers = world.queue.leftovers();
+    for left in world.queue.leftovers() {
+        world.objects[left.key].left.store(true, Ordering::SeqCst);
+    }
     for (key, object) in world.objects.iter().enumerate() {
-        let is_left = leftovers.iter().any(|leftover| leftover.key == key);
+        let is_left = object.left.load(Ordering::SeqCst);
         let is_refused = object.refused.load(Ordering::SeqCst);
         assert!(is_refused <= is_interrupted);
-        let is_settled = object.is_settled();
-        assert!(is_settled || is_left || is_refused, "key {key} was lost");
+        let is_kept = object.is_settled() || is_left || is_refused;
+        assert!(is_kept, "key {key} was lost");
     }
     assert!(world.queue.is_empty());
 }
