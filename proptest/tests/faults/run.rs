@@ -37,6 +37,14 @@ impl Point {
     fn breaks_a_contract(self) -> bool {
         matches!(self, Self::Limiter | Self::Metrics)
     }
+
+    /// What is the worker's own is caught: nobody else notices.
+    fn is_caught(self) -> bool {
+        matches!(
+            self,
+            Self::BeforeAwait | Self::BetweenAwaits | Self::AfterAwaits | Self::GiveUp
+        )
+    }
 }
 
 /// What it panics with, without a message on the screen.
@@ -241,6 +249,7 @@ fn threads(point: Point, nth: u32) -> bool {
             assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
         }
         if let Err(panic) = run.join().unwrap() {
+            assert!(!point.is_caught(), "{world:?}");
             assert!(panic.is::<OnPurpose>() || panic.is::<&str>(), "{world:?}");
         }
     });
@@ -269,6 +278,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
         yield_now().await;
         if let Some(ended) = runs.try_join_next() {
             let panic = ended.unwrap_err().into_panic();
+            assert!(!point.is_caught(), "{world:?}");
             assert!(panic.is::<OnPurpose>(), "{world:?}");
             runs.spawn(begin());
         }
@@ -281,6 +291,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
     }
     while let Some(ended) = runs.join_next().await {
         if let Err(ended) = ended {
+            assert!(!point.is_caught(), "{world:?}");
             assert!(ended.into_panic().is::<OnPurpose>(), "{world:?}");
         }
     }
