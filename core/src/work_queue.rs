@@ -325,6 +325,10 @@ where
     /// Completes many runs under one lock. Costs per key as [`complete`](Self::complete). The
     /// iterator must not touch the queue.
     ///
+    /// If a key's `Drop` panics, its own run is over; the tickets behind it are lost with the
+    /// iterator, and their keys are completed [by name](Self::done) or stay in work. A batch that a
+    /// runtime hands out completes them all.
+    ///
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.

@@ -264,3 +264,27 @@ fn a_panic_in_a_keys_code_leaves_the_growable_queue_valid() {
 fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
     survives::<Fixed<4>>(|| Queue::new(default_item_based()));
 }
+
+#[test]
+fn keys_behind_one_whose_drop_panics_are_completed_by_name() {
+    let now = Instant::EPOCH;
+    let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
+    let _ = queue.add_many([1, 2, 3].map(Fragile), now, |_| {});
+    let work: Vec<_> = std::iter::from_fn(|| queue.try_get(now).value).collect();
+    let (keys, tickets): (Vec<_>, Vec<_>) =
+        work.into_iter().map(|work| (work.key, work.ticket)).unzip();
+    // The second key is the second that the queue drops.
+    FUSE.set(2);
+    let complete = || {
+        queue
+            .complete_many(tickets, Completion::Succeeded, now)
+            .value
+    };
+    assert!(catch_unwind(AssertUnwindSafe(complete)).is_err());
+    FUSE.set(0);
+    assert!(!queue.contains(&keys[1]), "its run is over");
+    assert_eq!(queue.active_len(), 1);
+    assert_eq!(queue.done_key(&keys[2], now).value, Ok(()));
+    assert_eq!(queue.held_len(), 0);
+    queue.assert_valid();
+}

@@ -65,6 +65,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// Reads `now` as [`complete`](Self::complete) does.
     ///
+    /// If a key's `Drop` panics, its own run is over; the tickets behind it are lost with the
+    /// iterator, and their keys are completed [by name](Self::done_key) or stay in work.
+    ///
     /// # Errors
     ///
     /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
