@@ -205,21 +205,25 @@ impl World {
     /// Takes back what is left over, in competition with the workers.
     async fn collect(self, mut dice: Dice) {
         while !self.is_over.load(Ordering::SeqCst) {
-            let left = match dice.roll(2) {
-                0 => self.queue.take_ready(),
-                _ => self.queue.take_delayed(),
-            };
+            let ready = self.queue.take_ready();
+            let left = ready.or_else(|| self.queue.take_delayed());
             if let Some(left) = left {
                 self.objects[left.key].left.store(true, Ordering::SeqCst);
             }
-            yield_now().await;
+            // Now and then it lets the time pass, which stands while anybody is busy.
+            match dice.roll(8) {
+                0 => tokio::time::sleep(dice.pause()).await,
+                _ => yield_now().await,
+            }
         }
     }
 
     /// Waits for the drain in one way or another, and says when it was told too early.
     async fn drain(self, mut dice: Dice) {
+        // None, or more than passes while anybody is busy.
+        let timeout = dice.pause() * dice.roll(2) as u32;
         let drained = match dice.roll(3) {
-            0 => self.queue.drain_timeout(dice.pause()).await,
+            0 => self.queue.drain_timeout(timeout).await,
             1 => tokio::select! {
                 biased;
                 drained = self.queue.shut_down_with_drain() => drained,
@@ -297,8 +301,7 @@ async fn history(seed: u64) {
         }
         world.settled().await;
     }
-    let drained = world.queue.shut_down_with_drain().await;
-    assert_eq!(drained, Drained::Complete);
+    assert_eq!(world.queue.shut_down_with_drain().await, Drained::Complete);
     assert_eq!(world.at_work.load(Ordering::SeqCst), 0, "drained too early");
     world.is_over.store(true, Ordering::SeqCst);
     for tasks in [&mut tasks, &mut producers] {
@@ -310,10 +313,9 @@ async fn history(seed: u64) {
         world.objects[left.key].left.store(true, Ordering::SeqCst);
     }
     for (key, object) in world.objects.iter().enumerate() {
-        let is_left = object.left.load(Ordering::SeqCst);
         let is_refused = object.refused.load(Ordering::SeqCst);
         assert!(is_refused <= is_interrupted);
-        let is_kept = object.is_settled() || is_left || is_refused;
+        let is_kept = object.is_settled() || object.left.load(Ordering::SeqCst) || is_refused;
         assert!(is_kept, "key {key} was lost");
     }
     assert!(world.queue.is_empty());
