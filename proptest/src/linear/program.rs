@@ -69,7 +69,7 @@ const KEYS: Key = 3;
 /// What the search remembers at most. The histories that are drawn here need some hundred states.
 const STATES_MAX: usize = 100_000;
 /// How often a program is run.
-const ROUNDS: u32 = 32;
+const ROUNDS: u32 = 96;
 /// How often a smaller program is run before it is believed to pass.
 const ROUNDS_TO_SHRINK: u32 = 100;
 /// So long a program may take before somebody waits for nothing.

@@ -7,6 +7,7 @@
 )]
 
 mod clock;
+mod dropped;
 mod keys;
 mod load;
 mod never;

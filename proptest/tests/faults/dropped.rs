@@ -1,0 +1,336 @@
+//! Futures that are polled and dropped in an order that dice choose, each at any of its awaits.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use requeue_core::{Complete, Completion, Fixed, Guard, Lock, NoLimit, NoMetrics, Queue};
+use requeue_embassy::raw::NoopRawMutex;
+use requeue_proptest::rounds;
+use tokio::runtime::{self, Runtime};
+use tokio::task::yield_now;
+
+use super::{Dice, in_time};
+
+const KEYS: u64 = 6;
+/// As many calls as wait at once at most: Embassy's queue has no more places.
+const CALLS_MAX: usize = 3;
+const STEPS: u64 = 120;
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+type Call<'q> = Pin<Box<dyn Future<Output = ()> + 'q>>;
+
+/// Keys that have been added and not been worked on since.
+type Owed = RefCell<BTreeSet<u8>>;
+
+/// What is common to the queues of tasks.
+trait Crowd {
+    fn add(&self, key: u8, delay: Duration);
+    fn advance(&self, by: Duration);
+    fn take<'q>(&'q self, owed: &'q Owed, dice: &mut Dice) -> Call<'q>;
+    fn drain<'q>(&'q self, dice: &mut Dice) -> Call<'q>;
+    /// How many keys are ready, how many calls sleep, and whether a drain is over.
+    fn look(&self) -> (usize, usize, bool);
+    fn leftovers(&self) -> BTreeSet<u8>;
+    fn shut_down(&self);
+}
+
+/// A run with an await in its middle; dropped there, its key comes back.
+async fn work<H: Deref<Target: Complete>>(guard: Guard<u8, H>, owed: &Owed) {
+    struct Run<'o>(&'o Owed, u8);
+    impl Drop for Run<'_> {
+        fn drop(&mut self) {
+            self.0.borrow_mut().insert(self.1);
+        }
+    }
+    owed.borrow_mut().remove(&*guard);
+    let run = Run(owed, *guard);
+    yield_now().await;
+    std::mem::forget(run);
+    guard.forget().unwrap();
+}
+
+/// Binds a queue: `$fits` makes an option of what its calls answer.
+macro_rules! bind {
+    ($queue:ty, $fits:ident, $advance:expr) => {
+        impl Crowd for ($queue, Runtime) {
+            fn add(&self, key: u8, delay: Duration) {
+                self.0.add_after(key, delay).unwrap();
+            }
+
+            fn advance(&self, by: Duration) {
+                $advance(self, by);
+            }
+
+            fn take<'q>(&'q self, owed: &'q Owed, dice: &mut Dice) -> Call<'q> {
+                let queue = &self.0;
+                let kind = dice.roll(3);
+                if kind == 0
+                    && let Some(guard) = queue.try_get()
+                {
+                    owed.borrow_mut().remove(&*guard);
+                    let next = queue.next(guard, Completion::Succeeded);
+                    return Box::pin(async move {
+                        if let Some(guard) = $fits(next.await) {
+                            work(guard, owed).await;
+                        }
+                    });
+                }
+                let timeout = MILLISECOND * dice.roll(4) as u32;
+                Box::pin(async move {
+                    let guard = match kind {
+                        1 => $fits(queue.get_timeout(timeout).await),
+                        _ => $fits(queue.get().await),
+                    };
+                    if let Some(guard) = guard {
+                        work(guard, owed).await;
+                    }
+                })
+            }
+
+            fn drain<'q>(&'q self, dice: &mut Dice) -> Call<'q> {
+                let kind = dice.roll(3);
+                Box::pin(async move {
+                    match kind {
+                        0 => drop($fits(self.0.drain_timeout(MILLISECOND).await)),
+                        1 => drop($fits(self.0.drained().await)),
+                        _ => drop($fits(self.0.shut_down_with_drain().await)),
+                    }
+                })
+            }
+
+            fn look(&self) -> (usize, usize, bool) {
+                let ready = self.0.len();
+                self.0.lock().with(|queue| {
+                    queue.assert_valid();
+                    (ready, queue.asleep(), queue.is_drained())
+                })
+            }
+
+            fn leftovers(&self) -> BTreeSet<u8> {
+                let left = self.0.leftovers().into_iter();
+                left.map(|left| left.key).collect()
+            }
+
+            fn shut_down(&self) {
+                self.0.shut_down();
+            }
+        }
+    };
+}
+
+/// What a call answers, as an option.
+trait Fits<T> {
+    fn fits(self) -> Option<T>;
+}
+
+impl<T> Fits<T> for Option<T> {
+    fn fits(self) -> Self {
+        self
+    }
+}
+
+impl<T> Fits<T> for Result<T, requeue_core::GetError> {
+    fn fits(self) -> Option<T> {
+        self.ok()
+    }
+}
+
+impl<T> Fits<T> for Result<T, requeue_embassy::GetError> {
+    fn fits(self) -> Option<T> {
+        let error = self.as_ref().err();
+        assert_ne!(error, Some(&requeue_embassy::GetError::TooManyWaiters));
+        self.ok()
+    }
+}
+
+impl<T> Fits<T> for Result<T, requeue_embassy::TooManyWaiters> {
+    fn fits(self) -> Option<T> {
+        assert!(self.is_ok(), "a place has leaked");
+        self.ok()
+    }
+}
+
+impl Fits<()> for () {
+    fn fits(self) -> Option<()> {
+        Some(self)
+    }
+}
+
+impl Fits<Self> for requeue_core::Drained {
+    fn fits(self) -> Option<Self> {
+        Some(self)
+    }
+}
+
+fn fits<T>(answer: impl Fits<T>) -> Option<T> {
+    answer.fits()
+}
+
+type OfTokio = requeue_tokio::WorkQueue<u8, NoLimit>;
+type OfEmbassy = requeue_embassy::WorkQueue<
+    NoopRawMutex,
+    u8,
+    8,
+    NoLimit,
+    CALLS_MAX,
+    NoMetrics,
+    u8,
+    requeue_embassy::ManualClock<NoopRawMutex>,
+>;
+
+bind!(OfTokio, fits, |this: &Self, by| this
+    .1
+    .block_on(tokio::time::advance(by)));
+bind!(OfEmbassy, fits, |this: &Self, by| {
+    this.0.clock().advance(by);
+    this.0.clock_moved();
+});
+
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+struct Task<'q> {
+    call: Call<'q>,
+    bell: Arc<Bell>,
+    drains: bool,
+}
+
+struct World<'q, Q> {
+    queue: &'q Q,
+    owed: &'q Owed,
+    tasks: Vec<Task<'q>>,
+    dice: Dice,
+    is_closed: bool,
+}
+
+impl<Q: Crowd> World<'_, Q> {
+    fn step(&mut self) {
+        let pick = self.dice.roll(CALLS_MAX as u64) as usize;
+        match self.dice.roll(10) {
+            0..=2 if !self.is_closed => self.add(),
+            3..=5 if self.tasks.len() < CALLS_MAX => self.begin(),
+            6 if pick < self.tasks.len() => drop(self.tasks.swap_remove(pick)),
+            7 => self.queue.advance(MILLISECOND * self.dice.roll(3) as u32),
+            // Woken or not.
+            _ if pick < self.tasks.len() => self.poll(pick),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self) {
+        let key = self.dice.roll(KEYS) as u8;
+        let delay = MILLISECOND * (self.dice.roll(6) as u32).saturating_sub(2);
+        self.queue.add(key, delay);
+        self.owed.borrow_mut().insert(key);
+    }
+
+    /// Not polled yet.
+    fn begin(&mut self) {
+        let drains = self.is_closed && self.dice.roll(2) == 0;
+        let call = if drains {
+            self.queue.drain(&mut self.dice)
+        } else {
+            self.queue.take(self.owed, &mut self.dice)
+        };
+        let bell = Arc::new(Bell(AtomicBool::new(true)));
+        self.tasks.push(Task { call, bell, drains });
+    }
+
+    fn poll(&mut self, at: usize) {
+        let task = &mut self.tasks[at];
+        task.bell.0.store(false, Ordering::SeqCst);
+        let waker = Waker::from(Arc::clone(&task.bell));
+        let poll = task.call.as_mut().poll(&mut Context::from_waker(&waker));
+        if poll == Poll::Ready(()) {
+            drop(self.tasks.swap_remove(at));
+        }
+    }
+
+    /// Polls whom somebody has woken, until nobody is: then nobody sleeps for nothing.
+    fn settle(&mut self) {
+        let is_woken = |task: &Task<'_>| task.bell.0.load(Ordering::SeqCst);
+        while let Some(at) = self.tasks.iter().position(is_woken) {
+            self.poll(at);
+        }
+        let (ready, asleep, is_drained) = self.queue.look();
+        let (drains, gets): (Vec<_>, Vec<_>) = self.tasks.iter().partition(|task| task.drains);
+        assert_eq!(asleep, gets.len(), "who is gone does not sleep");
+        assert!(
+            gets.is_empty() || ready == 0,
+            "they sleep, and keys are ready"
+        );
+        assert!(
+            drains.is_empty() || !is_drained,
+            "the drain is over, and nobody told"
+        );
+        assert!(!self.is_closed || gets.is_empty(), "nothing will ever come");
+    }
+}
+
+fn history<Q: Crowd>(queue: &Q, seed: u64) {
+    let owed = Owed::default();
+    let mut world = World {
+        queue,
+        owed: &owed,
+        tasks: Vec::new(),
+        dice: Dice(seed),
+        is_closed: false,
+    };
+    for step in 0..STEPS {
+        if step == STEPS - 20 {
+            queue.shut_down();
+            world.is_closed = true;
+        }
+        world.step();
+        if world.dice.roll(4) == 0 {
+            world.settle();
+        }
+    }
+    world.tasks.clear();
+    assert_eq!(queue.look().1, 0, "who is gone does not sleep");
+    let (left, owed) = (queue.leftovers(), owed.borrow());
+    assert!(left.is_superset(&owed), "seed {seed}: {left:?} of {owed:?}");
+}
+
+fn paused() -> Runtime {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
+#[test]
+fn calls_of_tokio_that_are_dropped_anywhere_lose_neither_keys_nor_wakes() {
+    in_time(|| {
+        for seed in 0..u64::from(rounds(1000)) {
+            let runtime = paused();
+            let handle = runtime.handle().clone();
+            let _inside = handle.enter();
+            let queue = Queue::builder().limiter(NoLimit).build();
+            history(&(OfTokio::from(queue), runtime), seed);
+        }
+    });
+}
+
+#[test]
+fn calls_of_embassy_that_are_dropped_anywhere_lose_neither_keys_nor_wakes() {
+    in_time(|| {
+        let mut runtime = paused();
+        for seed in 0..u64::from(rounds(1000)) {
+            let queue = Queue::<_, Fixed<8>, _>::new(NoLimit);
+            let queue = OfEmbassy::from_queue(queue, requeue_embassy::ManualClock::new());
+            let crowd = (queue, runtime);
+            history(&crowd, seed);
+            runtime = crowd.1;
+        }
+    });
+}
