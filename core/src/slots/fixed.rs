@@ -266,3 +266,40 @@ impl Hasher for Fibonacci {
         u64::from(self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 64;
+
+    /// How many of `N` keys that follow each other share a chain, at most.
+    fn longest_chain<K: Hash>(keys: impl Iterator<Item = K>) -> usize {
+        let mut chains = [0; N];
+        for key in keys.take(N) {
+            chains[bucket::<N>(hash(&key))] += 1;
+        }
+        chains.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn keys_that_follow_each_other_spread_over_the_chains() {
+        assert!(longest_chain(0_u8..) <= 4);
+        assert!(longest_chain(0_u16..) <= 4);
+        assert!(longest_chain(0_u32..) <= 4);
+        assert!(longest_chain(0_u64..) <= 4);
+        assert!(longest_chain((0_u64..).map(|key| key << 32)) <= 4);
+        assert!(longest_chain(0_usize..) <= 4);
+        assert!(longest_chain((0_u32..).map(|key| [key, key + 1])) <= 8);
+        assert!(longest_chain((0..).map(|key| std::format!("node-{key}"))) <= 8);
+    }
+
+    /// Both ways of it: 16 bits of the hash for small queues, all of it for large ones.
+    #[test]
+    fn a_hash_is_scaled_to_the_number_of_chains() {
+        assert_eq!([0, 1 << 31, u32::MAX].map(bucket::<10>), [0, 5, 9]);
+        const LARGE: usize = 100_000;
+        let large = [0, 1 << 31, u32::MAX].map(bucket::<LARGE>);
+        assert_eq!(large, [0, LARGE / 2, LARGE - 1]);
+    }
+}
