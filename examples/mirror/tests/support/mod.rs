@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filetime::FileTime;
 
@@ -79,9 +79,21 @@ impl Place {
 
     /// Starts the program.
     pub fn start(&self, options: &[&str]) -> Running {
+        let (stdout, pipe) = io::pipe().unwrap();
+        self.start_into(pipe, stdout, options)
+    }
+
+    /// Starts the program with a stdout that is full, so that its first line waits for ever.
+    pub fn start_unheard(&self, options: &[&str]) -> Running {
+        let (stdout, pipe) = io::pipe().unwrap();
+        fill(&pipe);
+        self.start_into(pipe, stdout, options)
+    }
+
+    fn start_into(&self, pipe: PipeWriter, stdout: PipeReader, options: &[&str]) -> Running {
         let mut command = program(options);
         command.args([self.source(), self.target()]);
-        Running::new(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
+        Running::new(command.stdout(pipe).stderr(Stdio::piped()), stdout)
     }
 
     #[track_caller]
@@ -104,6 +116,15 @@ pub fn program(options: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mirror"));
     command.args(options).stdin(Stdio::null());
     command
+}
+
+/// Writes until there is no room for another byte.
+fn fill(mut pipe: &PipeWriter) {
+    rustix::io::ioctl_fionbio(pipe, true).unwrap();
+    for chunk in [4096, 1] {
+        while pipe.write(&vec![b'.'; chunk]).is_ok() {}
+    }
+    rustix::io::ioctl_fionbio(pipe, false).unwrap();
 }
 
 pub fn set_mode(path: &Path, mode: u32) {
@@ -141,12 +162,13 @@ impl Outcome {
 /// more than a pipe holds stands still.
 pub struct Running {
     child: Child,
+    stdout: PipeReader,
     errors: Receiver<String>,
     stderr: String,
 }
 
 impl Running {
-    fn new(command: &mut Command) -> Self {
+    fn new(command: &mut Command, stdout: PipeReader) -> Self {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, errors) = channel();
@@ -159,6 +181,7 @@ impl Running {
         });
         Self {
             child,
+            stdout,
             errors,
             stderr: String::new(),
         }
@@ -192,8 +215,8 @@ impl Running {
 
     /// Reads this many lines of its stdout, and whatever more comes in the same gulp.
     pub fn read_stdout(&mut self, lines: usize) {
-        let stdout = self.child.stdout.as_mut().unwrap();
-        let said = BufReader::with_capacity(64, stdout).lines().take(lines);
+        let said = BufReader::with_capacity(64, &mut self.stdout);
+        let said = said.lines().take(lines);
         assert_eq!(said.map_while(Result::ok).count(), lines);
     }
 
@@ -201,6 +224,17 @@ impl Running {
         let command = format!("kill -{name} {}", self.child.id());
         let status = Command::new("sh").args(["-c", &command]).status().unwrap();
         assert!(status.success());
+    }
+
+    /// Waits until there is a file of this name; nothing tells of one but the file itself.
+    #[track_caller]
+    pub fn wait_for_file(&mut self, path: &Path) {
+        let begun = Instant::now();
+        while !path.exists() {
+            assert!(begun.elapsed() < BROKEN_AFTER, "no {}", path.display());
+            assert_eq!(self.child.try_wait().unwrap(), None, "it has ended");
+            thread::yield_now();
+        }
     }
 
     /// Waits for its end before reading what it has said.
@@ -212,8 +246,7 @@ impl Running {
     /// Reads what it says until its end.
     pub fn end(mut self) -> Outcome {
         let mut stdout = String::new();
-        let pipe = self.child.stdout.as_mut().unwrap();
-        pipe.read_to_string(&mut stdout).unwrap();
+        self.stdout.read_to_string(&mut stdout).unwrap();
         while self.line().is_some() {}
         Outcome {
             status: self.child.wait().unwrap(),
