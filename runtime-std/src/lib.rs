@@ -19,4 +19,6 @@ pub use requeue_core::{
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
+#[cfg(shuttle)]
+pub use sync::refuse_threads;
 pub use sync::{Condvars, Locked};

@@ -1,8 +1,9 @@
 //! The lock and the waker of threads: parking_lot's `Mutex` and `Condvar`.
 //!
-//! Everything here that synchronises, and the time, comes through this file, so that another
-//! library can be put in its place: `--cfg shuttle` explores schedules. parking_lot's mutex is not
-//! poisoned by a panic, which suits a queue that is valid wherever foreign code may panic.
+//! Everything here that synchronises, the threads that it starts and the time come through this
+//! file, so that another library can be put in its place: `--cfg shuttle` explores schedules.
+//! parking_lot's mutex is not poisoned by a panic, which suits a queue that is valid wherever
+//! foreign code may panic.
 
 use requeue_core::{Lock, Waker};
 
@@ -10,11 +11,13 @@ use requeue_core::{Lock, Waker};
 mod shuttle;
 
 #[cfg(shuttle)]
-pub(crate) use self::shuttle::{Condvar, Instant, Mutex, MutexGuard};
+pub use self::shuttle::refuse_threads;
+#[cfg(shuttle)]
+pub(crate) use self::shuttle::{Condvar, Instant, Mutex, MutexGuard, RwLock, thread};
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 #[cfg(not(shuttle))]
-pub(crate) use std::time::Instant;
+pub(crate) use std::{sync::RwLock, thread, time::Instant};
 
 /// A [`Mutex`] as core's [`Lock`]. [`Shared`](crate::Shared) has an example.
 #[derive(Debug)]

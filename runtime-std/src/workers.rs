@@ -3,14 +3,13 @@
 use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::RwLock;
-use std::thread;
 use std::time::Duration;
 
 use requeue_core::{Action, Completion, Failure, Leftover, Metrics, RateLimiter, Storage, Workers};
 
 use crate::clock::Timer;
 use crate::queue::{Shared, WorkQueue};
+use crate::sync::{RwLock, thread};
 
 impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
 where

@@ -1,8 +1,8 @@
 //! The lock and the waker of tasks: parking_lot's `Mutex`, and two lines of tasks that wait.
 //!
-//! Everything here that synchronises comes through this file, so that another library can be put in
-//! its place: `--cfg shuttle` explores schedules. parking_lot's mutex is not poisoned by a panic,
-//! which suits a queue that is valid wherever foreign code may panic.
+//! Everything here that synchronises, and the tasks that it starts, come through this file, so that
+//! another library can be put in its place: `--cfg shuttle` explores schedules. parking_lot's mutex
+//! is not poisoned by a panic, which suits a queue that is valid wherever foreign code may panic.
 //!
 //! # Order of locks
 //!
@@ -20,9 +20,11 @@ use requeue_core::{Lock, Waker};
 mod shuttle;
 
 #[cfg(shuttle)]
-pub(crate) use self::shuttle::{Mutex, MutexGuard};
+pub(crate) use self::shuttle::{JoinSet, Mutex, MutexGuard};
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+#[cfg(not(shuttle))]
+pub(crate) use tokio::task::JoinSet;
 
 /// A [`Mutex`] as core's [`Lock`].
 #[derive(Debug)]

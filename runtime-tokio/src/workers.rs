@@ -14,10 +14,10 @@ use requeue_core::{
     RateLimiter, Storage, Workers,
 };
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Guard, Shared, WorkQueue};
+use crate::sync::JoinSet;
 
 impl<K, L, M, S> WorkQueue<K, L, M, S>
 where
@@ -338,7 +338,7 @@ where
 
 /// Runs a future to its end or its panic. The reconciler's own state is its own affair, as after a
 /// panic in any task.
-async fn caught<R: Future>(run: R) -> std::thread::Result<R::Output> {
+pub(crate) async fn caught<R: Future>(run: R) -> std::thread::Result<R::Output> {
     let mut run = pin!(run);
     poll_fn(|context| {
         let poll = AssertUnwindSafe(|| run.as_mut().poll(context));

@@ -16,6 +16,11 @@ use std::time::Duration;
 
 use crate::clock::SystemClock;
 
+pub(crate) mod thread;
+
+pub(crate) use shuttle::sync::RwLock;
+pub use thread::refuse_threads;
+
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
