@@ -68,7 +68,7 @@ pub(crate) const STEPS: [Step; 13] = [
     },
     Step {
         name: "schedules",
-        about: "waiting and waking, under many schedules of the threads",
+        about: "waiting, waking and ending, under many schedules of the threads",
         in_test: false,
         run: schedules,
     },

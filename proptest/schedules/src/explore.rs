@@ -5,13 +5,19 @@ use std::env;
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
 
+use crate::waits::Waits;
+
 /// Runs a scenario under schedules that are drawn: with every thread as likely to be next as any
 /// other, and with few changes of priority, which finds what needs a long delay at a bad moment.
 ///
 /// # Panics
 ///
 /// If a schedule fails: shuttle prints it.
-pub fn explore(name: &str, scenario: fn()) {
+pub fn explore<Q: Waits>(name: &str, scenario: fn()) {
+    Q::within(|| draw(&format!("{name}, {}", Q::NAME), scenario));
+}
+
+fn draw(name: &str, scenario: fn()) {
     let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
     let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);
     let uniform = RandomScheduler::new_from_seed(seed, UNIFORM * factor);
@@ -30,10 +36,10 @@ pub fn explore(name: &str, scenario: fn()) {
 /// # Panics
 ///
 /// If a schedule fails: shuttle prints it. If there are more than a million.
-pub fn explore_all(name: &str, scenario: fn()) {
-    let all = run(DfsScheduler::new(Some(ALL_MAX), false), scenario);
+pub fn explore_all<Q: Waits>(name: &str, scenario: fn()) {
+    let all = Q::within(|| run(DfsScheduler::new(Some(ALL_MAX), false), scenario));
     assert!(all < ALL_MAX, "{name}: more schedules than can be tried");
-    println!("schedules: {name}: all {all}");
+    println!("schedules: {name}, {}: all {all}", Q::NAME);
 }
 
 fn run(scheduler: impl Scheduler + 'static, scenario: fn()) -> usize {

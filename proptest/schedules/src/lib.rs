@@ -1,10 +1,13 @@
-//! How the queues for threads and for tasks wait, under many schedules of their threads.
+//! The queues for threads and for tasks under many schedules of their threads: how they wait, and
+//! how their workers end.
 //!
 //! A schedule says which thread runs next, wherever it could matter: before each lock, unlock,
 //! notification and wake. [shuttle](https://docs.rs/shuttle) runs a scenario under one schedule
 //! after the other, and reports the first in which an assertion fails or everybody sleeps for ever.
 //! The adapters are compiled as they are, but that `--cfg shuttle` gives them another lock, and
-//! threads another condition variable and a time that a test moves: see `sync.rs` in either.
+//! other threads and tasks to start; to threads also another condition variable and a time that a
+//! test moves: see `sync.rs` in either. Tokio's own timers run, on a clock that stands still, and
+//! so do its tokens and watches, each step of which is one.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p requeue-schedules -- --nocapture
@@ -13,10 +16,40 @@
 //! Each test prints how many schedules it has tried. They are the same in every run: one that fails
 //! fails again. `SCHEDULES=10` tries ten times as many, `SCHEDULES_SEED=7` others.
 //!
-//! Not explored: `run`, whose workers are threads of the system, or tasks of a runtime.
+//! Where both runtimes have the same to do the scenario is written once, for any queue that
+//! [waits](Waits), and stands in `tests/both`. What only one can do, as tasks that are aborted,
+//! stands in `tests/threads` and `tests/tasks`.
 
+#![cfg_attr(
+    shuttle,
+    allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        reason = "a scenario that panics has failed"
+    )
+)]
+
+#[cfg(shuttle)]
+mod cast;
 #[cfg(shuttle)]
 mod explore;
+#[cfg(shuttle)]
+mod fragile;
+#[cfg(shuttle)]
+mod ledger;
+#[cfg(shuttle)]
+mod waits;
 
 #[cfg(shuttle)]
+pub use cast::{
+    SECOND, at_any_moment, finish, getters, holders, interrupt, is_at_rest, join, next, stopper,
+    with,
+};
+#[cfg(shuttle)]
 pub use explore::{explore, explore_all};
+#[cfg(shuttle)]
+pub use fragile::Fragile;
+#[cfg(shuttle)]
+pub use ledger::{Ending, Ledger, Run, uneven};
+#[cfg(shuttle)]
+pub use waits::{Keys, Shared, State, Tasks, Threads, Waits, curious};

@@ -1,0 +1,245 @@
+//! What both runtimes can do that waits, so that a scenario is written once.
+
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::task::{self, Context, Wake};
+use std::time::Duration;
+
+use requeue_std::SystemClock;
+use requeue_std::core::{
+    Action, Batch, Clock, Completion, Drained, GetError, Growable, Guard, ItemExponentialFailure,
+    Leftover, Lock, NoMetrics, Queue, Waker, WorkQueue, Workers,
+};
+use shuttle::future::block_on;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cast::interrupt;
+
+/// A queue whose calls block the thread of the schedule that makes them.
+pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
+    /// Its lock.
+    type Lock: Lock<State = State>;
+    /// Its clock.
+    type Clock: Clock;
+    /// Its waker.
+    type Waker: Waker;
+    /// How a guard holds it.
+    type Handle<'q>: Deref<Target = Shared<Self>>;
+    /// An instant of its clock, as it takes one.
+    type Deadline: Copy + Send + 'static;
+
+    /// Whom it is for.
+    const NAME: &'static str;
+
+    /// An empty queue.
+    fn new() -> Self;
+
+    /// Explores a scenario where there is what the queue needs.
+    fn within<R>(work: impl FnOnce() -> R) -> R;
+
+    /// Moves the time, which stands still otherwise.
+    fn advance(by: Duration);
+
+    /// An instant of the future.
+    fn deadline(&self, after: Duration) -> Self::Deadline;
+
+    /// The runtime's `get`.
+    fn get(&self) -> Option<Keys<'_, Self>>;
+
+    /// The runtime's `get_deadline`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError>;
+
+    /// The runtime's `get_many`.
+    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>>;
+
+    /// The runtime's `next`.
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>>;
+
+    /// The runtime's `shut_down_with_drain`.
+    fn shut_down_with_drain(&self) -> Drained;
+
+    /// The runtime's `run`.
+    fn run(
+        &self,
+        workers: Workers<'static, u32, &'static str>,
+        reconcile: impl Fn(u32) -> Result<Action, &'static str> + Send + Sync + 'static,
+    ) -> Vec<Leftover<u32>>;
+}
+
+/// What the lock of a queue holds. Its first retry comes after a second.
+pub type State = Queue<u32, Growable, ItemExponentialFailure, NoMetrics>;
+
+/// What the queue of a runtime dereferences to.
+pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock, <Q as Waits>::Waker>;
+
+/// A key in work.
+pub type Keys<'q, Q> = Guard<u32, <Q as Waits>::Handle<'q>>;
+
+/// The queue for threads.
+pub type Threads = requeue_std::WorkQueue<u32, ItemExponentialFailure>;
+
+/// The queue for tasks.
+pub type Tasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure>;
+
+impl Waits for Threads {
+    type Lock = requeue_std::Locked<State>;
+    type Clock = SystemClock;
+    type Waker = requeue_std::Condvars;
+    type Handle<'q> = &'q Shared<Self>;
+    type Deadline = requeue_std::core::Instant;
+
+    const NAME: &'static str = "threads";
+
+    fn new() -> Self {
+        Self::from(state())
+    }
+
+    fn within<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    fn advance(by: Duration) {
+        SystemClock::advance(by);
+    }
+
+    fn deadline(&self, after: Duration) -> Self::Deadline {
+        self.clock().now() + after
+    }
+
+    fn get(&self) -> Option<Keys<'_, Self>> {
+        self.get()
+    }
+
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+        self.get_deadline(deadline)
+    }
+
+    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>> {
+        self.get_many(max)
+    }
+
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>> {
+        self.next(guard, completion)
+    }
+
+    fn shut_down_with_drain(&self) -> Drained {
+        self.shut_down_with_drain()
+    }
+
+    fn run(
+        &self,
+        workers: Workers<'static, u32, &'static str>,
+        reconcile: impl Fn(u32) -> Result<Action, &'static str> + Send + Sync + 'static,
+    ) -> Vec<Leftover<u32>> {
+        let leftovers = self.run(workers, |key| reconcile(*key));
+        leftovers.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Waits for Tasks {
+    type Lock = requeue_tokio::Locked<State>;
+    type Clock = requeue_tokio::TokioClock;
+    type Waker = requeue_tokio::Wakers;
+    type Handle<'q> = Arc<Shared<Self>>;
+    type Deadline = tokio::time::Instant;
+
+    const NAME: &'static str = "tasks";
+
+    fn new() -> Self {
+        Self::from(state())
+    }
+
+    fn within<R>(work: impl FnOnce() -> R) -> R {
+        RUNTIME.with(|runtime| {
+            let _entered = runtime.enter();
+            work()
+        })
+    }
+
+    fn advance(by: Duration) {
+        interrupt();
+        RUNTIME.with(|runtime| runtime.block_on(tokio::time::advance(by)));
+    }
+
+    fn deadline(&self, after: Duration) -> Self::Deadline {
+        tokio::time::Instant::now() + after
+    }
+
+    fn get(&self) -> Option<Keys<'_, Self>> {
+        block_on(curious(self, self.get()))
+    }
+
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+        block_on(curious(self, self.get_deadline(deadline)))
+    }
+
+    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>> {
+        block_on(curious(self, self.get_many(max)))
+    }
+
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>> {
+        block_on(curious(self, self.next(guard, completion)))
+    }
+
+    fn shut_down_with_drain(&self) -> Drained {
+        block_on(curious(self, self.shut_down_with_drain()))
+    }
+
+    fn run(
+        &self,
+        workers: Workers<'static, u32, &'static str>,
+        reconcile: impl Fn(u32) -> Result<Action, &'static str> + Send + Sync + 'static,
+    ) -> Vec<Leftover<u32>> {
+        let reconcile = Arc::new(reconcile);
+        let run = self.run(workers, move |key| {
+            let reconcile = Arc::clone(&reconcile);
+            async move { reconcile(key) }
+        });
+        // A waker that asks the queue would be called under the locks of Tokio's tokens.
+        block_on(run.into_future())
+    }
+}
+
+fn state() -> State {
+    let second = Duration::from_secs(1);
+    let limiter = ItemExponentialFailure::new(second, 100 * second);
+    Queue::builder().limiter(limiter).build()
+}
+
+/// A future whose waker takes the queue's lock: so whoever wakes it must not hold that, and may be
+/// interrupted before, as before shuttle's own operations.
+pub fn curious<F: Future>(queue: &Tasks, work: F) -> impl Future<Output = F::Output> + use<F> {
+    let queue = queue.clone();
+    let mut work = Box::pin(work);
+    poll_fn(move |context| {
+        let (queue, task) = (queue.clone(), context.waker().clone());
+        let waker = task::Waker::from(Arc::new(Curious { queue, task }));
+        work.as_mut().poll(&mut Context::from_waker(&waker))
+    })
+}
+
+struct Curious {
+    queue: Tasks,
+    task: task::Waker,
+}
+
+impl Wake for Curious {
+    fn wake(self: Arc<Self>) {
+        self.queue.lock().with(|state| state.asleep());
+        self.task.wake_by_ref();
+    }
+}
+
+thread_local! {
+    /// Where timers run, of every schedule: their threads share one thread of the system.
+    static RUNTIME: Runtime = {
+        let mut builder = Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build();
+        runtime.unwrap_or_else(|error| panic!("{error}"))
+    };
+}

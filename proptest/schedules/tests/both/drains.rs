@@ -1,0 +1,86 @@
+//! Whoever waits until nothing is left to do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use requeue_schedules::{Waits, explore, explore_all, is_at_rest, join, with};
+use requeue_std::{Completion, Drained};
+use shuttle::thread;
+
+both!(
+    whoever_waits_for_the_drain_is_told_when_it_is_over,
+    a_drain_ends_with_the_last_key_in_work,
+    a_drain_ends_with_a_worker_that_asks_for_the_next_key,
+    shutting_down_interrupts_a_drain,
+);
+
+fn whoever_waits_for_the_drain_is_told_when_it_is_over<Q: Waits>() {
+    explore::<Q>("three wait for the drain", || {
+        let queue = Q::new();
+        queue.add_many([1, 2], |_| unreachable!());
+        let finished = Arc::new(AtomicUsize::new(0));
+        let workers = (0..2).map(|_| {
+            let finished = Arc::clone(&finished);
+            with(&queue, move |queue| {
+                while let Some(guard) = queue.get() {
+                    finished.fetch_add(1, Ordering::SeqCst);
+                    guard.forget().unwrap();
+                }
+            })
+        });
+        let mut threads: Vec<_> = workers.collect();
+        for _ in 0..2 {
+            let finished = Arc::clone(&finished);
+            threads.push(with(&queue, move |queue| {
+                assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+                assert_eq!(finished.load(Ordering::SeqCst), 2);
+            }));
+        }
+        assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+        assert_eq!(finished.load(Ordering::SeqCst), 2);
+        join(threads);
+        is_at_rest(&queue);
+    });
+}
+
+fn a_drain_ends_with_the_last_key_in_work<Q: Waits>() {
+    explore_all::<Q>("drain while the last key is completed", || {
+        let queue = Q::new();
+        queue.add(1).unwrap();
+        let guard = queue.get().unwrap();
+        let drain = with(&queue, Q::shut_down_with_drain);
+        guard.forget().unwrap();
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+        is_at_rest(&queue);
+    });
+}
+
+fn a_drain_ends_with_a_worker_that_asks_for_the_next_key<Q: Waits>() {
+    explore_all::<Q>("drain while the last worker asks for more", || {
+        let queue = Q::new();
+        queue.add(1).unwrap();
+        let guard = queue.get().unwrap();
+        queue.shut_down();
+        let drain = with(&queue, Q::shut_down_with_drain);
+        assert!(queue.next(guard, Completion::Succeeded).is_none());
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+        is_at_rest(&queue);
+    });
+}
+
+fn shutting_down_interrupts_a_drain<Q: Waits>() {
+    explore::<Q>("drain interrupted", || {
+        let queue = Q::new();
+        queue.add(1).unwrap();
+        let guard = queue.get().unwrap();
+        let drain = with(&queue, Q::shut_down_with_drain);
+        while !queue.shutting_down() {
+            thread::yield_now();
+        }
+        queue.shut_down();
+        // The key is still in work.
+        assert_eq!(drain.join().unwrap(), Drained::Interrupted);
+        guard.forget().unwrap();
+        is_at_rest(&queue);
+    });
+}

@@ -1,0 +1,36 @@
+//! Scenarios of threads and of tasks alike. That nobody sleeps for ever is checked throughout: a
+//! schedule that ends with everybody asleep has failed.
+#![cfg(shuttle)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+
+/// Tests each scenario with both queues.
+macro_rules! both {
+    ($($scenario:ident),+ $(,)?) => {
+        mod threads {
+            $(
+                #[test]
+                fn $scenario() {
+                    super::$scenario::<requeue_schedules::Threads>();
+                }
+            )+
+        }
+        mod tasks {
+            $(
+                #[test]
+                fn $scenario() {
+                    super::$scenario::<requeue_schedules::Tasks>();
+                }
+            )+
+        }
+    };
+}
+
+mod deadlines;
+mod drains;
+mod getters;
+mod run;
+mod workers;

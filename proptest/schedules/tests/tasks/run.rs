@@ -1,0 +1,195 @@
+//! What changes the workers of a run while they work, and what ends them early.
+
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use requeue_schedules::{
+    Fragile, Ledger, Tasks, Waits, at_any_moment, explore, is_at_rest, stopper, uneven, with,
+};
+use requeue_tokio::core::{Lock, RateLimiter};
+use requeue_tokio::{Action, CancellationToken, Concurrency, Drained, Leftover, WorkQueue};
+use shuttle::future::{block_on, spawn_local, yield_now};
+use shuttle::sync::Barrier;
+use shuttle::thread;
+
+#[test]
+fn a_run_is_shut_down_by_its_token_at_any_moment() {
+    explore::<Tasks>("run: token", || {
+        let (queue, ledger) = (Tasks::new(), Ledger::default());
+        let producer = ledger.producer(&queue, [1, 2, 3, 1]);
+        let token = CancellationToken::new();
+        let canceller = canceller(&token);
+        let run = queue.run(ledger.workers(2), reconciler(&ledger));
+        let leftovers = block_on(run.shut_down_on(token).into_future());
+        producer.join().unwrap();
+        canceller.join().unwrap();
+        ledger.settle(&queue, leftovers);
+    });
+}
+
+#[test]
+fn whoever_waits_for_the_drain_is_told_when_a_token_ends_the_run() {
+    explore::<Tasks>("run: token without grace, drained by another", || {
+        let (queue, ledger) = (Tasks::new(), Ledger::default());
+        let producer = ledger.producer(&queue, [1, 2, 3]);
+        let token = CancellationToken::new();
+        let drained = ledger.clone();
+        let others = [
+            producer,
+            canceller(&token),
+            with(&queue, move |queue| {
+                block_on(queue.drained());
+                assert!(drained.is_idle());
+            }),
+            with(&queue, |queue| {
+                at_any_moment();
+                // Neither interrupts the other.
+                assert_eq!(Waits::shut_down_with_drain(queue), Drained::Complete);
+            }),
+        ];
+        let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+        let run = queue.run(workers, reconciler(&ledger));
+        let leftovers = block_on(run.shut_down_on(token).into_future());
+        requeue_schedules::join(others);
+        ledger.settle(&queue, leftovers);
+    });
+}
+
+#[test]
+fn workers_that_are_dismissed_lose_no_key() {
+    explore::<Tasks>("run: workers come and go", || {
+        let (queue, ledger) = (Tasks::new(), Ledger::default());
+        let concurrency = Concurrency::new(2);
+        let others = [
+            ledger.producer(&queue, [1, 2, 3, 4, 1]),
+            changer(&concurrency, [1, 3, 1]),
+            stopper(&queue),
+        ];
+        let run = queue.run(ledger.workers(1), reconciler(&ledger));
+        let leftovers = block_on(run.concurrency(&concurrency).into_future());
+        requeue_schedules::join(others);
+        ledger.settle(&queue, leftovers);
+    });
+}
+
+#[test]
+fn there_come_as_many_workers_as_were_last_asked_for() {
+    explore::<Tasks>("run: two keys that need two workers", || {
+        let queue = Tasks::new();
+        let concurrency = Concurrency::new(1);
+        let changer = changer(&concurrency, [3, 1, 2]);
+        queue.add_many([1, 2], |_| unreachable!());
+        let together = Arc::new(Barrier::new(2));
+        let (working, stopping) = (Arc::clone(&together), queue.clone());
+        let run = queue.run(1, move |_| {
+            let (together, queue) = (Arc::clone(&working), stopping.clone());
+            async move {
+                together.wait();
+                queue.shut_down();
+                Ok::<_, &str>(Action::Done)
+            }
+        });
+        let leftovers = block_on(run.concurrency(&concurrency).into_future());
+        assert!(leftovers.is_empty());
+        changer.join().unwrap();
+        is_at_rest(&queue);
+    });
+}
+
+#[test]
+fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next() {
+    explore::<Tasks>("run: dropped at any moment", || {
+        let (queue, ledger) = (Tasks::new(), Ledger::default());
+        let producer = ledger.producer(&queue, [1, 2, 3, 1]);
+        let run = queue.run(ledger.workers(2), reconciler(&ledger));
+        let run = spawn_local(run.into_future());
+        at_any_moment();
+        run.abort();
+        assert!(block_on(run).is_err(), "nobody has shut it down");
+        let others = [producer, stopper(&queue)];
+        let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
+        requeue_schedules::join(others);
+        ledger.settle(&queue, leftovers.into_iter().chain(late(&queue)));
+    });
+}
+
+#[test]
+fn a_key_that_kills_its_worker_ends_the_run_and_nothing_is_lost() {
+    explore::<Tasks>("run: a key that cannot be copied", || {
+        let queue: WorkQueue<Fragile> = WorkQueue::new();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for name in [1, 2, 3] {
+            queue
+                .add(Fragile::new(name, usize::from(name == 2)))
+                .unwrap();
+        }
+        let run = |queue: &WorkQueue<Fragile>| {
+            let done = Arc::clone(&done);
+            let run = queue.run(2, move |key: Fragile| {
+                let done = Arc::clone(&done);
+                async move {
+                    yield_now().await;
+                    done.lock().unwrap().push(key.name());
+                    Ok::<_, &str>(Action::Done)
+                }
+            });
+            block_on(run.into_future())
+        };
+        let _ = catch_unwind(AssertUnwindSafe(|| run(&queue))).unwrap_err();
+        assert!(!queue.shutting_down());
+        queue.shut_down();
+        let left = run(&queue).into_iter().chain(late(&queue));
+        let mut all: Vec<u32> = left.map(|left| left.key.name()).collect();
+        all.append(&mut done.lock().unwrap());
+        all.sort_unstable();
+        assert_eq!(all, [1, 2, 3]);
+    });
+}
+
+/// Runs in which others may come, and which may be aborted.
+fn reconciler(ledger: &Ledger) -> impl Fn(u32) -> Reconciled + Send + Sync + 'static {
+    let ledger = ledger.clone();
+    move |key| {
+        let ledger = ledger.clone();
+        Box::pin(async move {
+            let run = ledger.begin(key);
+            yield_now().await;
+            let ending = uneven(key, run.number);
+            run.end(ending)
+        })
+    }
+}
+
+type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Send>>;
+
+/// What workers of a run that was dropped leave, for whom nobody waits.
+fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
+    while queue
+        .lock()
+        .with(|state| (state.active_len(), state.asleep()) != (0, 0))
+    {
+        thread::yield_now();
+    }
+    queue.leftovers()
+}
+
+fn canceller(token: &CancellationToken) -> thread::JoinHandle<()> {
+    let token = token.clone();
+    thread::spawn(move || {
+        at_any_moment();
+        token.cancel();
+    })
+}
+
+fn changer<const N: usize>(concurrency: &Concurrency, to: [usize; N]) -> thread::JoinHandle<()> {
+    let concurrency = concurrency.clone();
+    thread::spawn(move || {
+        for workers in to {
+            at_any_moment();
+            concurrency.set(workers);
+        }
+    })
+}
