@@ -55,14 +55,15 @@ impl Node {
 #[doc(hidden)]
 pub trait Nodes {
     fn len(&self) -> usize;
+    /// The node at an index below `len`.
     fn node(&self, index: usize) -> Option<Node>;
-    /// What a node waits for, where the rest of it need not be read.
+    /// What that waits for, where the rest of it need not be read.
     #[inline]
     fn due(&self, index: usize) -> Option<Instant> {
         Some(self.node(index)?.due)
     }
-    /// The least child of a node, and where it stands.
-    fn least_child(&self, index: usize) -> Option<(usize, Node)>;
+    /// The least child of a node, and where it stands, if it precedes `node`.
+    fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)>;
     /// Writes a node and the position of its slot.
     fn place(&mut self, index: usize, node: Node);
     /// Makes room for one node at the end, to be placed next.
@@ -103,25 +104,36 @@ impl<N: Nodes> Delays<N> {
     /// The earliest deadline that will come. O(1).
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
+        if self.is_empty() {
+            return None;
+        }
         let due = self.nodes.due(0)?;
         (!due.is_never()).then_some(due)
     }
 
-    /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
+    /// Whether a deadline has come. O(1).
     #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.earliest().is_some_and(|due| due <= now)
+    }
+
+    /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
+    // The question is part of the loop that asks it, the answer a function: firmware is built small,
+    // and most often nothing is due.
+    #[inline(always)]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(SlotId, Instant)> {
-        let due = self.earliest()?;
-        if due > now { None } else { self.pop() }
+        if self.is_due(now) { self.pop() } else { None }
     }
 
     /// The slot with the earliest deadline. O(1).
     pub(crate) fn first(&self) -> Option<SlotId> {
-        Some(self.nodes.node(0)?.id)
+        Some(self.root()?.id)
     }
 
     /// Takes out the slot with the earliest deadline. O(log n).
+    #[inline(never)]
     pub(crate) fn pop(&mut self) -> Option<(SlotId, Instant)> {
-        let first = self.nodes.node(0)?;
+        let first = self.root()?;
         self.remove_at(0, first.id);
         Some((first.id, first.due))
     }
@@ -155,6 +167,14 @@ impl<N: Nodes> Delays<N> {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    #[inline]
+    fn root(&self) -> Option<Node> {
+        if self.is_empty() {
+            return None;
+        }
+        self.nodes.node(0)
     }
 
     fn due_at(&self, index: usize) -> Instant {
@@ -196,10 +216,7 @@ impl<N: Nodes> Delays<N> {
 
     /// Moves a hole downwards until `node` fits, and puts it there. At most log4 n steps.
     fn sift_down(&mut self, mut index: usize, node: Node) {
-        while let Some((below, child)) = self.nodes.least_child(index) {
-            if !child.precedes(&node) {
-                break;
-            }
+        while let Some((below, child)) = self.nodes.child_before(index, &node) {
             self.nodes.place(index, child);
             index = below;
         }
@@ -323,6 +340,17 @@ mod tests {
         assert_eq!(heap.earliest(), None);
         assert_eq!(heap.pop_due(at(u64::MAX)), None);
         assert_eq!(heap.pop(), Some((SlotId(0), Instant::NEVER)));
+    }
+
+    #[test]
+    fn of_deadlines_that_have_left_nothing_is_left() {
+        let mut heap = heap(&[5, 6]);
+        assert_eq!(heap.first(), Some(SlotId(0)));
+        assert_eq!(order(&mut heap), [0, 1]);
+        assert_eq!(
+            (heap.earliest(), heap.first(), heap.pop()),
+            (None, None, None)
+        );
     }
 
     #[test]

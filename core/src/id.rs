@@ -42,6 +42,9 @@ pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static 
     fn new(id: SlotId) -> Self;
     #[doc(hidden)]
     fn get(self) -> Option<SlotId>;
+    /// [`get`](Self::get) where there is a slot for certain.
+    #[doc(hidden)]
+    fn slot(self) -> SlotId;
 }
 
 macro_rules! index {
@@ -59,7 +62,12 @@ macro_rules! index {
 
             #[inline]
             fn get(self) -> Option<SlotId> {
-                (self != Self::NONE).then_some(SlotId(self as u32))
+                (self != Self::NONE).then_some(self.slot())
+            }
+
+            #[inline]
+            fn slot(self) -> SlotId {
+                SlotId(self as u32)
             }
         }
     )*};

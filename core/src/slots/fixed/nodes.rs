@@ -4,22 +4,59 @@ use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::{Index, SlotId};
 
-/// The heap as three arrays: 8 + 4 + size(I) bytes a node, where an array of nodes would pad to 16.
+/// The heap as three arrays: 12 + size(I) bytes a node, where an array of nodes would pad to 16,
+/// and the position of each slot.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FixedNodes<const N: usize, I> {
-    due: [Instant; N],
-    sequence: [u32; N],
+    deadline: [Deadline; N],
     id: [I; N],
     position: [I; N],
     len: usize,
 }
 
+/// What orders nodes, in words, which need no padding.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    due_low: u32,
+    due_high: u32,
+    sequence: u32,
+}
+
+impl Deadline {
+    const UNUSED: Self = Self {
+        due_low: u32::MAX,
+        due_high: u32::MAX,
+        sequence: 0,
+    };
+
+    #[inline]
+    fn new(node: Node) -> Self {
+        let due = node.due.as_nanos();
+        Self {
+            due_low: due as u32,
+            due_high: (due >> 32) as u32,
+            sequence: node.sequence,
+        }
+    }
+
+    #[inline]
+    fn due(self) -> Instant {
+        Instant::from_nanos(u64::from(self.due_high) << 32 | u64::from(self.due_low))
+    }
+
+    /// Of the children of a node most do not precede the least so far, which one comparison tells.
+    #[inline]
+    fn precedes(self, other: Self) -> bool {
+        let (due, other_due) = (self.due(), other.due());
+        due <= other_due && (due < other_due || self.sequence < other.sequence)
+    }
+}
+
 impl<const N: usize, I: Index> FixedNodes<N, I> {
     pub(crate) const fn new() -> Self {
         Self {
-            due: [Instant::NEVER; N],
-            sequence: [0; N],
+            deadline: [Deadline::UNUSED; N],
             id: [I::NONE; N],
             position: [I::NONE; N],
             len: 0,
@@ -35,46 +72,47 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
 
     #[inline]
     fn due(&self, index: usize) -> Option<Instant> {
-        self.due.get(..self.len)?.get(index).copied()
+        Some(self.deadline.get(index)?.due())
     }
 
     #[inline]
     fn node(&self, index: usize) -> Option<Node> {
-        if index >= self.len {
-            return None;
-        }
+        let deadline = self.deadline.get(index)?;
         Some(Node {
-            due: *self.due.get(index)?,
-            sequence: *self.sequence.get(index)?,
-            id: self.id.get(index)?.get()?,
+            due: deadline.due(),
+            sequence: deadline.sequence,
+            id: self.id.get(index)?.slot(),
         })
     }
 
-    /// Sequence numbers are looked at only where deadlines are equal, and the slots of those that
-    /// are not the least never.
-    fn least_child(&self, index: usize) -> Option<(usize, Node)> {
+    fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
         let first = index * ARITY + 1;
-        let mut least = first;
-        let mut due = self.due(first)?;
-        for child in first + 1..self.len.min(first + ARITY) {
-            let other = *self.due.get(child)?;
-            let sooner = || self.sequence.get(child) < self.sequence.get(least);
-            if other < due || (other == due && sooner()) {
-                (least, due) = (child, other);
+        let children = self.deadline.get(first..self.len.min(first + ARITY))?;
+        let mut least = index;
+        let mut deadline = Deadline::new(*node);
+        for (child, other) in (first..).zip(children) {
+            if other.precedes(deadline) {
+                (least, deadline) = (child, *other);
             }
         }
-        Some((least, self.node(least)?))
+        if least == index {
+            return None;
+        }
+        let node = Node {
+            due: deadline.due(),
+            sequence: deadline.sequence,
+            id: self.id.get(least)?.slot(),
+        };
+        Some((least, node))
     }
 
     fn place(&mut self, index: usize, node: Node) {
-        if let (Some(due), Some(sequence), Some(id), Some(position)) = (
-            self.due.get_mut(index),
-            self.sequence.get_mut(index),
+        if let (Some(deadline), Some(id), Some(position)) = (
+            self.deadline.get_mut(index),
             self.id.get_mut(index),
             self.position.get_mut(node.id.index()),
         ) {
-            *due = node.due;
-            *sequence = node.sequence;
+            *deadline = Deadline::new(node);
             *id = I::new(node.id);
             *position = I::new(SlotId::from_index(index));
         }

@@ -86,7 +86,7 @@ impl Nodes for GrowableNodes {
     }
 
     #[inline]
-    fn least_child(&self, index: usize) -> Option<(usize, Node)> {
+    fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
         if self.len > CACHED_NODES {
             self.touch_grandchildren(index);
         }
@@ -98,7 +98,11 @@ impl Nodes for GrowableNodes {
         } else {
             (left, left_place)
         };
-        (least != PADDING).then(|| (index * ARITY + 1 + place, unpack(least)))
+        // The padding precedes nothing.
+        let child = unpack(least);
+        child
+            .precedes(node)
+            .then_some((index * ARITY + 1 + place, child))
     }
 
     #[inline]
