@@ -118,8 +118,8 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
-    // The question is part of the loop that asks it, the answer a function: firmware is built small,
-    // and most often nothing is due.
+    // The question is part of the loop that asks it, the answer a function: firmware is built
+    // small, and most often nothing is due.
     #[inline(always)]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(SlotId, Instant)> {
         if self.is_due(now) { self.pop() } else { None }
