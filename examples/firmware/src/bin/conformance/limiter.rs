@@ -8,15 +8,14 @@ use requeue_embassy::core::{
     Bucket, Instant, ItemExponentialFailure, ItemFastSlow, RateLimiter, WithMaxWait,
 };
 
+use crate::judge::Judge;
 use crate::recording::Bytes;
 
-/// Limiters of which the longest delay counts, cut short.
-pub type Limiter = WithMaxWait<Longest>;
-
-const PARTS_MAX: usize = 3;
-
+/// Limiters of which the longest delay counts, each cut short.
 #[derive(Debug)]
-pub struct Longest(Vec<Part, PARTS_MAX>);
+pub struct Limiter(Vec<WithMaxWait<Part>, PARTS_MAX>);
+
+const PARTS_MAX: usize = 6;
 
 #[derive(Debug)]
 enum Part {
@@ -25,46 +24,89 @@ enum Part {
     Bucket(Bucket),
 }
 
+/// `build/limiter.rs` is the other end of this.
 pub fn read(bytes: &mut Bytes<'_>) -> Limiter {
     let count = bytes.number();
-    let parts = (0..count).map(|_| match bytes.byte() {
-        0 => {
-            let (base, max) = (bytes.duration(), bytes.duration());
-            Part::Exponential(ItemExponentialFailure::new(base, max))
-        }
-        1 => {
-            let (fast, slow) = (bytes.duration(), bytes.duration());
-            Part::FastSlow(ItemFastSlow::new(fast, slow, bytes.small()))
-        }
-        _ => {
-            let rate = f64::from_bits(bytes.word());
-            Part::Bucket(Bucket::new(rate, bytes.small()))
-        }
+    let parts = (0..count).map(|_| {
+        let longest = match bytes.number().checked_sub(1) {
+            None => Duration::MAX,
+            Some(nanos) => Duration::from_nanos(nanos),
+        };
+        let part = match bytes.byte() {
+            0 => {
+                let (base, max) = (bytes.duration(), bytes.duration());
+                Part::Exponential(ItemExponentialFailure::new(base, max))
+            }
+            1 => {
+                let (fast, slow) = (bytes.duration(), bytes.duration());
+                Part::FastSlow(ItemFastSlow::new(fast, slow, bytes.small()))
+            }
+            _ => {
+                let rate = f64::from_bits(bytes.word());
+                Part::Bucket(Bucket::new(rate, bytes.small()))
+            }
+        };
+        WithMaxWait::new(part, longest)
     });
-    let longest = Longest(parts.collect());
-    WithMaxWait::new(longest, bytes.duration())
+    Limiter(parts.collect())
 }
 
-impl RateLimiter for Longest {
+/// Replays the next recording of a limiter alone.
+pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
+    let mut limiter = read(bytes);
+    let mut memories = [[0; PARTS_MAX]; 16];
+    let mut now = Instant::EPOCH;
+    let steps = bytes.number();
+    for _ in 0..steps {
+        judge.steps += 1;
+        let first = bytes.byte();
+        let memory = &mut memories[usize::from(first & 0xF)];
+        match first >> 4 {
+            // Go leaves the delay open.
+            0 => drop(limiter.when(memory, now)),
+            1 => {
+                let delay = limiter.when(memory, now);
+                judge.expect(now, "when", delay, bytes.duration());
+            }
+            2 => *memory = Default::default(),
+            3 => judge.expect(now, "num_requeues", limiter.requeues(memory), bytes.small()),
+            _ => now = now + bytes.duration(),
+        }
+    }
+}
+
+impl RateLimiter for Limiter {
     type Memory = [u32; PARTS_MAX];
 
     fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration {
         let parts = self.0.iter_mut().zip(memory);
-        let delays = parts.map(|(part, failures)| match part {
-            Part::Exponential(limiter) => limiter.when(failures, now),
-            Part::FastSlow(limiter) => limiter.when(failures, now),
-            Part::Bucket(limiter) => limiter.when(&mut (), now),
-        });
+        let delays = parts.map(|(part, failures)| part.when(failures, now));
         delays.max().unwrap_or_default()
     }
 
     fn requeues(&self, memory: &Self::Memory) -> u32 {
         let parts = self.0.iter().zip(memory);
-        let counts = parts.map(|(part, failures)| match part {
-            Part::Exponential(limiter) => limiter.requeues(failures),
-            Part::FastSlow(limiter) => limiter.requeues(failures),
-            Part::Bucket(limiter) => limiter.requeues(&()),
-        });
+        let counts = parts.map(|(part, failures)| part.requeues(failures));
         counts.max().unwrap_or_default()
+    }
+}
+
+impl RateLimiter for Part {
+    type Memory = u32;
+
+    fn when(&mut self, failures: &mut u32, now: Instant) -> Duration {
+        match self {
+            Self::Exponential(limiter) => limiter.when(failures, now),
+            Self::FastSlow(limiter) => limiter.when(failures, now),
+            Self::Bucket(limiter) => limiter.when(&mut (), now),
+        }
+    }
+
+    fn requeues(&self, failures: &u32) -> u32 {
+        match self {
+            Self::Exponential(limiter) => limiter.requeues(failures),
+            Self::FastSlow(limiter) => limiter.requeues(failures),
+            Self::Bucket(limiter) => limiter.requeues(&()),
+        }
     }
 }

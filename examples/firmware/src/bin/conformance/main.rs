@@ -7,14 +7,22 @@
 #![no_std]
 #![no_main]
 
+mod backoff;
+mod drains;
 mod figures;
+mod judge;
 mod limiter;
 mod player;
 mod recording;
+mod ties;
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 
 use requeue_firmware::{board, end, println};
 
-use player::{Outcome, replay};
+use judge::{Judge, KINDS};
 use recording::Bytes;
 
 static RECORDINGS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recordings.bin"));
@@ -25,17 +33,29 @@ fn main() -> ! {
     board::start();
     let mut bytes = Bytes::new(RECORDINGS);
     let traces = bytes.number();
-    let mut total = Outcome::default();
+    let mut judge = Judge::default();
     for _ in 0..traces {
-        replay(&mut bytes, &mut total);
+        let kind = bytes.byte();
+        judge.begin(usize::from(kind), bytes.number());
+        match kind {
+            0 | 1 => player::replay(&mut bytes, &mut judge),
+            2 => ties::replay(&mut bytes, &mut judge),
+            3 => limiter::replay(&mut bytes, &mut judge),
+            _ => backoff::replay(&mut bytes, &mut judge),
+        }
     }
-    let Outcome {
-        steps,
-        mismatches,
-        differences,
-        waited,
-    } = total;
+    let (steps, mismatches) = (judge.steps, judge.mismatches);
     println!("traces {traces}, steps {steps}, mismatches {mismatches}");
-    println!("{waited} keys were waited for; {differences} drains waited longer, as documented");
+    for (kind, traces) in KINDS.iter().zip(judge.traces) {
+        println!("  {traces} of {kind}");
+    }
+    let (waited, differences) = (judge.waited, judge.differences);
+    println!(
+        "{waited} keys were waited for; {differences} times a drain waited longer, as documented"
+    );
     end(mismatches == 0 && traces > 0)
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
 }

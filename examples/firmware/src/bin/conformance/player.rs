@@ -3,16 +3,18 @@
 use core::fmt::Debug;
 use core::future::Future;
 use core::pin::{Pin, pin};
-use core::task::{Context, Poll, Waker};
+use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::{Clock, Completion, Lock, NotActive, Ticket};
-use requeue_embassy::{Drained, Guard, ManualClock, Queue, Rejected, TooManyWaiters, WorkQueue};
-use requeue_firmware::println;
+use requeue_embassy::{Guard, ManualClock, Queue, Rejected, WorkQueue};
 
+use crate::drains::Drains;
 use crate::figures::Figures;
+use crate::judge::Judge;
 use crate::limiter::{self, Limiter};
+use crate::poll;
 use crate::recording::{Bytes, Operation, Step};
 
 /// client-go sets the gauges of work under way this often, from the creation of the queue on.
@@ -24,22 +26,15 @@ type Keys<'c> =
 type Taken<'q, 'c> =
     Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Figures, u8, &'c ManualClock>;
 
-/// What came of all recordings so far.
-#[derive(Default)]
-pub struct Outcome {
-    pub steps: u32,
-    pub mismatches: u32,
-    /// client-go's drain looks at keys in work alone, and returns early.
-    pub differences: u32,
-    /// Keys that a sleeping call got.
-    pub waited: u32,
-}
+/// What is compared of a recording beside its steps.
+const DRAIN: u8 = 1;
+const END: u8 = 2;
 
 /// Replays the next recording.
-pub fn replay(bytes: &mut Bytes<'_>, total: &mut Outcome) {
-    let id = bytes.number();
+pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
     let keys = bytes.byte();
     let limiter = limiter::read(bytes);
+    let compared = bytes.byte();
     let clock = ManualClock::new();
     let queue: Keys<'_> =
         WorkQueue::from_queue(Queue::with_metrics(limiter, Figures::default()), &clock);
@@ -48,12 +43,13 @@ pub fn replay(bytes: &mut Bytes<'_>, total: &mut Outcome) {
         clock: &clock,
         tickets: [const { None }; KEYS_MAX + 1],
         turn: 0,
-        id,
-        total,
+        judge,
     };
-    let mut drain = pin!(queue.shut_down_with_drain());
-    let mut is_draining = false;
-    let mut drained = None;
+    let calls = [
+        pin!(queue.shut_down_with_drain()),
+        pin!(queue.shut_down_with_drain()),
+    ];
+    let mut drains = Drains::new(calls);
     let steps = bytes.number();
     let mut taken = 0;
     while taken < steps {
@@ -72,19 +68,22 @@ pub fn replay(bytes: &mut Bytes<'_>, total: &mut Outcome) {
             player.take_waited(get, next);
             player.look(next);
         } else {
-            player.play(step.operation);
-            is_draining |= matches!(step.operation, Operation::ShutDownWithDrain);
-            if is_draining
-                && drained.is_none()
-                && let Poll::Ready(ended) = poll(drain.as_mut())
-            {
-                drained = Some(ended);
+            match step.operation {
+                Operation::ShutDownWithDrain => drains.begin(),
+                Operation::ShutDown => drains.interrupt(),
+                _ => {}
             }
+            player.play(step.operation);
+            drains.look(player.judge, clock.now(), player.left());
             player.look(step);
-            player.compare_drain(step.is_drained, drained);
+            if compared & DRAIN != 0 {
+                drains.compare(player.judge, clock.now(), step.is_drained);
+            }
         }
     }
-    player.finish(bytes, keys);
+    if compared & END != 0 {
+        player.finish(bytes, keys);
+    }
 }
 
 struct Player<'p, 'c> {
@@ -93,14 +92,19 @@ struct Player<'p, 'c> {
     tickets: [Option<Ticket>; KEYS_MAX + 1],
     /// What is done in several ways is done in turns.
     turn: u32,
-    id: u64,
-    total: &'p mut Outcome,
+    judge: &'p mut Judge,
 }
 
 impl<'p, 'c> Player<'p, 'c> {
+    /// Keys that are ready or in work.
+    fn left(&self) -> usize {
+        let active = self.queue.lock().with(|state| state.active_len());
+        self.queue.len() + active
+    }
+
     /// Compares what can be seen after an operation.
     fn look(&mut self, step: Step) {
-        self.total.steps += 1;
+        self.judge.steps += 1;
         self.expect("len", self.queue.len(), step.len);
         self.queue.lock().with(|state| state.assert_valid());
     }
@@ -199,7 +203,7 @@ impl<'p, 'c> Player<'p, 'c> {
             Operation::Get(key) => Some(key),
             _ => None,
         };
-        self.total.waited += 1;
+        self.judge.waited += 1;
         self.expect("get, waiting", got, expected);
     }
 
@@ -237,22 +241,6 @@ impl<'p, 'c> Player<'p, 'c> {
         self.queue.clock_moved();
     }
 
-    /// client-go's drain looks at keys in work alone: it may return where this one waits.
-    fn compare_drain(&mut self, recorded: bool, drained: Option<Result<Drained, TooManyWaiters>>) {
-        match drained {
-            Some(ended) => {
-                self.expect("a place for the drain", ended.is_ok(), true);
-                self.expect("the drain", true, recorded);
-            }
-            None if recorded => {
-                let active = self.queue.lock().with(|state| state.active_len());
-                self.expect("keys left to drain", self.queue.len() + active > 0, true);
-                self.total.differences += 1;
-            }
-            None => {}
-        }
-    }
-
     fn finish(&mut self, bytes: &mut Bytes<'_>, keys: u8) {
         self.expect("the time", self.clock.now().as_nanos(), bytes.number());
         let figures = self.queue.lock().with(|state| state.metrics().clone());
@@ -266,21 +254,6 @@ impl<'p, 'c> Player<'p, 'c> {
     }
 
     fn expect<T: PartialEq + Debug>(&mut self, what: &str, got: T, recorded: T) {
-        if got == recorded {
-            return;
-        }
-        self.total.mismatches += 1;
-        // The first few say what is wrong.
-        if self.total.mismatches <= 10 {
-            let at = self.clock.now();
-            println!(
-                "recording {} at {at}: {what}: {got:?}, recorded {recorded:?}",
-                self.id
-            );
-        }
+        self.judge.expect(self.clock.now(), what, got, recorded);
     }
-}
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
 }

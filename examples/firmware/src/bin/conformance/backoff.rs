@@ -1,0 +1,153 @@
+//! apimachinery's backoffs: pauses, what each leaves behind, and the times of retried calls.
+
+use core::time::Duration;
+
+use requeue_embassy::core::rand_core::{Infallible, TryRng};
+use requeue_embassy::core::{
+    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, Instant, NoJitter, jitter,
+};
+
+use crate::judge::Judge;
+use crate::recording::Bytes;
+
+/// Replays the next recording: `build/backoff.rs` is the other end of this.
+pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
+    let kind = bytes.byte();
+    let backoff = Backoff {
+        duration: bytes.duration(),
+        factor: f64::from_bits(bytes.word()),
+        jitter: f64::from_bits(bytes.word()),
+        steps: bytes.small(),
+        cap: bytes.duration(),
+    };
+    let reset = bytes.duration();
+    let start = Instant::EPOCH;
+    let steps = bytes.small();
+    judge.steps += steps;
+    match kind {
+        0 => step(bytes, judge, backoff, steps),
+        1 => pause(bytes, judge, backoff, steps),
+        2 => pause(bytes, judge, backoff.delay_with_reset(reset, start), steps),
+        3 => {
+            let manager = ExponentialBackoffManager::new(backoff, reset, start);
+            pause(bytes, judge, manager, steps);
+        }
+        4 => step_with_jitter(bytes, judge, backoff, steps),
+        5 => (0..steps).for_each(|_| draw(bytes, judge, backoff.jitter)),
+        _ => (0..steps).for_each(|_| retry(bytes, judge, backoff)),
+    }
+}
+
+fn step(bytes: &mut Bytes<'_>, judge: &mut Judge, mut backoff: Backoff, steps: u32) {
+    for index in 0..steps {
+        let delay = backoff.step(&mut NoJitter);
+        judge.expect(index, "a pause", delay, bytes.duration());
+        expect_left(bytes, judge, &[backoff]);
+    }
+}
+
+/// What a step has left behind, where Go does not leave that to the processor.
+fn expect_left(bytes: &mut Bytes<'_>, judge: &mut Judge, left: &[Backoff]) {
+    let is_open = bytes.byte() == 1;
+    if is_open {
+        return;
+    }
+    let recorded = (bytes.duration(), bytes.small());
+    for backoff in left {
+        let left = (backoff.duration, backoff.steps);
+        judge.expect("a step", "what is left", left, recorded);
+    }
+}
+
+fn pause(bytes: &mut Bytes<'_>, judge: &mut Judge, mut manager: impl BackoffManager, steps: u32) {
+    let mut now = Instant::EPOCH;
+    for _ in 0..steps {
+        if bytes.byte() == 1 {
+            now = now + bytes.duration();
+        } else {
+            let delay = manager.next_delay(now, &mut NoJitter);
+            judge.expect(now, "a pause", delay, bytes.duration());
+        }
+    }
+}
+
+/// The least draw and the greatest: the ends of the range, and what is left does not depend on it.
+fn step_with_jitter(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff, steps: u32) {
+    let (mut least, mut greatest) = (backoff, backoff);
+    for _ in 0..steps {
+        let delays = [least.step(&mut NoJitter), greatest.step(&mut Greatest)];
+        expect_range(bytes, judge, delays);
+        expect_left(bytes, judge, &[least, greatest]);
+    }
+}
+
+fn draw(bytes: &mut Bytes<'_>, judge: &mut Judge, max_factor: f64) {
+    let duration = bytes.duration();
+    let delays = [
+        jitter(duration, max_factor, &mut NoJitter),
+        jitter(duration, max_factor, &mut Greatest),
+    ];
+    expect_range(bytes, judge, delays);
+}
+
+fn expect_range(bytes: &mut Bytes<'_>, judge: &mut Judge, [least, greatest]: [Duration; 2]) {
+    let (low, high) = (bytes.duration(), bytes.duration());
+    judge.expect("a draw", "the least", least, low);
+    let is_within = (low..=high).contains(&greatest);
+    judge.expect(
+        greatest.as_nanos(),
+        "the greatest is in range",
+        is_within,
+        true,
+    );
+}
+
+/// The loop that a caller would write, on a clock that only its pauses move.
+fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
+    let succeeds = bytes.small();
+    let calls_recorded = bytes.small();
+    let (mut calls, mut elapsed) = (0, Duration::ZERO);
+    let mut attempts = backoff.attempts();
+    let timed_out = loop {
+        match attempts.next(&mut NoJitter) {
+            Attempt::Call => {
+                calls += 1;
+                if calls <= calls_recorded {
+                    judge.expect(calls, "the time of a call", elapsed, bytes.duration());
+                }
+                if calls == succeeds {
+                    break false;
+                }
+            }
+            Attempt::Pause(pause) => elapsed += pause,
+            Attempt::GiveUp => break true,
+        }
+    };
+    // What is not read would be taken for what follows.
+    for _ in calls..calls_recorded {
+        let _ = bytes.duration();
+    }
+    judge.expect("the end", "calls", calls, calls_recorded);
+    judge.expect("the end", "the time", elapsed, bytes.duration());
+    judge.expect("the end", "timed out", timed_out, bytes.byte() == 1);
+}
+
+/// Draws the greatest number each time.
+struct Greatest;
+
+impl TryRng for Greatest {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(u32::MAX)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(u64::MAX)
+    }
+
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
+        dst.fill(u8::MAX);
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! The calls of a recording that wait for a drain, of which there are two at most.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::Poll;
+
+use requeue_embassy::core::Instant;
+use requeue_embassy::{Drained, TooManyWaiters};
+
+use crate::judge::Judge;
+use crate::poll;
+
+pub const DRAINS_MAX: usize = 2;
+
+type Ended = Result<Drained, TooManyWaiters>;
+
+pub struct Drains<'f, F> {
+    calls: [Pin<&'f mut F>; DRAINS_MAX],
+    /// How many have begun.
+    begun: usize,
+    /// What has to become of each, and what has.
+    expected: [Option<Ended>; DRAINS_MAX],
+    ended: [Option<Ended>; DRAINS_MAX],
+}
+
+impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
+    pub fn new(calls: [Pin<&'f mut F>; DRAINS_MAX]) -> Self {
+        Self {
+            calls,
+            begun: 0,
+            expected: [None; DRAINS_MAX],
+            ended: [None; DRAINS_MAX],
+        }
+    }
+
+    /// One more begins to wait.
+    pub fn begin(&mut self) {
+        self.begun += 1;
+    }
+
+    /// A shutdown ends those that wait.
+    pub fn interrupt(&mut self) {
+        self.end_with(Drained::Interrupted);
+    }
+
+    /// Looks after a step whether each has ended as it should. If nothing is `left` they all have.
+    pub fn look(&mut self, judge: &mut Judge, at: Instant, left: usize) {
+        if left == 0 {
+            self.end_with(Drained::Complete);
+        }
+        let calls = self.calls.iter_mut().zip(&mut self.ended).take(self.begun);
+        for (call, ended) in calls.filter(|(_, ended)| ended.is_none()) {
+            if let Poll::Ready(how) = poll(call.as_mut()) {
+                *ended = Some(how);
+            }
+        }
+        judge.expect(at, "the drains", self.ended, self.expected);
+    }
+
+    /// client-go's drain looks at keys in work alone: the first may return where this one waits,
+    /// and never waits where this one returns.
+    pub fn compare(&self, judge: &mut Judge, at: Instant, recorded: bool) {
+        match self.ended[0] {
+            Some(_) => judge.expect(at, "the first drain", true, recorded),
+            None => judge.differences += u32::from(recorded),
+        }
+    }
+
+    fn end_with(&mut self, how: Drained) {
+        for expected in self.expected.iter_mut().take(self.begun) {
+            expected.get_or_insert(Ok(how));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Keys whose deadlines tie leave in the order in which the deadlines were set.
+
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use requeue_embassy::core::{Clock, Lock, NoLimit, NoMetrics};
+use requeue_embassy::{ManualClock, Queue, WorkQueue};
+
+use crate::judge::Judge;
+use crate::recording::Bytes;
+
+const KEYS_MAX: usize = 16;
+
+type Keys<'c> =
+    WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, NoLimit, 1, NoMetrics, u8, &'c ManualClock>;
+
+/// Replays the next recording: `build/ties.rs` is the other end of this.
+pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
+    let clock = ManualClock::new();
+    let queue: Keys<'_> = WorkQueue::from_queue(Queue::new(NoLimit), &clock);
+    let steps = bytes.number();
+    for _ in 0..steps {
+        match bytes.byte() {
+            0x80 => {
+                clock.advance(bytes.duration());
+                queue.clock_moved();
+            }
+            0x81 => {
+                let keys = bytes.number();
+                for _ in 0..keys {
+                    let guard = queue.try_get();
+                    let key = guard.as_deref().copied();
+                    judge.expect(clock.now(), "get", key, Some(bytes.byte()));
+                    guard.map(|guard| guard.done());
+                }
+            }
+            key => {
+                let added = queue.add_after(key, bytes.duration());
+                judge.expect(clock.now(), "add_after", added.is_ok(), true);
+            }
+        }
+        judge.steps += 1;
+        let len = bytes.number() as usize;
+        judge.expect(clock.now(), "len", queue.len(), len);
+        queue.lock().with(|state| state.assert_valid());
+    }
+}
