@@ -46,11 +46,11 @@ the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of c
         + "  0ns  world             Upgrade(\"NODE\")
   0ns  world     \"NODE\"  add: ready
   0ns  worker 0  \"NODE\"  run 1 begins
-  0ns  worker 0  \"NODE\"  read: done, the answer takes 1ms
+  0ns  worker 0  \"NODE\"  read: done
+  0ns  worker 0  \"NODE\"  install 1: done
+  0ns  worker 0  \"NODE\"  record: sent, 1ms on its way
   1ms  world             Upgrade(\"NODE\")
   1ms  world     \"NODE\"  add: dirty
-  1ms  worker 0  \"NODE\"  read: answered
-  1ms  worker 0  \"NODE\"  install 1: done
   1ms  worker 0  \"NODE\"  record: done
   1ms  worker 0  \"NODE\"  run ends: Done
   1ms  worker 0  \"NODE\"  the key is ready again
@@ -85,6 +85,19 @@ fn each_bad_habit_is_found_and_its_story_is_short() {
         assert!(lines <= lines_max, "{habit:?}, {lines} lines: {story}");
     }
     Check::new(|| Counting::new(Habit::None)).run();
+}
+
+/// A failure that comes late counts: after an early one the key is mostly added once more.
+#[test]
+fn what_nobody_comes_back_to_is_found_often_and_told_as_one_run() {
+    let check = Check::new(|| Counting::new(Habit::SwallowsFailures));
+    let stories = (0..200).filter_map(|seed| check.replay(seed).err());
+    let stories: Vec<_> = stories.collect();
+    assert!(stories.len() >= 6, "in {} of 200 histories", stories.len());
+    for story in stories {
+        let runs = story.timeline.matches(" begins").count();
+        assert_eq!(runs, 1, "{story}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_core::{RateLimiter, Workers};
 
 use super::World;
-use super::choices::{Choices, Dice, Fault};
+use super::choices::{Choices, Dice, Fault, Terms};
 use super::driven::Driven;
 use super::plan::{Bounds, Plan, Tree, drawn};
 use super::play::{Played, play};
@@ -55,9 +55,7 @@ pub struct Check<W: World> {
     world: Box<dyn Fn() -> W>,
     settings: Settings<W>,
     bounds: Bounds,
-    faults: Vec<Fault>,
-    faults_max: u32,
-    latency: Duration,
+    terms: Terms,
     settle: Duration,
     seeds: u64,
 }
@@ -73,9 +71,11 @@ impl<W: World> Check<W> {
                 span: Duration::from_secs(10),
                 stops: true,
             },
-            faults: Fault::ALL.to_vec(),
-            faults_max: 6,
-            latency: Duration::from_millis(20),
+            terms: Terms {
+                faults: Fault::ALL.to_vec(),
+                faults_max: 6,
+                latency: Duration::from_millis(20),
+            },
             settle: Duration::from_secs(1_800),
             seeds: 256,
         }
@@ -142,14 +142,14 @@ impl<W: World> Check<W> {
     /// check.run();
     /// ```
     pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
-        self.faults = faults.to_vec();
-        self.faults_max = at_most;
+        self.terms.faults = faults.to_vec();
+        self.terms.faults_max = at_most;
         self
     }
 
     /// How long a call takes in each direction, where nothing is unusual. Counted in milliseconds.
     pub fn latency(mut self, latency: Duration) -> Self {
-        self.latency = latency;
+        self.terms.latency = latency;
         self
     }
 
@@ -237,7 +237,7 @@ impl<W: World> Check<W> {
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
         let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
-        let played = self.play(&plan, self.dice(seed));
+        let played = self.play(&plan, self.dice(seed, &plan));
         if let Some(breach) = played.breach {
             let chosen = played.chosen;
             return Err(self.shorten(seed, breach, Plan { chosen, ..plan }, trees));
@@ -272,7 +272,7 @@ impl<W: World> Check<W> {
     /// ```
     pub fn history(&self, seed: u64) -> String {
         let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
-        timeline(&self.play(&plan, self.dice(seed)).log)
+        timeline(&self.play(&plan, self.dice(seed, &plan)).log)
     }
 
     /// Shortens what failed, and tells it.
@@ -293,8 +293,9 @@ impl<W: World> Check<W> {
         Failure::new(seed, told.breach.unwrap_or(breach), log, &shortest, &plan)
     }
 
-    fn dice(&self, seed: u64) -> Choices<W::Key> {
-        let dice = Dice::new(seed, &self.faults, self.faults_max, self.latency);
+    fn dice(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
+        let events = u32::try_from(plan.arrivals.len()).unwrap_or(u32::MAX);
+        let dice = Dice::new(seed, events, &self.terms);
         Choices::drawn(dice)
     }
 
@@ -312,7 +313,7 @@ impl<W: World> Debug for Check<W> {
         f.debug_struct("Check")
             .field("seeds", &self.seeds)
             .field("bounds", &self.bounds)
-            .field("faults", &self.faults)
+            .field("faults", &self.terms.faults)
             .finish_non_exhaustive()
     }
 }

@@ -93,14 +93,27 @@ enum Source<K> {
     Draw(Box<Dice>),
 }
 
+/// Within which bounds a seed chooses.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) faults: Vec<Fault>,
+    pub(super) faults_max: u32,
+    /// How long a call takes in each direction.
+    pub(super) latency: Duration,
+}
+
 /// How a seed chooses.
 #[derive(Debug)]
 pub(super) struct Dice {
     rng: TestRng,
     faults: Vec<Fault>,
     faults_left: u32,
-    /// One point in so many has a fault; none if zero.
-    fault_odds: u32,
+    /// So many points come before the first that has a fault.
+    calm_left: u32,
+    /// One point in so many has a fault then.
+    odds: u32,
+    /// The same, once there was one.
+    later_odds: u32,
     latency_ms: u64,
     /// Bounds what is remembered.
     choices_left: u32,
@@ -108,15 +121,23 @@ pub(super) struct Dice {
 
 impl Dice {
     /// The temper of a history is drawn first, so that some are calm and some are wild.
-    pub(super) fn new(seed: u64, faults: &[Fault], faults_max: u32, latency: Duration) -> Self {
+    ///
+    /// The first fault comes wherever a history with so many events may have got to: what fails
+    /// early is mostly set right by what comes later, and what nobody comes back to is late.
+    pub(super) fn new(seed: u64, events: u32, terms: &Terms) -> Self {
         let mut rng = rng(seed, 2);
-        let fault_odds = [0, 3, 8, 32][rng.random_range(0..4)];
-        let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        let is_wild = rng.random_range(0..6) > 0;
+        let latency_ms = u64::try_from(terms.latency.as_millis()).unwrap_or(u64::MAX);
         let scale = [1, 4, 20][rng.random_range(0..3)];
         Self {
-            faults: faults.to_vec(),
-            faults_left: rng.random_range(0..=faults_max),
-            fault_odds,
+            faults: some_of(&terms.faults, &mut rng),
+            faults_left: match terms.faults_max {
+                1.. if is_wild => rng.random_range(1..=terms.faults_max),
+                _ => 0,
+            },
+            calm_left: rng.random_range(0..=POINTS_PER_EVENT.saturating_mul(events)),
+            odds: 1,
+            later_odds: [2, 8, 32][rng.random_range(0..3)],
             latency_ms: (latency_ms / scale).max(1),
             choices_left: CHOICES_MAX,
             rng,
@@ -158,16 +179,20 @@ impl Dice {
     }
 
     fn fault(&mut self, point: Point) -> Option<Fault> {
-        let is_fault = self.faults_left > 0
-            && self.fault_odds > 0
-            && self.rng.random_range(0..self.fault_odds) == 0;
-        if !is_fault || self.faults.is_empty() {
+        if self.calm_left > 0 {
+            self.calm_left -= 1;
             return None;
         }
-        let fault = self.faults[self.rng.random_range(0..self.faults.len())];
-        let can_be = fault.is_possible_at(point);
-        self.faults_left -= u32::from(can_be);
-        can_be.then_some(fault)
+        if self.faults_left == 0 || self.rng.random_range(0..self.odds) > 0 {
+            return None;
+        }
+        let possible = self.faults.iter().filter(|it| it.is_possible_at(point));
+        let possible: Vec<_> = possible.copied().collect();
+        let pick = self.rng.random_range(0..possible.len().max(1));
+        let fault = *possible.get(pick)?;
+        self.faults_left -= 1;
+        self.odds = self.later_odds;
+        Some(fault)
     }
 }
 
@@ -226,6 +251,15 @@ impl<K: Ord> Choices<K> {
     }
 }
 
+/// All kinds, or one alone: that comes where it matters more often than among others.
+fn some_of(faults: &[Fault], rng: &mut TestRng) -> Vec<Fault> {
+    let alone = rng.random_range(0..2 * faults.len().max(1));
+    match faults.get(alone) {
+        Some(fault) => vec![*fault],
+        None => faults.to_vec(),
+    }
+}
+
 /// The random numbers of a seed, for one of its purposes.
 pub(super) fn rng(seed: u64, purpose: u8) -> TestRng {
     let mut bytes = [purpose; 32];
@@ -235,3 +269,6 @@ pub(super) fn rng(seed: u64, purpose: u8) -> TestRng {
 
 /// After so many choices a history goes on without chance.
 const CHOICES_MAX: u32 = 1_000;
+
+/// About so many points there are in the run that an event leads to.
+const POINTS_PER_EVENT: u32 = 4;

@@ -1,5 +1,6 @@
 //! The history to be: which events come when, and what ends the queue.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use proptest::prelude::RngExt;
@@ -50,6 +51,24 @@ impl<W: World> Clone for Plan<W> {
     }
 }
 
+impl<W: World> Plan<W> {
+    /// Leaves out a run: what is chosen for later runs of the key is for those before them then.
+    pub(super) fn leave_out_run(&mut self, key: &W::Key, run: u32) {
+        let chosen = std::mem::take(&mut self.chosen).into_iter();
+        let moved = chosen.filter_map(|(mut site, choice)| {
+            if site.key.as_ref() == Some(key) {
+                match site.run.cmp(&run) {
+                    Ordering::Less => {}
+                    Ordering::Equal => return None,
+                    Ordering::Greater => site.run -= 1,
+                }
+            }
+            Some((site, choice))
+        });
+        self.chosen = moved.collect();
+    }
+}
+
 /// How an event that was drawn is made simpler.
 pub(super) type Tree<W> = Box<dyn ValueTree<Value = <W as World>::Event>>;
 
@@ -66,7 +85,8 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
     let mut dice = rng(seed, 1);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng(seed, 3));
     let strategy = world.event();
-    let count = dice.random_range(1..=bounds.events_max.max(1));
+    let most = [SHORT, 2 * SHORT, bounds.events_max][dice.random_range(0..3)];
+    let count = dice.random_range(1..=most.min(bounds.events_max).max(1));
     let span_ms = u64::try_from(bounds.span.as_millis()).unwrap_or(u64::MAX);
     // Some histories are crowded, some are leisurely.
     let span_ms = (span_ms / [1, 10, 100][dice.random_range(0..3)]).max(1);
@@ -106,3 +126,7 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
     };
     (plan, trees)
 }
+
+/// So many events a short history has at most. In a long one another event sets right what has gone
+/// wrong with a key; what nobody comes back to shows in short ones.
+const SHORT: usize = 3;

@@ -24,6 +24,7 @@ pub(super) fn shrunk<W: World>(
         let mut is_better = shrinker.leave_out_the_stop();
         is_better |= shrinker.leave_out_events();
         is_better |= shrinker.leave_out_choices();
+        is_better |= shrinker.leave_out_runs();
         is_better |= shrinker.simplify_events(&mut trees);
         is_better |= shrinker.shorten_gaps();
         is_better |= shrinker.simplify_choices();
@@ -106,14 +107,7 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
         keys.iter().any(|key| {
             self.attempt_with(|plan| {
                 plan.arrivals.remove(place);
-                let chosen = std::mem::take(&mut plan.chosen).into_iter();
-                let moved = chosen.filter_map(|(mut site, choice)| {
-                    if site.key.as_ref() == Some(key) {
-                        site.run = site.run.checked_sub(1).filter(|run| *run > 0)?;
-                    }
-                    Some((site, choice))
-                });
-                plan.chosen = moved.collect();
+                plan.leave_out_run(key, 1);
             })
         })
     }
@@ -134,6 +128,20 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
                 from = if left_out { from } else { to };
             }
             size /= 2;
+        }
+        is_better
+    }
+
+    /// Leaves out a run that something goes wrong with, since it leads to another run of the key.
+    fn leave_out_runs(&mut self) -> bool {
+        let faulty = self.best.chosen.iter();
+        let faulty = faulty.filter(|(_, choice)| choice.fault.is_some());
+        let runs = faulty.filter_map(|(site, _)| Some((site.key.clone()?, site.run)));
+        let runs: Vec<_> = runs.collect();
+        let mut is_better = false;
+        // From behind, so that those before keep their numbers.
+        for (key, run) in runs.iter().rev() {
+            is_better |= self.attempt_with(|plan| plan.leave_out_run(key, *run));
         }
         is_better
     }
