@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use requeue_core::{Added, Drained, Next, Rejected};
 
+use crate::conformance::not_tried;
 use crate::subject::{Handed, Key, Setup, Subject};
 
 /// A subject, and a vocabulary in which a case reads as a script. Time is in milliseconds.
@@ -161,9 +162,26 @@ fn unexpected(expected: String, got: &impl Debug) -> ! {
 /// grows.
 fn full<S: Subject>() -> Option<(Script<S>, Key)> {
     let mut script = Script::<S>::new();
-    let capacity = Key::try_from(script.subject.capacity()?).ok()?;
+    let capacity = Key::try_from(capacity(&script)?).ok()?;
     for key in 1..=capacity {
         script.add(key, Added::Ready);
     }
     Some((script, capacity + 1))
+}
+
+/// How much room there is; nothing if the queue grows.
+fn capacity<S: Subject>(script: &Script<S>) -> Option<usize> {
+    let capacity = script.subject.capacity();
+    if capacity.is_none() {
+        not_tried("the queue has no capacity");
+    }
+    capacity
+}
+
+/// Whether a key comes back whose worker panics.
+fn gives_back<S: Subject>() -> bool {
+    if !S::GIVES_BACK {
+        not_tried("the queue does not give keys back with which a worker panics");
+    }
+    S::GIVES_BACK
 }

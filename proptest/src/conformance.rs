@@ -6,14 +6,16 @@
 mod generate;
 #[macro_use]
 mod table;
+mod told;
 
 use std::fmt;
 
 use crate::cases;
-use crate::caught::caught;
+use crate::caught::guarded;
 use crate::subject::{Setup, Subject, Waits};
 use crate::suite::Crowd;
 use crate::{histories, suite};
+use told::Told;
 
 /// A rule that a queue keeps.
 ///
@@ -65,18 +67,15 @@ impl Rule {
     }
 
     /// Runs the case, unless it does not apply, and names the rule if it fails.
-    #[expect(
-        clippy::panic,
-        clippy::print_stderr,
-        reason = "this is how a test talks"
-    )]
+    #[expect(clippy::panic, reason = "this is how a test fails")]
     fn hold<S: Subject>(&self, case: impl FnOnce()) {
         if let Err(reason) = self.applies_to::<S>() {
-            eprintln!("not tried: {reason}");
-            return;
+            return not_tried(&reason);
         }
-        if let Err(failure) = caught(case) {
-            panic!("{}::{}\n{failure}\nBroken: {self}", self.group, self.name);
+        told::begin();
+        if let Err(failure) = guarded(case) {
+            let (story, group, name) = (told::story(), self.group, self.name);
+            panic!("{group}::{name}\n{story}{failure}\nBroken: {self}");
         }
     }
 }
@@ -85,6 +84,14 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} ({})", self.group, self.text, self.source)
     }
+}
+
+/// Tells whoever runs the tests with `--nocapture` that a case, or a part of it, says nothing of
+/// this queue.
+#[expect(clippy::print_stderr, reason = "this is how a test talks")]
+pub(crate) fn not_tried(reason: &str) {
+    let thread = std::thread::current();
+    eprintln!("not tried: {}: {reason}", thread.name().unwrap_or("a case"));
 }
 
 macro_rules! publish {
@@ -116,13 +123,13 @@ macro_rules! publish {
         $(
             #[doc = concat!("Cases of the group `", stringify!($group), "`.")]
             pub mod $group {
-                use super::{Rule, Subject, cases};
+                use super::{Rule, Subject, Told, cases};
                 $(
                     #[doc = $rule]
                     #[doc = concat!("\n\nSource: ", $source, ".")]
                     pub fn $name<S: Subject>() {
                         Rule::named(stringify!($group), stringify!($name))
-                            .hold::<S>(cases::$group::$name::<S>);
+                            .hold::<S>(cases::$group::$name::<Told<S>>);
                     }
                 )+
             }
@@ -148,7 +155,7 @@ for_each_case!([publish] {});
 
 /// Drawn sequences of operations, and drawn histories of calls.
 pub mod drawn {
-    use super::{Crowd, Setup, Subject, Waits, histories, suite};
+    use super::{Crowd, Setup, Subject, Waits, histories, not_tried, suite};
 
     /// How much room there has to be for a crowd.
     const CROWD_MIN: usize = 20;
@@ -164,6 +171,8 @@ pub mod drawn {
         let capacity = S::new(&Setup::exponential()).capacity();
         if capacity.is_none_or(|capacity| capacity >= CROWD_MIN) {
             suite::run::<S>(Crowd::Many, regressions);
+        } else {
+            not_tried(&format!("it needs room for {CROWD_MIN} keys"));
         }
     }
 

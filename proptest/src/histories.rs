@@ -17,11 +17,11 @@ use std::time::Duration;
 use proptest::strategy::{Just, Strategy};
 use requeue_core::Completion;
 
-use crate::caught::caught;
+use crate::caught::guarded;
+use crate::conformance::not_tried;
 use crate::subject::{Call, Key, Setup, Waits};
 use crate::suite::draw::{self, Draws, Shortest};
 use crate::suite::{Failure, Op};
-use crate::trace::limiter::LimiterSpec;
 
 pub use drawn::histories;
 
@@ -97,10 +97,10 @@ fn check_so<S: Waits>(
     let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
     let mut run = run::Run::<S>::new(setup, keys, patience);
     for step in steps {
-        let outcome = caught(|| run.step(step));
+        let outcome = guarded(|| run.step(step));
         outcome.unwrap_or_else(|panic| Err(run.panicked(&format!("{step:?}"), &panic)))?;
     }
-    caught(|| run.finish(sight)).unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))
+    guarded(|| run.finish(sight)).unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))
 }
 
 /// Checks `S` on as many drawn histories as proptest is configured to draw; on four times as many
@@ -117,7 +117,7 @@ pub fn run<S: Waits>(regressions: &'static str) {
     } else {
         Draws::FreshAndMany(regressions)
     };
-    if let Some(shortest) = shortest::<S>(draws, &histories()) {
+    if let Some(shortest) = shortest::<S>(draws, &drawn::histories_of::<S>()) {
         shortest.tell();
     }
 }
@@ -125,13 +125,19 @@ pub fn run<S: Waits>(regressions: &'static str) {
 /// Looks among drawn histories, which are the same each time, for one that fails, and makes it as
 /// short as it gets. This is for tests of tests: that a fault is found, and what is told of it.
 pub fn find<S: Waits>(among: &impl Strategy<Value = Vec<Step>>) -> Option<Failure> {
-    let shortest = shortest::<S>(Draws::Same, among)?;
+    let shortest = shortest::<S>(Draws::Same, &(setups(), among))?;
+    Some(shortest.failure)
+}
+
+/// The same for the histories that [`run`] draws.
+pub fn find_any<S: Waits>() -> Option<Failure> {
+    let shortest = shortest::<S>(Draws::Same, &drawn::histories_of::<S>())?;
     Some(shortest.failure)
 }
 
 fn shortest<S: Waits>(
     draws: Draws,
-    histories: &impl Strategy<Value = Vec<Step>>,
+    drawn: &impl Strategy<Value = (Setup, Vec<Step>)>,
 ) -> Option<Shortest<Step>> {
     [Sight::None, Sight::InTheEnd]
         .into_iter()
@@ -142,7 +148,7 @@ fn shortest<S: Waits>(
                 patience.set(PATIENCE_FOR_SHORTER);
                 Some(failure)
             };
-            draw::shortest(draws, (setups(), histories), fails)
+            draw::shortest(draws, drawn, fails)
         })
 }
 
@@ -176,7 +182,7 @@ impl Script {
     pub(crate) fn play<S: Waits>(&self) {
         let cancels = |step: &Step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_));
         if !S::CANCELS && self.steps.iter().any(cancels) {
-            return;
+            return not_tried("its calls cannot be cancelled");
         }
         if let Err(mut failure) = check::<S>(&setup(), &self.steps) {
             // The case is about a rule of its own.
@@ -187,10 +193,7 @@ impl Script {
 }
 
 fn setup() -> Setup {
-    Setup::new(LimiterSpec::Exponential {
-        base_ns: 1_000_000,
-        max_ns: 8_000_000,
-    })
+    drawn::setup_in(Duration::from_millis(1))
 }
 
 /// Queues of all kinds that matter to those who wait.

@@ -67,7 +67,6 @@ mod driven;
 mod driver;
 mod hub;
 mod ledger;
-mod panics;
 mod plan;
 mod play;
 mod seat;

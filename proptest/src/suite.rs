@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::{AddOptions, Completion, Instant};
 
-use crate::caught::caught;
+use crate::caught::guarded;
 use crate::subject::{Key, Setup, Subject};
 use crate::trace::limiter::{FloatBits, LimiterSpec};
 
@@ -122,12 +122,12 @@ pub fn check<S: Subject>(setup: &Setup, ops: &[Op], looks: Looks) -> Result<(), 
     let keys = ops.iter().map(Op::highest_key).max().unwrap_or(0);
     let mut run = run::Run::<S>::new(setup, keys);
     for op in ops {
-        let outcome = caught(|| run.step(op, looks));
+        let outcome = guarded(|| run.step(op, looks));
         outcome.unwrap_or_else(|panic| {
             Err(run.failure(None, format!("{op:?}: the queue panicked: {panic}")))
         })?;
     }
-    caught(|| run.finish()).unwrap_or_else(|panic| {
+    guarded(|| run.finish()).unwrap_or_else(|panic| {
         Err(run.failure(None, format!("in the end the queue panicked: {panic}")))
     })
 }

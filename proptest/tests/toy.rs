@@ -2,7 +2,7 @@
 //!
 //! It is a runtime of one thread and no allocator for its keys, as one might write it for a bare
 //! loop: a lock, a clock with timers, a line of tasks, and calls that wait. Each part is about as
-//! long as it has to be. What stands under [`Plan`] are five faults that such an author might well
+//! long as it has to be. What stands under [`Plan`] are seven faults that such an author might well
 //! make, one switch for each; `toy/faults.rs` shows what the suite says of them.
 #![allow(
     clippy::unwrap_used,
@@ -49,6 +49,10 @@ trait Plan: 'static {
     const KEEPS_THE_OLD_ALARM: bool = false;
     /// A key stays in the queue while it is worked on, so that it cannot be lost.
     const HANDS_OUT_TWICE: bool = false;
+    /// Time is looked at in whole milliseconds.
+    const ROUNDS_TIME_DOWN: bool = false;
+    /// A worker that panics is taken for one that has ended.
+    const OVERLOOKS_PANICS: bool = false;
     /// A worker's next call, dropped before it has run, forgets the key that it was to complete.
     const LEAKS_THE_RUN: bool = false;
 }
@@ -139,7 +143,7 @@ impl<P: Plan> Waker for Line<P> {
 
     /// A task that is cancelled drops its guards.
     fn is_abandoned(&self) -> bool {
-        true
+        !P::OVERLOOKS_PANICS
     }
 }
 
@@ -252,7 +256,9 @@ impl<P: Plan> Waiting<P> {
     }
 
     fn is_late(&self, deadline: Option<Instant>) -> bool {
-        deadline.is_some_and(|deadline| self.queue.clock().now() >= deadline)
+        let ticks = if P::ROUNDS_TIME_DOWN { 1_000_000 } else { 1 };
+        let now = self.queue.clock().now().as_nanos() / ticks;
+        deadline.is_some_and(|deadline| now >= deadline.as_nanos() / ticks)
     }
 
     fn set_timer(&mut self, until: Option<Instant>, context: &Context<'_>) {

@@ -1,6 +1,6 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, full, ms};
+use super::{Script, capacity, full, ms};
 use crate::subject::{Key, Subject};
 
 pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
@@ -19,7 +19,7 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
 
 pub(crate) fn delayed_keys_and_keys_in_work_take_room<S: Subject>() {
     let mut script = Script::<S>::new();
-    let Some(capacity) = script.subject.capacity() else {
+    let Some(capacity) = capacity(&script) else {
         return;
     };
     script.add(1, Added::Ready);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use requeue_core::{Added, Completion, Drained, Finished, Instant, Next, NotActive, Rejected};
 
 use super::{Script, full, ms};
+use crate::conformance::not_tried;
 use crate::subject::{Key, Left, Setup, Subject};
 
 pub(crate) fn drain_waits_for_ready_keys<S: Subject>() {
@@ -299,7 +300,7 @@ pub(crate) fn memories_of_failures_can_be_limited<S: Subject>() {
     setup.memories_max = 2;
     let mut script = Script::<S>::with(&setup);
     if script.subject.capacity().is_some() {
-        return;
+        return not_tried("the queue has a capacity, and no limit to its memories");
     }
     for key in 1..=3 {
         let retried = script.subject.add_rate_limited(key);

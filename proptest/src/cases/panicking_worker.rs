@@ -1,10 +1,10 @@
 use requeue_core::Added;
 
-use super::{Script, ms};
+use super::{Script, gives_back, ms};
 use crate::subject::{Left, Subject};
 
 pub(crate) fn its_key_comes_back_as_failed<S: Subject>() {
-    if !S::GIVES_BACK {
+    if !gives_back::<S>() {
         return;
     }
     let mut script = Script::<S>::new();
@@ -22,7 +22,7 @@ pub(crate) fn its_key_comes_back_as_failed<S: Subject>() {
 }
 
 pub(crate) fn its_key_is_kept_while_the_queue_shuts_down<S: Subject>() {
-    if !S::GIVES_BACK {
+    if !gives_back::<S>() {
         return;
     }
     let mut script = Script::<S>::new();

@@ -1,6 +1,7 @@
 use requeue_core::{AddOptions, Added, Completion};
 
 use super::{Script, ms};
+use crate::conformance::not_tried;
 use crate::subject::{Key, Subject};
 
 /// How many levels a queue must have for these cases.
@@ -9,7 +10,11 @@ const LEVELS_MIN: u8 = 3;
 /// A queue with levels; nothing if it has none.
 fn leveled<S: Subject>() -> Option<Script<S>> {
     let script = Script::<S>::new();
-    (script.subject.levels() >= LEVELS_MIN).then_some(script)
+    if script.subject.levels() < LEVELS_MIN {
+        not_tried("the queue has too few priority levels");
+        return None;
+    }
+    Some(script)
 }
 
 fn at(priority: u8) -> AddOptions {

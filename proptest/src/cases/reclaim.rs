@@ -1,6 +1,6 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, full};
+use super::{Script, capacity, full};
 use crate::subject::{Key, Subject};
 
 pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
@@ -23,7 +23,7 @@ pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
 
 pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice<S: Subject>() {
     let mut script = Script::<S>::new();
-    let Some(capacity) = script.subject.capacity() else {
+    let Some(capacity) = capacity(&script) else {
         return;
     };
     let capacity = capacity as Key;

@@ -5,7 +5,7 @@
 /// The queue is a type that is a [`Subject`](crate::subject::Subject) and
 /// [`Waits`](crate::subject::Waits). One that is core's `WorkQueue` with a lock, a clock and a
 /// waker of its own is bound in a page: see the example. `proptest/tests/toy.rs` is such a binding
-/// in full, and shows what the suite says of five faults.
+/// in full, and shows what the suite says of seven faults.
 ///
 /// With `, steps` behind the type only those tests are made that need no
 /// [`Waits`](crate::subject::Waits): for a queue that leaves waiting to others.

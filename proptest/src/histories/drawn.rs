@@ -4,21 +4,33 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use requeue_core::{AddOptions, Completion};
+use requeue_core::{AddOptions, Completion, Instant};
 
 use super::Step;
-use crate::subject::{Call, Key};
+use crate::subject::{Call, Key, LimiterSpec, Setup, Waits};
 use crate::suite::Op;
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
-/// is in whole milliseconds, which is what Tokio's timers can tell apart.
+/// is in whole milliseconds.
 ///
 /// Each history is made of some kinds of steps, and not of others: a wake that is lost shows best
 /// where little else happens.
 pub fn histories() -> impl Strategy<Value = Vec<Step>> {
+    histories_in(MILLISECOND)
+}
+
+/// The same with time in whole units, of which failed keys wait one, two, and so on. It is one that
+/// no timer rounds, or the shortest that the queue's timers can tell apart.
+pub(super) fn histories_of<S: Waits>() -> impl Strategy<Value = (Setup, Vec<Step>)> {
+    let unit = any::<bool>().prop_map(|is_fine| if is_fine { S::GRAIN } else { MILLISECOND });
+    unit.prop_flat_map(|unit| (Just(setup_in(unit)), histories_in(unit)))
+}
+
+fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
     let step = any::<[u8; 3]>;
     let drawn = (any::<u32>(), vec(step(), 0..40), vec(step(), 0..10));
-    drawn.prop_map(|(kinds, busy, late)| {
+    drawn.prop_map(move |(kinds, busy, late)| {
+        let pick = |table, kinds, step| pick(table, kinds, step, unit);
         let busy = busy.into_iter().map(|step| pick(&BUSY, kinds, step));
         let late = late.into_iter().map(|step| match step {
             [0..128, ..] => pick(&BUSY, kinds, step),
@@ -28,43 +40,52 @@ pub fn histories() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// How often a kind of step comes, and how it is made of two bytes.
-type Kind = (u8, fn(u8, u8) -> Step);
+/// A queue whose failed keys wait one unit, two, four and eight.
+pub(super) fn setup_in(unit: Duration) -> Setup {
+    let base_ns = (Instant::EPOCH + unit).as_nanos();
+    let max_ns = base_ns.saturating_mul(8);
+    Setup::new(LimiterSpec::Exponential { base_ns, max_ns })
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// How often a kind of step comes, and how it is made of two bytes and the unit of time.
+type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
 const BUSY: [Kind; 19] = [
-    (8, |_, _| Step::Settle),
-    (6, |_, _| Step::Start(Call::Get)),
-    (6, |a, _| Step::Do(Op::Add(key(a)))),
-    (8, |a, b| Step::Do(Op::AddAfter(key(a), delay(b)))),
-    (4, |a, _| Step::Cancel(a)),
-    (6, |_, _| Step::Do(Op::AdvanceToDeadline)),
-    (4, |a, _| Step::Do(Op::Advance(millis(a % 8)))),
-    (4, |_, b| Step::Start(Call::GetTimeout(delay(b)))),
-    (6, |a, b| Step::Do(Op::Complete(a, completion(b)))),
-    (3, |_, b| Step::Start(Call::Next(completion(b)))),
-    (2, |_, b| Step::NextUnrun(completion(b))),
-    (2, |a, _| Step::Nudge(a)),
-    (3, |a, _| Step::Do(Op::AddRateLimited(key(a)))),
-    (2, |a, b| Step::Do(Op::AddMany(vec![key(a), key(b)]))),
-    (3, |a, b| Step::Do(Op::AddWith(key(a), options(a, b)))),
-    (2, |_, _| Step::Do(Op::TryGet)),
-    (1, |a, _| Step::Do(Op::Done(a))),
-    (2, |a, _| Step::Do(Op::DoneKey(key(a)))),
-    (2, |_, _| Step::Do(Op::PanicAtWork)),
+    (8, |_, _, _| Step::Settle),
+    (6, |_, _, _| Step::Start(Call::Get)),
+    (6, |a, _, _| Step::Do(Op::Add(key(a)))),
+    (8, |a, b, u| Step::Do(Op::AddAfter(key(a), delay(b, u)))),
+    (4, |a, _, _| Step::Cancel(a)),
+    (6, |_, _, _| Step::Do(Op::AdvanceToDeadline)),
+    (4, |a, _, u| Step::Do(Op::Advance(units(a % 8, u)))),
+    (4, |_, b, u| Step::Start(Call::GetTimeout(delay(b, u)))),
+    (6, |a, b, u| Step::Do(Op::Complete(a, completion(b, u)))),
+    (3, |_, b, u| Step::Start(Call::Next(completion(b, u)))),
+    (2, |_, b, u| Step::NextUnrun(completion(b, u))),
+    (2, |a, _, _| Step::Nudge(a)),
+    (3, |a, _, _| Step::Do(Op::AddRateLimited(key(a)))),
+    (2, |a, b, _| Step::Do(Op::AddMany(vec![key(a), key(b)]))),
+    (3, |a, b, u| Step::Do(Op::AddWith(key(a), options(a, b, u)))),
+    (2, |_, _, _| Step::Do(Op::TryGet)),
+    (1, |a, _, _| Step::Do(Op::Done(a))),
+    (2, |a, _, _| Step::Do(Op::DoneKey(key(a)))),
+    (2, |_, _, _| Step::Do(Op::PanicAtWork)),
 ];
 const ALWAYS: usize = 2;
 
 const CLOSING: [Kind; 5] = [
-    (3, |_, _| Step::Start(Call::Drain)),
-    (2, |_, b| Step::Start(Call::DrainTimeout(delay(b)))),
-    (1, |_, _| Step::Do(Op::ShutDown)),
-    (1, |_, _| Step::Do(Op::TakeReady)),
-    (1, |_, _| Step::Do(Op::TakeDelayed)),
+    (3, |_, _, _| Step::Start(Call::Drain)),
+    (2, |_, b, u| Step::Start(Call::DrainTimeout(delay(b, u)))),
+    (1, |_, _, _| Step::Do(Op::ShutDown)),
+    (1, |_, _, _| Step::Do(Op::TakeReady)),
+    (1, |_, _, _| Step::Do(Op::TakeDelayed)),
 ];
 
 /// A step of one of the kinds whose bits are set.
-fn pick(kinds: &[Kind], chosen: u32, [what, a, b]: [u8; 3]) -> Step {
+fn pick(kinds: &[Kind], chosen: u32, [what, a, b]: [u8; 3], unit: Duration) -> Step {
     let is_chosen = |index: usize| index < ALWAYS || chosen & (1 << index) != 0;
     let chosen = || {
         let kinds = kinds.iter().enumerate();
@@ -77,7 +98,7 @@ fn pick(kinds: &[Kind], chosen: u32, [what, a, b]: [u8; 3]) -> Step {
     for (weight, step) in chosen() {
         match place.checked_sub(*weight) {
             Some(rest) => place = rest,
-            None => return step(a, b),
+            None => return step(a, b, unit),
         }
     }
     Step::Settle
@@ -87,36 +108,36 @@ fn key(byte: u8) -> Key {
     Key::from(byte % 4) + 1
 }
 
-fn millis(millis: u8) -> Duration {
-    Duration::from_millis(millis.into())
+fn units(count: u8, unit: Duration) -> Duration {
+    unit.saturating_mul(count.into())
 }
 
 /// Mostly so short that deadlines meet.
-fn delay(byte: u8) -> Duration {
+fn delay(byte: u8, unit: Duration) -> Duration {
     match byte {
-        0..16 => millis(byte),
-        16..224 => millis(byte % 6),
-        224..240 => millis(byte % 64),
+        0..16 => units(byte, unit),
+        16..224 => units(byte % 6, unit),
+        224..240 => units(byte % 64, unit),
         _ => Duration::MAX,
     }
 }
 
 /// Levels that a queue may have, and one that none has.
-fn options(byte: u8, after: u8) -> AddOptions {
+fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
     AddOptions {
-        after: (after & 1 == 0).then(|| delay(after)),
+        after: (after & 1 == 0).then(|| delay(after, unit)),
         priority: (byte & 4 == 0).then_some(byte / 64),
         expedite: byte & 8 == 0,
         ..AddOptions::default()
     }
 }
 
-fn completion(byte: u8) -> Completion {
+fn completion(byte: u8, unit: Duration) -> Completion {
     match byte % 8 {
         0..3 => Completion::Done,
         3..5 => Completion::Succeeded,
         5 => Completion::Retry,
-        6 => Completion::RetryAfter(delay(byte)),
-        _ => Completion::SucceededAgainAfter(delay(byte)),
+        6 => Completion::RetryAfter(delay(byte, unit)),
+        _ => Completion::SucceededAgainAfter(delay(byte, unit)),
     }
 }

@@ -17,7 +17,7 @@ use super::chart::draw_marked;
 use super::concurrent::{Concurrent, Site, World};
 use super::queue::{Answer, Op, QueueSpec};
 use super::{Failure, History, Work, check};
-use crate::caught::caught;
+use crate::caught::guarded;
 use crate::rounds;
 use crate::subject::{Key, Setup};
 use crate::trace::limiter::LimiterSpec;
@@ -205,8 +205,8 @@ fn not_finished<Q: Concurrent>(site: &Site<Q>, error: RecvTimeoutError) -> Strin
 /// Looks at everything once all threads have ended, and checks the history.
 fn judge<Q: Concurrent>(world: &World<Q>, setup: &Setup) -> Result<(), String> {
     let panicked = |panic| format!("the queue panicked: {panic}");
-    caught(|| world.queue.assert_valid()).map_err(panicked)?;
-    caught(|| world.look_afterwards()).map_err(panicked)?;
+    guarded(|| world.queue.assert_valid()).map_err(panicked)?;
+    guarded(|| world.look_afterwards()).map_err(panicked)?;
     let empty = QueueSpec::new(setup, world.queue.capacity());
     let history = world.recorder.history();
     match check(&empty, &history, STATES_MAX) {

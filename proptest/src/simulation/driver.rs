@@ -17,11 +17,11 @@ use super::choices::{Choices, Chosen, Point};
 use super::context::Keys;
 use super::driven::Driven;
 use super::hub::{Hub, Task};
-use super::panics::guarded;
 use super::plan::Stop;
 use super::seat::{Seat, State};
 use super::settings::{Settings, limited};
 use super::story::{Breach, Entry, Rule, What, Who, timeline};
+use crate::caught::guarded;
 
 /// A world, its queue and its workers, on virtual time: for scripted tests.
 ///

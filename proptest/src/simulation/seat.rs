@@ -11,7 +11,7 @@ use requeue_core::{Action, Failure, Getter, Instant, RunSpan, Ticket};
 
 use super::World;
 use super::hub::Slot;
-use super::panics::caught;
+use crate::caught::caught;
 
 pub(super) struct Seat<W: World> {
     pub(super) state: State<W>,

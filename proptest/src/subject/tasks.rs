@@ -94,6 +94,8 @@ impl<S: Home> Runtime for Tasks<S> {
 
 impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
     type Calls = Futures;
+    /// Tokio's timers count milliseconds.
+    const GRAIN: Duration = Duration::from_millis(1);
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();

@@ -68,6 +68,9 @@ pub trait Waits: Subject {
     const RUNS_BY_ITSELF: bool = false;
     /// Whether a call that waits can be cancelled, as a future is by dropping it.
     const CANCELS: bool = true;
+    /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
+    /// in such short times, and in milliseconds.
+    const GRAIN: Duration = Duration::from_nanos(1);
 
     /// How many calls can wait at once; nothing if any number can. One more is
     /// [refused](Answer::Refused).
@@ -109,6 +112,8 @@ pub trait Waits: Subject {
 pub trait WaitingRuntime: Runtime {
     /// What keeps the calls that have begun.
     type Calls: Drive;
+    /// As [`Waits::GRAIN`].
+    const GRAIN: Duration = Duration::from_nanos(1);
 
     /// A call of the runtime's own, about to begin; nothing if the queue has no such call.
     fn begin(&self, call: Call) -> Option<<Self::Calls as Drive>::Begun>;
@@ -152,6 +157,7 @@ pub trait Drive {
 impl<R: WaitingRuntime> Waits for OnWorkQueue<R> {
     const RUNS_BY_ITSELF: bool = R::Calls::RUNS_BY_ITSELF;
     const CANCELS: bool = R::Calls::CANCELS;
+    const GRAIN: Duration = R::GRAIN;
 
     fn places(&self) -> Option<usize> {
         self.0.places()

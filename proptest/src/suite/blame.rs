@@ -1,10 +1,15 @@
 //! Which rule is broken where a queue and the model part.
 
+use requeue_core::Completion;
+
 use super::Op;
 use crate::conformance::Rule;
 
-/// The rule that an operation is mostly about.
-pub(super) fn of_an_operation(op: &Op) -> Option<&'static Rule> {
+/// The rule that an operation is mostly about, where it goes wrong like this.
+pub(super) fn of_an_operation(op: &Op, wrong: &str) -> Option<&'static Rule> {
+    if let Some(rule) = of_what_is_seen(wrong) {
+        return Some(rule);
+    }
     Some(match op {
         Op::Add(_) | Op::AddMany(_) => {
             Rule::named("dirty_re_add", "a_key_in_work_is_handed_out_to_nobody_else")
@@ -18,9 +23,8 @@ pub(super) fn of_an_operation(op: &Op) -> Option<&'static Rule> {
             "fifo",
             "keys_come_out_in_the_order_in_which_they_became_ready",
         ),
-        Op::DoneKey(_) | Op::Done(_) | Op::Complete(..) | Op::CompleteMany(..) | Op::Next(..) => {
-            Rule::named("stale_tickets", "a_run_is_completed_once")
-        }
+        Op::DoneKey(_) | Op::Done(_) => of_a_completion(Completion::Done),
+        Op::Complete(_, how) | Op::CompleteMany(_, how) | Op::Next(_, how) => of_a_completion(*how),
         Op::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Op::TakeDelayed | Op::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")
@@ -30,6 +34,33 @@ pub(super) fn of_an_operation(op: &Op) -> Option<&'static Rule> {
         }
         _ => return None,
     })
+}
+
+/// What tells more than the operation that was done.
+fn of_what_is_seen(wrong: &str) -> Option<&'static Rule> {
+    let (group, name) = if wrong.contains("NotActive") {
+        ("stale_tickets", "a_run_is_completed_once")
+    } else if wrong.contains("drained: expected Complete") {
+        ("drain", "a_queue_with_nothing_to_do_has_drained")
+    } else if wrong.contains(": len: ") {
+        ("client_go", "len")
+    } else {
+        return None;
+    };
+    Some(Rule::named(group, name))
+}
+
+fn of_a_completion(how: Completion) -> &'static Rule {
+    match how {
+        Completion::Succeeded | Completion::SucceededAgainAfter(_) => {
+            Rule::named("forget", "a_run_that_succeeded_forgets")
+        }
+        Completion::Retry => Rule::named("limiters", "a_run_that_failed_is_charged"),
+        Completion::RetryAfter(_) => {
+            Rule::named("limiters", "a_run_that_is_put_off_is_not_charged")
+        }
+        _ => Rule::named("dirty_re_add", "a_key_added_while_in_work_comes_back_once"),
+    }
 }
 
 /// The rule of those who sleep.

@@ -61,11 +61,13 @@ impl<S: Subject> Run<S> {
     pub(crate) fn step(&mut self, op: &Op, looks: Looks) -> Result<(), Failure> {
         let drains = self.pending_drains();
         let outcome = self.apply(op);
-        let rule = || blame::of_an_operation(op);
         match outcome {
             Ok(Some(told)) => self.story.push(format!("{op:?}: {told}")),
             Ok(None) => {}
-            Err(wrong) => return Err(self.failure(rule(), format!("{op:?}: {wrong}"))),
+            Err(wrong) => {
+                let rule = blame::of_an_operation(op, &wrong);
+                return Err(self.failure(rule, format!("{op:?}: {wrong}")));
+            }
         }
         self.check_wakes(op, drains)
             .map_err(|wrong| self.failure(blame::of_a_wake(), wrong))?;
@@ -73,7 +75,7 @@ impl<S: Subject> Run<S> {
         self.model.assert_valid();
         let time_passes = matches!(op, Op::Advance(_) | Op::AdvanceToDeadline);
         if looks == Looks::Always && !time_passes {
-            self.look_from_outside(rule())?;
+            self.look_from_outside(Some(op))?;
         }
         Ok(())
     }
@@ -87,11 +89,15 @@ impl<S: Subject> Run<S> {
         self.look_from_outside(None)
     }
 
-    /// Compares everything that can be seen.
-    fn look_from_outside(&mut self, rule: Option<&'static Rule>) -> Result<(), Failure> {
+    /// Compares everything that can be seen after an operation, or in the end.
+    fn look_from_outside(&mut self, after: Option<&Op>) -> Result<(), Failure> {
         let asleep = self.sleepers.len();
-        self.look(asleep)
-            .map_err(|wrong| self.failure(rule, format!("everything that can be seen: {wrong}")))
+        let Err(wrong) = self.look(asleep) else {
+            return Ok(());
+        };
+        let wrong = format!("everything that can be seen: {wrong}");
+        let rule = after.and_then(|op| blame::of_an_operation(op, &wrong));
+        Err(self.failure(rule, wrong))
     }
 
     /// What went wrong in the end, after everything that has been done.

@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 
 use serde::Deserialize;
 
-use crate::caught::caught;
+use crate::caught::guarded;
 
 /// How many steps before a mismatch are told with it.
 const HISTORY: usize = 100;
@@ -170,7 +170,7 @@ impl Progress {
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        let outcome = caught(|| run(self));
+        let outcome = guarded(|| run(self));
         outcome
             .unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  the queue panicked: {panic}"))))
     }

@@ -1,8 +1,10 @@
-//! Five faults, and what the suite says of each: a short history, and the rule that is broken.
+//! Seven faults, and what the suite says of each: a short history, and the rule that is broken.
 
 use proptest::strategy::Strategy;
-use requeue_proptest::conformance::{cancelled_getters, drain_wakes, timekeeper_hand_over};
-use requeue_proptest::histories::{Step, find, histories};
+use requeue_proptest::conformance::{
+    cancelled_getters, drain_wakes, panicking_worker, timekeeper_hand_over,
+};
+use requeue_proptest::histories::{Step, find, find_any, histories};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 use requeue_proptest::suite::Op;
 
@@ -38,6 +40,18 @@ struct LeakedSlot;
 
 impl Plan for LeakedSlot {
     const LEAKS_THE_RUN: bool = true;
+}
+
+struct Hasty;
+
+impl Plan for Hasty {
+    const ROUNDS_TIME_DOWN: bool = true;
+}
+
+struct Careless;
+
+impl Plan for Careless {
+    const OVERLOOKS_PANICS: bool = true;
 }
 
 /// The message of a test that has to fail.
@@ -147,4 +161,32 @@ fn a_leaked_slot_is_found() {
         failure.contains("even if it is dropped before it ran"),
         "{failure}"
     );
+}
+
+#[test]
+fn a_call_that_gives_up_a_part_of_a_millisecond_early_is_found() {
+    let failure = find_any::<Faulty<Hasty>>().unwrap();
+    let story = failure.to_string();
+    assert_eq!(failure.story.len(), 0, "{story}");
+    assert!(story.contains("ns): call #1 should wait"), "{story}");
+    assert!(find::<Faulty<Hasty>>(&histories()).is_none());
+}
+
+/// Of a case that is no history of calls, too.
+#[test]
+fn a_case_tells_how_it_got_there() {
+    let failure = failure_of(panicking_worker::its_key_comes_back_as_failed::<Faulty<Careless>>);
+    let (story, place) = failure.split_once(", at ").unwrap();
+    let expected = "\
+panicking_worker::its_key_comes_back_as_failed
+  1. a new queue, limited by Exponential { base_ns: 1000000, max_ns: 1000000000 }
+  2. add(1): Ok(Ready)
+  3. a worker takes the first ready key, and panics
+  4. num_requeues(1): 0
+assertion `left == right` failed: num_requeues 1
+  left: 0
+ right: 1";
+    assert_eq!(story, expected);
+    assert!(place.contains("panicking_worker.rs"), "{place}");
+    assert!(place.contains("Broken: panicking_worker: "), "{place}");
 }

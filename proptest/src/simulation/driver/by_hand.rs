@@ -5,10 +5,10 @@ use std::time::Duration;
 use requeue_core::{AddOptions, Added, Instant, Leftover, Rejected};
 
 use super::{Breach, Rule, Simulation, World};
+use crate::caught::guarded;
 use crate::simulation::choices::Fault;
 use crate::simulation::context::after;
 use crate::simulation::hub::Task;
-use crate::simulation::panics::guarded;
 use crate::simulation::plan::{Arrival, Stop};
 use crate::simulation::story::Who;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use requeue_core::{AddOptions, Instant, Leftover};
 
 use super::{Breach, Rule, Simulation, World};
+use crate::caught::guarded;
 use crate::simulation::context::after;
-use crate::simulation::panics::guarded;
 use crate::simulation::plan::Stop;
 use crate::simulation::seat::State;
 use crate::simulation::story::{What, Who};

@@ -8,10 +8,10 @@ use std::time::Duration;
 use requeue_core::{Completion, Failure, Finished, Next, Ticket};
 
 use super::{Breach, Rule, Simulation, World};
+use crate::caught::{guarded, told};
 use crate::simulation::context::{Context, Keys};
 use crate::simulation::driven::Taken;
 use crate::simulation::hub::Task;
-use crate::simulation::panics::{guarded, told};
 use crate::simulation::seat::{Answer, Run, Seat, State};
 use crate::simulation::story::{What, Who};
 
