@@ -54,6 +54,7 @@ pub use until::BackoffUntil;
 /// assert_eq!([step(), step()], [810, 810]);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Backoff {
     /// The next pause, before jitter.
     pub duration: Duration,

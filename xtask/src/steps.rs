@@ -177,13 +177,16 @@ fn features(workspace: &Workspace) -> Verdict {
 
 /// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
 /// compare-and-swap; the facade without its runtimes is core under another name.
-const NO_STD: [(&str, &str, &str); 6] = [
+const NO_STD: [(&str, &str, &str); 9] = [
     ("requeue-core", "", "thumbv6m-none-eabi"),
     ("requeue-core", "", "riscv32imc-unknown-none-elf"),
     ("requeue-core", "alloc", "thumbv7m-none-eabi"),
     ("requeue", "", "thumbv6m-none-eabi"),
     ("requeue-embassy", "", "thumbv6m-none-eabi"),
     ("requeue-embassy", "", "riscv32imc-unknown-none-elf"),
+    ("requeue-embassy", "", "riscv32imac-unknown-none-elf"),
+    ("requeue-embassy", "defmt,log", "thumbv7m-none-eabi"),
+    ("requeue-embassy", "defmt,log", "thumbv7em-none-eabihf"),
 ];
 
 fn no_std(workspace: &Workspace) -> Verdict {

@@ -22,6 +22,7 @@ use super::Backoff;
 /// assert_eq!([next(), next()], [Attempt::Call, Attempt::GiveUp]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "the loop has moved on: what is not done now is not asked for again"]
 pub enum Attempt {
     /// Make the call. Leave the loop if it succeeds, or fails for good.

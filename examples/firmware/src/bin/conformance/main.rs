@@ -53,7 +53,7 @@ fn main() -> ! {
     println!(
         "{waited} keys were waited for; {differences} times a drain waited longer, as documented"
     );
-    end(mismatches == 0 && traces > 0)
+    end(mismatches == 0 && judge.traces.iter().all(|count| *count > 0))
 }
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
