@@ -152,14 +152,13 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     }
 }
 
-/// Beside what the other packages are built into, wherever that is.
 /// Builds the images, and lints them, for one board: their code differs from board to board.
 fn build(board: &Board, folder: &Path, built: &Path) -> Verdict {
     let line = Invocation::new("cargo build --release --locked --bins")
         .args(["--features", board.name])
         .args(["--target-dir".to_owned(), built.display().to_string()]);
     toolchain::for_target(line, board.target, folder)?.run(folder)?;
-    let line = Invocation::new("cargo clippy --release --locked --lib --bins")
+    let line = Invocation::new("cargo clippy --release --locked --lib --bins --examples")
         .args(["--features", board.name])
         .args(["--target-dir".to_owned(), built.display().to_string()]);
     let line = toolchain::for_target(line, board.target, folder)?;
@@ -280,6 +279,13 @@ mod tests {
         for image in &IMAGES {
             assert!(image.boards.iter().all(known), "{}", image.name);
         }
+    }
+
+    #[test]
+    fn the_page_shows_the_program_that_is_checked() {
+        const PAGE: &str = include_str!("../../docs/firmware.md");
+        const PROGRAM: &str = include_str!("../../examples/firmware/examples/first.rs");
+        assert!(PAGE.contains(&format!("```rust,ignore\n{PROGRAM}```\n")));
     }
 
     #[test]
