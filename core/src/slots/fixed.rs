@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
+use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
@@ -63,11 +64,11 @@ pub struct FixedSlots<K, S, const N: usize, I> {
     /// As long as the largest slot number that was ever in use; the rest is not initialised.
     entries: heapless::Vec<Option<Slot<K, S, ()>>, N>,
     /// The first slot of each chain.
-    buckets: [I; N],
+    heads: [I; N],
     /// The next slot of the chain that a live slot is in, or of the free list.
-    chain: [I; N],
+    nexts: [I; N],
     /// The chain of each live slot, so that a slot is released without hashing its key again.
-    bucket: [I; N],
+    chains: [I; N],
     free: I,
     len: usize,
 }
@@ -83,43 +84,35 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
         }
         Self {
             entries: heapless::Vec::new(),
-            buckets: [I::NONE; N],
-            chain: [I::NONE; N],
-            bucket: [I::NONE; N],
+            heads: [I::NONE; N],
+            nexts: [I::NONE; N],
+            chains: [I::NONE; N],
             free: I::NONE,
             len: 0,
         }
     }
+}
 
+impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
+    #[inline]
+    fn heads(&self) -> &[I] {
+        &self.heads
+    }
+
+    #[inline]
+    fn heads_mut(&mut self) -> &mut [I] {
+        &mut self.heads
+    }
+
+    #[inline]
     fn next(&self, id: SlotId) -> I {
-        self.chain.get(id.index()).copied().unwrap_or(I::NONE)
+        self.nexts.get(id.index()).copied().unwrap_or(I::NONE)
     }
 
+    #[inline]
     fn set_next(&mut self, id: SlotId, next: I) {
-        if let Some(link) = self.chain.get_mut(id.index()) {
-            *link = next;
-        }
-    }
-
-    /// Takes a slot out of its hash chain. At most N steps.
-    fn unchain(&mut self, id: SlotId) {
-        let gone = I::new(id);
-        let next = self.next(id);
-        let bucket = self.bucket.get(id.index()).and_then(|bucket| bucket.get());
-        let Some(head) = bucket.and_then(|bucket| self.buckets.get_mut(bucket.index())) else {
-            return;
-        };
-        if *head == gone {
-            *head = next;
-            return;
-        }
-        let mut current = *head;
-        while let Some(at) = current.get() {
-            current = self.next(at);
-            if current == gone {
-                self.set_next(at, next);
-                return;
-            }
+        if let Some(to) = self.nexts.get_mut(id.index()) {
+            *to = next;
         }
     }
 }
@@ -129,18 +122,11 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
 
     fn locate(&self, key: &K) -> Located {
         let hash = hash(key);
-        let mut current = self
-            .buckets
-            .get(bucket::<N>(hash))
-            .copied()
-            .unwrap_or(I::NONE);
-        while let Some(id) = current.get() {
-            if self.slot(id).is_some_and(|slot| slot.key == *key) {
-                return Located::Found(id);
-            }
-            current = self.next(id);
+        let is_it = |id| self.slot(id).is_some_and(|slot| slot.key == *key);
+        match self.find(chain::<N>(hash), is_it) {
+            Some(id) => Located::Found(id),
+            None => Located::Absent(hash),
         }
-        Located::Absent(hash)
     }
 
     #[inline]
@@ -162,20 +148,19 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
                 let _ = self.entries.push(slot);
             }
         }
-        let index = bucket::<N>(hash);
-        if let (Some(head), Some(bucket)) = (
-            self.buckets.get_mut(index),
-            self.bucket.get_mut(vacancy.index()),
-        ) {
-            *bucket = I::new(SlotId::from_index(index));
-            let next = core::mem::replace(head, I::new(vacancy));
-            self.set_next(vacancy, next);
+        let chain = chain::<N>(hash);
+        let next = self.enter(chain, vacancy);
+        self.set_next(vacancy, next);
+        if let Some(to) = self.chains.get_mut(vacancy.index()) {
+            *to = I::new(SlotId::from_index(chain));
         }
         self.len += 1;
     }
 
     fn release(&mut self, id: SlotId) {
-        self.unchain(id);
+        if let Some(chain) = self.chains.get(id.index()).and_then(|chain| chain.get()) {
+            self.leave(chain.index(), id);
+        }
         self.set_next(id, self.free);
         self.free = I::new(id);
         self.len -= 1;
@@ -212,7 +197,7 @@ fn hash<K: Hash>(key: &K) -> u32 {
 
 /// The chain of a hash: its leading bits, scaled to N without a division. Cortex-M0 has none, and
 /// no wide multiplication either, so 16 bits are used where they suffice.
-const fn bucket<const N: usize>(hash: u32) -> usize {
+const fn chain<const N: usize>(hash: u32) -> usize {
     if N <= 1 << 16 {
         (((hash >> 16) * N as u32) >> 16) as usize
     } else {
@@ -277,7 +262,7 @@ mod tests {
     fn longest_chain<K: Hash>(keys: impl Iterator<Item = K>) -> usize {
         let mut chains = [0; N];
         for key in keys.take(N) {
-            chains[bucket::<N>(hash(&key))] += 1;
+            chains[chain::<N>(hash(&key))] += 1;
         }
         chains.into_iter().max().unwrap()
     }
@@ -297,9 +282,9 @@ mod tests {
     /// Both ways of it: 16 bits of the hash for small queues, all of it for large ones.
     #[test]
     fn a_hash_is_scaled_to_the_number_of_chains() {
-        assert_eq!([0, 1 << 31, u32::MAX].map(bucket::<10>), [0, 5, 9]);
+        assert_eq!([0, 1 << 31, u32::MAX].map(chain::<10>), [0, 5, 9]);
         const LARGE: usize = 100_000;
-        let large = [0, 1 << 31, u32::MAX].map(bucket::<LARGE>);
+        let large = [0, 1 << 31, u32::MAX].map(chain::<LARGE>);
         assert_eq!(large, [0, LARGE / 2, LARGE - 1]);
     }
 }

@@ -4,14 +4,13 @@ use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-use hashbrown::HashTable;
-
 /// The default hasher of [`Growable`]: foldhash, with a seed from addresses of the process.
 pub use foldhash::fast::RandomState;
 
-use crate::id::SlotId;
+use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
+use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
@@ -56,48 +55,129 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     type Nodes = GrowableNodes;
 }
 
-/// Slots in one vector, indexed by a table of slot numbers.
+/// Slots in one vector, indexed by hash chains.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
-    table: HashTable<u32>,
-    /// A slot keeps its hash: the table then grows, and forgets a key, without touching keys.
-    entries: Vec<Option<Slot<K, S, u32>>>,
+    entries: Vec<Option<Slot<K, S, Chained>>>,
     /// Vacant slots; the last to be emptied is the first to be filled, since it is still in cache.
     free: Vec<u32>,
+    /// The first slot of each chain. None as long as there was no key, else a power of two.
+    heads: Vec<u32>,
+    /// What takes a hash to the number of its chain: the chains are numbered by its leading bits.
+    shift: u32,
     hasher: H,
+}
+
+/// A slot's place in the index.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Chained {
+    /// Kept, so that a slot changes its chain, and leaves it, without touching the key.
+    hash: u32,
+    next: u32,
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
     pub(crate) fn with_capacity(hasher: H, capacity: usize) -> Self {
-        Self {
-            table: HashTable::with_capacity(capacity),
+        let mut slots = Self {
             entries: Vec::with_capacity(capacity),
             free: Vec::new(),
+            heads: Vec::new(),
+            shift: 0,
             hasher,
+        };
+        if capacity > 0 {
+            slots.chain_anew(capacity);
+        }
+        slots
+    }
+
+    const fn chain(&self, hash: u32) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// Whether so many slots would make the chains too long.
+    #[inline]
+    fn is_crowded_by(&self, slots: usize) -> bool {
+        slots > self.heads.len() / CHAINS_PER_SLOT && self.heads.len() < CHAINS_MAX
+    }
+
+    /// Makes chains enough for so many slots. O(n), with n the number of slots in use.
+    #[cold]
+    fn chain_anew(&mut self, slots: usize) {
+        let chains = slots.saturating_mul(CHAINS_PER_SLOT);
+        let chains = chains.clamp(CHAINS_MIN, CHAINS_MAX).next_power_of_two();
+        self.shift = u32::BITS - chains.trailing_zeros();
+        self.heads.clear();
+        self.heads.resize(chains, u32::NONE);
+        for index in 0..self.entries.len() {
+            let id = SlotId::from_index(index);
+            if let Some(slot) = self.slot(id) {
+                let next = self.enter(self.chain(slot.tag.hash), id);
+                self.set_next(id, next);
+            }
+        }
+    }
+}
+
+impl<K, S, H> GrowableSlots<K, S, H> {
+    #[inline]
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
+        self.entries.get_mut(id.index())?.as_mut()
+    }
+}
+
+impl<K, S, H> Chains<u32> for GrowableSlots<K, S, H> {
+    #[inline]
+    fn heads(&self) -> &[u32] {
+        &self.heads
+    }
+
+    #[inline]
+    fn heads_mut(&mut self) -> &mut [u32] {
+        &mut self.heads
+    }
+
+    #[inline]
+    fn next(&self, id: SlotId) -> u32 {
+        self.slot(id).map_or(u32::NONE, |slot| slot.tag.next)
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: SlotId, next: u32) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.tag.next = next;
         }
     }
 }
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
-    type Tag = u32;
+    type Tag = Chained;
 
     fn reserve(&mut self, additional: usize) {
-        let entries = &self.entries;
-        self.table
-            .reserve(additional, |&id| rehash(entries, SlotId(id)));
-        self.entries
-            .reserve(additional.saturating_sub(self.free.len()));
+        let new = additional.saturating_sub(self.free.len());
+        self.entries.reserve(new);
+        let slots = self.entries.len().saturating_add(new);
+        if self.is_crowded_by(slots) {
+            self.chain_anew(slots);
+        }
     }
 
     #[inline]
     fn locate(&self, key: &K) -> Located {
-        let hash = self.hasher.hash_one(key) as u32;
-        let found = self.table.find(spread(hash), |&id| {
-            self.slot(SlotId(id)).is_some_and(|slot| slot.key == *key)
-        });
-        match found {
-            Some(&id) => Located::Found(SlotId(id)),
+        let hash = spread(self.hasher.hash_one(key));
+        let is_it = |id| {
+            self.slot(id)
+                .is_some_and(|slot| slot.tag.hash == hash && slot.key == *key)
+        };
+        match self.find(self.chain(hash), is_it) {
+            Some(id) => Located::Found(id),
             None => Located::Absent(hash),
         }
     }
@@ -113,44 +193,44 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline]
     fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
+        let next = self.enter(self.chain(hash), vacancy);
+        let slot = Some(Slot::new(key, note, Chained { hash, next }, phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
-                *entry = Some(Slot::new(key, note, hash, phase));
+                *entry = slot;
                 let _ = self.free.pop();
             }
-            None => self.entries.push(Some(Slot::new(key, note, hash, phase))),
+            None => {
+                self.entries.push(slot);
+                if self.is_crowded_by(self.entries.len()) {
+                    self.chain_anew(self.entries.len());
+                }
+            }
         }
-        let entries = &self.entries;
-        self.table
-            .insert_unique(spread(hash), vacancy.0, |&id| rehash(entries, SlotId(id)));
     }
 
     // Always, since this is the tail of every completion: a call costs a tenth of the cycle.
     #[inline(always)]
     fn release(&mut self, id: SlotId) {
-        let Some(entry) = self.entries.get_mut(id.index()) else {
+        let Some(slot) = self.slot(id) else {
             return;
         };
-        let Some(slot) = entry else {
-            return;
-        };
-        let hash = spread(slot.tag);
-        if let Ok(found) = self.table.find_entry(hash, |&other| other == id.0) {
-            let _ = found.remove();
-        }
+        self.leave(self.chain(slot.tag.hash), id);
         self.free.push(id.0);
-        // Last, since the key's destructor runs here.
-        *entry = None;
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            // Last, since the key's destructor runs here.
+            *entry = None;
+        }
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u32>> {
-        self.entries.get(id.index())?.as_ref()
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
+        self.slot(id)
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u32>> {
-        self.entries.get_mut(id.index())?.as_mut()
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
+        self.slot_mut(id)
     }
 
     fn len(&self) -> usize {
@@ -166,17 +246,88 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 /// ends.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
-/// The table takes its index from the low bits of a hash and a tag from the high ones. A slot keeps
-/// 32 bits, which one multiplication makes 64.
+/// Two, since a slot that is passed on the way to another is seldom in cache: on the way to a new
+/// key that is one in two times at worst.
+const CHAINS_PER_SLOT: usize = 2;
+
+const CHAINS_MIN: usize = 16;
+
+/// More are not told apart: no two chains are alike in the first 31 bits of a hash.
+const CHAINS_MAX: usize = u32::MAX as usize / 2 + 1;
+
+/// A slot keeps 32 bits of a hash. All 64 have their part in them, and the leading ones are the
+/// best, however poor the hasher (Fibonacci hashing, D. E. Knuth, *The Art of Computer Programming*
+/// 3, 6.4).
 #[inline]
-const fn spread(hash: u32) -> u64 {
-    (hash as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+const fn spread(hash: u64) -> u32 {
+    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
 }
 
-fn rehash<K, S>(entries: &[Option<Slot<K, S, u32>>], id: SlotId) -> u64 {
-    let hash = match entries.get(id.index()) {
-        Some(Some(slot)) => slot.tag,
-        _ => 0,
-    };
-    spread(hash)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Keys = GrowableSlots<u64, (), RandomState>;
+
+    fn with_capacity(capacity: usize) -> Keys {
+        GrowableSlots::with_capacity(RandomState::default(), capacity)
+    }
+
+    fn store(slots: &mut Keys, key: u64) {
+        if let Located::Absent(hash) = slots.locate(&key) {
+            let vacancy = slots.vacancy().unwrap();
+            slots.claim(vacancy, hash, key, (), Phase::Idle);
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_has_no_chains() {
+        let mut slots = with_capacity(0);
+        assert_eq!(slots.heads.capacity(), 0);
+        assert!(matches!(slots.locate(&7), Located::Absent(_)));
+        store(&mut slots, 7);
+        assert!(matches!(slots.locate(&7), Located::Found(_)));
+        assert_eq!(slots.heads.len(), CHAINS_MIN);
+    }
+
+    #[test]
+    fn there_are_twice_as_many_chains_as_slots_and_not_four_times() {
+        let mut slots = with_capacity(0);
+        for key in 0..5000 {
+            store(&mut slots, key);
+            let (chains, slots) = (slots.heads.len(), slots.entries.len());
+            assert!(chains >= slots * CHAINS_PER_SLOT);
+            assert!(chains == CHAINS_MIN || chains / 2 < slots * CHAINS_PER_SLOT);
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_needs_no_more_chains() {
+        let mut slots = with_capacity(300);
+        let chains = slots.heads.len();
+        (0..300).for_each(|key| store(&mut slots, key));
+        assert_eq!(slots.heads.len(), chains);
+
+        for key in 0..100 {
+            let Located::Found(id) = slots.locate(&key) else {
+                panic!("{key} was stored");
+            };
+            slots.release(id);
+        }
+        // A hundred slots are vacant.
+        slots.reserve(200);
+        assert_eq!(slots.heads.len(), chains);
+        slots.reserve(1000);
+        let chains = slots.heads.len();
+        (1000..2000).for_each(|key| store(&mut slots, key));
+        assert_eq!((slots.heads.len(), slots.len()), (chains, 1200));
+    }
+
+    #[test]
+    fn every_bit_of_a_hash_tells_chains_apart() {
+        for bit in 0..64 {
+            let (one, other) = (spread(0) >> 24, spread(1 << bit) >> 24);
+            assert_ne!(one, other, "bit {bit}");
+        }
+    }
 }
