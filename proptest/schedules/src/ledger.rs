@@ -184,6 +184,20 @@ impl Ledger {
         is_at_rest(queue);
     }
 
+    /// As [`settle`](Self::settle), of workers who had all the time there is: whatever is left, a
+    /// run has seen every change.
+    ///
+    /// # Panics
+    ///
+    /// If that is not so.
+    pub fn settle_drained<Q: Waits>(&self, queue: &Q, leftovers: Vec<Leftover<u32>>) {
+        for (key, account) in &*self.accounts() {
+            let is_seen = account.seen >= account.accepted;
+            assert!(is_seen, "nobody has tried key {key}: {account:?}");
+        }
+        self.settle(queue, leftovers);
+    }
+
     fn with<T>(&self, key: u32, work: impl FnOnce(&mut Account) -> T) -> T {
         work(self.accounts().entry(key).or_default())
     }

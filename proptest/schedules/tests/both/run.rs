@@ -28,7 +28,7 @@ fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
         let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
         assert!(leftovers.is_empty());
         stopper.join().unwrap();
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
@@ -42,7 +42,7 @@ fn what_workers_have_not_done_is_handed_back<Q: Waits>() {
         ];
         let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
         join(others);
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
@@ -119,7 +119,7 @@ fn a_drain_may_be_interrupted_while_workers_end<Q: Waits>() {
         ];
         let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
         join(others);
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
@@ -158,7 +158,7 @@ fn workers_add_keys_while_they_are_stopped<Q: Waits>() {
             uneven(key, number)
         });
         stopper.join().unwrap();
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
@@ -168,7 +168,7 @@ fn a_key_that_is_given_up_is_not_handed_back<Q: Waits>() {
         let others = [ledger.producer(&queue, [2, 3, 2, 3]), stopper(&queue)];
         let leftovers = ledger.run(&queue, ledger.workers(2).max_retries(0), uneven);
         join(others);
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 

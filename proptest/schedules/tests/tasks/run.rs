@@ -26,7 +26,7 @@ fn a_run_is_shut_down_by_its_token_at_any_moment() {
         let leftovers = block_on(run.shut_down_on(token).into_future());
         producer.join().unwrap();
         canceller.join().unwrap();
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
@@ -71,7 +71,7 @@ fn workers_that_are_dismissed_lose_no_key() {
         let run = queue.run(ledger.workers(1), reconciler(&ledger));
         let leftovers = block_on(run.concurrency(&concurrency).into_future());
         requeue_schedules::join(others);
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 

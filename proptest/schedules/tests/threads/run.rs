@@ -25,7 +25,7 @@ fn if_a_thread_cannot_be_started_none_works() {
         queue.shut_down();
         let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
         assert!(leftovers.is_empty());
-        ledger.settle(&queue, leftovers);
+        ledger.settle_drained(&queue, leftovers);
     });
 }
 
