@@ -17,9 +17,7 @@ use requeue_embassy::core::{
 };
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Drained, EmbassyClock, GetError, Guard, Queue, WorkQueue, backoff_until};
-
-mod by_hand;
-use by_hand::by_hand;
+use requeue_test_tools::by_hand;
 
 type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit>;
 

@@ -14,9 +14,7 @@ use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
     Completion, Drained, Finished, GetError, Guard, ManualClock, Queue, TooManyWaiters, WorkQueue,
 };
-
-mod by_hand;
-use by_hand::{ByHand, by_hand};
+use requeue_test_tools::{ByHand, by_hand};
 
 type Clock = ManualClock<NoopRawMutex>;
 type Of<'c, L, const WAITERS: usize> =

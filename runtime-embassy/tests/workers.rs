@@ -13,9 +13,7 @@ use std::time::Duration;
 use requeue_embassy::core::{ItemExponentialFailure, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, Retries, TooManyWaiters, WorkQueue};
-
-mod by_hand;
-use by_hand::by_hand;
+use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const WAITERS: usize = 3> =

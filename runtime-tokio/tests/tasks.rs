@@ -16,6 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
 
+use requeue_test_tools::by_hand;
 use requeue_tokio::core::{
     Backoff, BackoffUntil, Clock, ItemExponentialFailure, Lock, NoJitter, Rejected,
 };
@@ -25,9 +26,6 @@ use requeue_tokio::{
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
-
-mod by_hand;
-use by_hand::by_hand;
 
 type Keys = WorkQueue<u32, ItemExponentialFailure>;
 

@@ -14,15 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_core::Stream;
+use requeue_test_tools::{ByHand, by_hand};
 use requeue_tokio::core::{Lock, NoLimit};
 use requeue_tokio::{
     Action, Completion, Drained, GetError, Guards, Queue, TokioClock, WorkQueue, Workers,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
-
-mod by_hand;
-use by_hand::{ByHand, by_hand};
 
 type Keys = WorkQueue<u32, NoLimit>;
 

@@ -4,18 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use requeue_core::{Complete, Completion, Fixed, Guard, Lock, NoLimit, NoMetrics, Queue};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
+use requeue_test_tools::{ByHand, Dice, by_hand, in_time};
 use tokio::runtime::{self, Runtime};
 use tokio::task::yield_now;
-
-use super::{Dice, in_time};
 
 const KEYS: u64 = 6;
 /// As many calls as wait at once at most: Embassy's queue has no more places.
@@ -192,17 +188,8 @@ bind!(OfEmbassy, fits, |this: &Self, by| {
     this.0.clock_moved();
 });
 
-struct Bell(AtomicBool);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 struct Task<'q> {
-    call: Call<'q>,
-    bell: Arc<Bell>,
+    call: ByHand<Call<'q>>,
     drains: bool,
 }
 
@@ -243,23 +230,19 @@ impl<Q: Crowd> World<'_, Q> {
         } else {
             self.queue.take(self.owed, &mut self.dice)
         };
-        let bell = Arc::new(Bell(AtomicBool::new(true)));
-        self.tasks.push(Task { call, bell, drains });
+        let call = by_hand(call);
+        self.tasks.push(Task { call, drains });
     }
 
     fn poll(&mut self, at: usize) {
-        let task = &mut self.tasks[at];
-        task.bell.0.store(false, Ordering::SeqCst);
-        let waker = Waker::from(Arc::clone(&task.bell));
-        let poll = task.call.as_mut().poll(&mut Context::from_waker(&waker));
-        if poll == Poll::Ready(()) {
+        if !self.tasks[at].call.is_pending() {
             drop(self.tasks.swap_remove(at));
         }
     }
 
     /// Polls whom somebody has woken, until nobody is: then nobody sleeps for nothing.
     fn settle(&mut self) {
-        let is_woken = |task: &Task<'_>| task.bell.0.load(Ordering::SeqCst);
+        let is_woken = |task: &Task<'_>| task.call.is_woken();
         while let Some(at) = self.tasks.iter().position(is_woken) {
             self.poll(at);
         }
@@ -284,7 +267,7 @@ fn history<Q: Crowd>(queue: &Q, seed: u64) {
         queue,
         owed: &owed,
         tasks: Vec::new(),
-        dice: Dice(seed),
+        dice: Dice::new(seed),
         is_closed: false,
     };
     for step in 0..STEPS {

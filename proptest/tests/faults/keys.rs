@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use requeue_core::{Completion, Drained, Lock};
 use requeue_proptest::rounds;
+use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
-
-use super::in_time;
 
 /// A key whose code panics when its thread says so: at the n-th call from now.
 #[derive(Debug)]

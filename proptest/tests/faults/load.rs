@@ -8,8 +8,7 @@ use requeue_core::{Clock, Fixed, Instant, Lock, NoLimit, Queue, Rejected, Waker,
 use requeue_embassy::ManualClock;
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_proptest::rounds;
-
-use super::{Dice, in_time};
+use requeue_test_tools::{Dice, in_time};
 
 const ROOM: usize = 4;
 const KEYS: u32 = 12;
@@ -153,7 +152,7 @@ where
                 .map(|_| scope.spawn(move || world.work(queue)))
                 .collect();
             let producers: Vec<_> = (0..PRODUCERS)
-                .map(|number| Dice(round * PRODUCERS + number))
+                .map(|number| Dice::new(round * PRODUCERS + number))
                 .map(|dice| scope.spawn(move || world.produce(queue, dice)))
                 .collect();
             producers

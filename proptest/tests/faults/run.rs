@@ -9,10 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_core::{Action, Drained, Instant, Lock, Metrics, Queue, RateLimiter, Workers};
+use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
-
-use super::in_time;
 
 const KEYS: u8 = 6;
 const WORKERS: usize = 3;

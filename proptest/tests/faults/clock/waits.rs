@@ -8,8 +8,8 @@ use std::thread;
 
 use requeue_core::{Clock, Instant, Lock, NoLimit, NoMetrics, Queue};
 use requeue_embassy::raw::NoopRawMutex;
+use requeue_test_tools::in_time;
 
-use super::super::in_time;
 use super::{HOUR, YEAR};
 
 /// A clock that counts who reads it, and whose next readings may be lies.

@@ -1,0 +1,132 @@
+//! What keys were added for, and what has been acted upon.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Books of `N` keys, as a level-triggered program sees them: each stands for something that
+/// changes, and a run acts upon all changes that it sees as it begins.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_test_tools::Books;
+///
+/// let books = Books::<2>::default();
+/// let change = books.change(1);
+/// books.accept(1, change);
+/// assert!(!books.is_settled());
+///
+/// let run = books.begin(1);
+/// assert!(!books.is_idle());
+/// run.succeed();
+/// assert!(books.is_settled() && books.is_idle());
+/// books.assert_kept();
+/// ```
+#[derive(Debug)]
+pub struct Books<const N: usize> {
+    keys: [Key; N],
+    at_work: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Key {
+    /// The newest change.
+    newest: AtomicU64,
+    /// The newest for which the queue has accepted the key.
+    accepted: AtomicU64,
+    /// The newest that was acted upon.
+    acted: AtomicU64,
+    is_in_work: AtomicBool,
+    /// It was handed back after shutdown, and so after all that was accepted of it.
+    is_left: AtomicBool,
+}
+
+impl<const N: usize> Books<N> {
+    /// Something has changed, for which the key is to be added. Answers which change it is.
+    pub fn change(&self, key: usize) -> u64 {
+        self.keys[key].newest.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// The queue has accepted the key for this change.
+    pub fn accept(&self, key: usize, change: u64) {
+        self.keys[key].accepted.fetch_max(change, Ordering::SeqCst);
+    }
+
+    /// A run of the key begins, and goes on until what this answers is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If another goes on.
+    pub fn begin(&self, key: usize) -> AtWork<'_> {
+        let (key, at_work) = (&self.keys[key], &self.at_work);
+        let was_in_work = key.is_in_work.swap(true, Ordering::SeqCst);
+        assert!(!was_in_work, "a key is worked on twice at once");
+        at_work.fetch_add(1, Ordering::SeqCst);
+        let sees = key.newest.load(Ordering::SeqCst);
+        AtWork { key, at_work, sees }
+    }
+
+    /// The queue, which is closed, has handed the key back.
+    pub fn leave(&self, key: usize) {
+        self.keys[key].is_left.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether all that was accepted has been acted upon.
+    pub fn is_settled(&self) -> bool {
+        self.keys.iter().all(Key::is_settled)
+    }
+
+    /// Whether no key is in work.
+    pub fn is_idle(&self) -> bool {
+        self.at_work.load(Ordering::SeqCst) == 0
+    }
+
+    /// Nothing was lost: each key is settled, or was handed back.
+    ///
+    /// # Panics
+    ///
+    /// If that is not so.
+    #[track_caller]
+    pub fn assert_kept(&self) {
+        for (index, key) in self.keys.iter().enumerate() {
+            let is_left = key.is_left.load(Ordering::SeqCst);
+            assert!(key.is_settled() || is_left, "key {index} was lost");
+        }
+    }
+}
+
+impl<const N: usize> Default for Books<N> {
+    fn default() -> Self {
+        Self {
+            keys: std::array::from_fn(|_| Key::default()),
+            at_work: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Key {
+    fn is_settled(&self) -> bool {
+        self.acted.load(Ordering::SeqCst) >= self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+/// A run that is under way, until it ends in whatever way.
+#[derive(Debug)]
+pub struct AtWork<'b> {
+    key: &'b Key,
+    at_work: &'b AtomicUsize,
+    sees: u64,
+}
+
+impl AtWork<'_> {
+    /// It has acted upon what it saw, and ends.
+    pub fn succeed(self) {
+        self.key.acted.fetch_max(self.sees, Ordering::SeqCst);
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.key.is_in_work.store(false, Ordering::SeqCst);
+        self.at_work.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,16 @@
+//! What the tests of several packages share: books of keys, futures polled by hand, dice, and an
+//! end to patience.
+//!
+//! It depends on nothing, so that every package may test with it.
+
+#![allow(clippy::panic, reason = "a test that panics has failed")]
+
+mod books;
+mod by_hand;
+mod dice;
+mod patience;
+
+pub use books::{AtWork, Books};
+pub use by_hand::{ByHand, by_hand};
+pub use dice::Dice;
+pub use patience::in_time;
