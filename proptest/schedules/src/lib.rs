@@ -17,7 +17,7 @@
 //! fails again. `SCHEDULES=10` tries ten times as many, `SCHEDULES_SEED=7` others.
 //!
 //! Where both runtimes have the same to do the scenario is written once, for any queue that
-//! [waits](Waits), and stands in `tests/both`. What only one can do, as tasks that are aborted,
+//! waits (`Waits`), and stands in `tests/both`. What only one can do, as tasks that are aborted,
 //! stands in `tests/threads` and `tests/tasks`.
 
 #![cfg_attr(
