@@ -125,7 +125,7 @@ impl Concurrency {
     }
 
     /// Changes the number of workers, one at least. Workers that are too many finish the keys they
-    /// work on first.
+    /// work on first, and once the queue is shut down nobody is sent away before it has drained.
     pub fn set(&self, workers: usize) {
         self.0.send_replace(workers.max(1));
     }
@@ -283,7 +283,7 @@ where
     /// One worker's loop: each turn completes a key and takes the next under one lock.
     async fn work(self: Arc<Self>, dismissed: CancellationToken) {
         let queue = &self.queue;
-        let mut next = dismissed.run_until_cancelled(queue.get()).await.flatten();
+        let mut next = self.take(&dismissed, queue.get()).await;
         while let Some(guard) = next {
             if self.is_too_late() {
                 // It goes back among the leftovers, without a failure.
@@ -293,7 +293,21 @@ where
             let completion = self.reconcile(&guard).await;
             // Whoever is dismissed drops `next`, which completes the key all the same.
             let turn = queue.next(guard, completion);
-            next = dismissed.run_until_cancelled(turn).await.flatten();
+            next = self.take(&dismissed, turn).await;
+        }
+    }
+
+    /// The key of this turn, unless the worker is dismissed. Not while the queue drains: the others
+    /// may have ended, and a key that was added during its last run is ready again.
+    async fn take(
+        &self,
+        dismissed: &CancellationToken,
+        turn: impl Future<Output = Option<Guard<K, L, M, S>>>,
+    ) -> Option<Guard<K, L, M, S>> {
+        match dismissed.run_until_cancelled(turn).await {
+            Some(next) => next,
+            None if self.queue.shutting_down() => self.queue.get().await,
+            None => None,
         }
     }
 

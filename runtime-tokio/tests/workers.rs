@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use requeue_tokio::core::ItemExponentialFailure;
 use requeue_tokio::{
-    Action, CancellationToken, Concurrency, Drained, Leftover, Queue, WorkQueue, Workers,
+    Action, Added, CancellationToken, Concurrency, Drained, Leftover, Queue, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -207,6 +207,32 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(asleep(), 4);
     queue.shut_down();
     assert!(run.await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_have_ended() {
+    let queue = queue();
+    queue.add_many([0, 1], |_| unreachable!());
+    let gates = Arc::new([Semaphore::new(0), Semaphore::new(0)]);
+    let (opened, concurrency) = (Arc::clone(&gates), Concurrency::new(2));
+    let run = queue.run(1, move |key: u32| {
+        let gates = Arc::clone(&opened);
+        async move {
+            gates[key as usize].acquire().await.unwrap().forget();
+            Ok::<_, ()>(Action::Done)
+        }
+    });
+    let run = tokio::spawn(run.concurrency(&concurrency).into_future());
+    sleep(SECOND).await;
+    assert_eq!(queue.add(1), Ok(Added::Dirty));
+    queue.shut_down();
+    gates[0].add_permits(1);
+    sleep(SECOND).await;
+    // The first has ended, the second is one too many, and its key is to run again.
+    concurrency.set(1);
+    gates[1].add_permits(2);
+    assert_eq!(run.await.unwrap(), []);
+    assert_eq!(gates[1].available_permits(), 0);
 }
 
 #[tokio::test(start_paused = true)]
