@@ -23,6 +23,8 @@ pub mod board;
 pub mod board;
 
 pub mod alarm;
+#[cfg(feature = "lines")]
+mod edges;
 pub mod executor;
 pub mod handler;
 pub mod stack;

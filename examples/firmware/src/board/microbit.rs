@@ -7,7 +7,7 @@ use cortex_m_rt::exception;
 use critical_section::{CriticalSection, Mutex};
 
 use crate::alarm::{self, Alarm};
-use crate::{arch, read, write};
+use crate::{arch, edges, read, write};
 
 /// The processor's clock.
 pub const CLOCK_HZ: u32 = 16_000_000;
@@ -15,16 +15,22 @@ pub const CLOCK_HZ: u32 = 16_000_000;
 /// How much memory there is.
 pub const RAM_BYTES: usize = 16 * 1024;
 
-/// Interrupts of no device: only software makes them happen. They stand for the lines of sensors.
-pub const LINES: [u16; 3] = [20, 21, 22];
+/// The lines of sensors. The first two are interrupts of no device: only software makes them ring.
+/// The third is that of TIMER1, which can ring faster than anybody reads.
+pub const LINES: [u16; 3] = [20, 21, 9];
+
+const TIMER1: usize = 0x4000_9000;
+const MICROSECONDS_PER_EDGE: u32 = 20;
 
 const TIMER0: usize = 0x4000_8000;
 const TIMER0_INTERRUPT: u16 = 8;
 
 const START: usize = 0x000;
+const STOP: usize = 0x004;
 const CLEAR: usize = 0x00C;
 const CAPTURE1: usize = 0x044;
 const COMPARED0: usize = 0x140;
+const SHORTCUTS: usize = 0x200;
 const INTERRUPTS: usize = 0x304;
 const WIDTH: usize = 0x508;
 const PRESCALER: usize = 0x510;
@@ -35,6 +41,7 @@ const WIDTH_32: u32 = 3;
 /// 16 MHz divided by 2^4: a tick of embassy-time.
 const MICROSECONDS: u32 = 4;
 const ON_COMPARE0: u32 = 1 << 16;
+const CLEAR_ON_COMPARE0: u32 = 1;
 
 /// The clock is looked at four times at least before it wraps around, since the alarm rings that
 /// often. No interrupt counts the wraps: the emulator fires a compare that equals the counter
@@ -102,9 +109,37 @@ pub fn pend(number: u16) {
     cortex_m::asm::isb();
 }
 
+/// Lets the third line bounce: so many edges, 20 us apart.
+pub fn bounce(count: u32) {
+    edges::set(count);
+    // SAFETY: the timer is this line's.
+    unsafe {
+        write(TIMER1 + PRESCALER, MICROSECONDS);
+        write(TIMER1 + COMPARE0, MICROSECONDS_PER_EDGE);
+        write(TIMER1 + SHORTCUTS, CLEAR_ON_COMPARE0);
+        write(TIMER1 + INTERRUPTS, ON_COMPARE0);
+        write(TIMER1 + CLEAR, 1);
+        write(TIMER1 + START, 1);
+    }
+}
+
+fn on_edge() {
+    let is_last = edges::take();
+    // SAFETY: the timer is this line's.
+    unsafe {
+        write(TIMER1 + COMPARED0, 0);
+        if is_last {
+            write(TIMER1 + STOP, 1);
+        }
+    }
+}
+
 #[exception]
 unsafe fn DefaultHandler(number: i16) {
     let number = number as u16;
+    if number == LINES[2] {
+        on_edge();
+    }
     if number == TIMER0_INTERRUPT {
         // SAFETY: the timer is this driver's.
         unsafe { write(TIMER0 + COMPARED0, 0) };

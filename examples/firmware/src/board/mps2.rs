@@ -6,7 +6,7 @@ use cortex_m_rt::exception;
 use critical_section::{CriticalSection, Mutex};
 
 use crate::alarm::{self, Alarm};
-use crate::{arch, read, write};
+use crate::{arch, edges, read, write};
 
 /// The processor's clock.
 pub const CLOCK_HZ: u32 = 25_000_000;
@@ -16,8 +16,18 @@ const CYCLES_PER_TICK: u64 = 25;
 /// How much memory there is.
 pub const RAM_BYTES: usize = 4 * 1024 * 1024;
 
-/// Interrupts of no device: only software makes them happen. They stand for the lines of sensors.
-pub const LINES: [u16; 3] = [20, 21, 22];
+/// The lines of sensors. The first two are interrupts of no device: only software makes them ring.
+/// The third is that of TIMER0, which can ring faster than anybody reads.
+pub const LINES: [u16; 3] = [20, 21, 8];
+
+/// TIMER0.
+const BOUNCING: usize = 0x4000_0000;
+const BOUNCING_CONTROL: usize = 0x00;
+const BOUNCING_VALUE: usize = 0x04;
+const BOUNCING_RELOAD: usize = 0x08;
+const BOUNCING_CLEAR: usize = 0x0C;
+const BOUNCING_ON: u32 = 1 << 3 | 1;
+const CYCLES_PER_EDGE: u32 = 20 * CLOCK_HZ / 1_000_000;
 
 /// The half of the dual timer that counts down for ever, and the half that rings.
 const CLOCK: usize = 0x4000_2000;
@@ -106,9 +116,34 @@ pub fn pend(number: u16) {
     cortex_m::asm::isb();
 }
 
+/// Lets the third line bounce: so many edges, 20 us apart; the emulator leaves out every second.
+pub fn bounce(count: u32) {
+    edges::set(count);
+    // SAFETY: the timer is this line's.
+    unsafe {
+        write(BOUNCING + BOUNCING_RELOAD, CYCLES_PER_EDGE - 1);
+        write(BOUNCING + BOUNCING_VALUE, CYCLES_PER_EDGE - 1);
+        write(BOUNCING + BOUNCING_CONTROL, BOUNCING_ON);
+    }
+}
+
+fn on_edge() {
+    let is_last = edges::take();
+    // SAFETY: the timer is this line's.
+    unsafe {
+        write(BOUNCING + BOUNCING_CLEAR, 1);
+        if is_last {
+            write(BOUNCING + BOUNCING_CONTROL, 0);
+        }
+    }
+}
+
 #[exception]
 unsafe fn DefaultHandler(number: i16) {
     let number = number as u16;
+    if number == LINES[2] {
+        on_edge();
+    }
     if number == DUAL_TIMER {
         critical_section::with(|section| {
             // SAFETY: the clock and the alarm are this driver's.

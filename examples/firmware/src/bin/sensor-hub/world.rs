@@ -10,7 +10,7 @@ use crate::{COMES_BACK_AT, DIES_AT};
 static IS_DEAD: AtomicBool = AtomicBool::new(false);
 
 /// How often a line bounces.
-pub const EDGES: u32 = 1000;
+pub const EDGES: u32 = 500;
 
 /// A sensor that has data every so many milliseconds, and tells by its interrupt.
 #[embassy_executor::task(pool_size = 2)]
@@ -34,9 +34,7 @@ pub fn revive() -> bool {
     IS_DEAD.swap(false, Ordering::Relaxed)
 }
 
-/// The line of sensor 2 bounces.
+/// The line of sensor 2 bounces, for 20 ms at most.
 pub fn bounce() {
-    for _ in 0..EDGES {
-        board::pend(board::LINES[2]);
-    }
+    board::bounce(EDGES);
 }

@@ -1,0 +1,21 @@
+//! How many edges a bouncing line has yet to show.
+
+use core::cell::Cell;
+
+use critical_section::Mutex;
+
+static LEFT: Mutex<Cell<u32>> = Mutex::new(Cell::new(0));
+
+/// So many are to come.
+pub(crate) fn set(edges: u32) {
+    critical_section::with(|section| LEFT.borrow(section).set(edges));
+}
+
+/// One has come. Whether it was the last.
+pub(crate) fn take() -> bool {
+    critical_section::with(|section| {
+        let left = LEFT.borrow(section);
+        left.set(left.get().saturating_sub(1));
+        left.get() == 0
+    })
+}
