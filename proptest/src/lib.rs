@@ -15,6 +15,8 @@ pub mod subject;
 pub mod suite;
 pub mod trace;
 
+pub use proptest;
+
 pub use figures::Figures;
 pub use model::{Model, ModelDrain, ModelTicket, Rules};
 pub use soak::rounds;

@@ -16,7 +16,8 @@
 //!
 //! The rest is about work queues: [`QueueSpec`] is the reference model as a [`Specification`], and
 //! [`run`] draws programs for several threads or tasks, runs them on a [`Concurrent`] queue, and
-//! checks what they have seen.
+//! checks what they have seen. A call that never comes back is found as well: a sleeper that looks
+//! at the queue, is woken, and only then goes to sleep.
 //!
 //! # Examples
 //!

@@ -12,8 +12,8 @@
 //! A reconciler that copies a wanted version to a replica:
 //!
 //! ```
-//! use proptest::prelude::*;
 //! use requeue_core::Action;
+//! use requeue_proptest::proptest::prelude::*;
 //! use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, Rule, World};
 //!
 //! #[derive(Default)]
@@ -92,6 +92,9 @@ pub use story::{Breach, Rule};
 ///
 /// Nothing in it may be left to chance: no clock but the kit's, no random state, no order of a
 /// `HashMap`. A [`Check`] that finds otherwise says so.
+///
+/// What was asked for stands best where `reconcile` cannot write: if `eventually` compares with an
+/// object that a stale write has overwritten, all is well in the end.
 ///
 /// The example of the [module](self) has one.
 pub trait World: Sized + 'static {

@@ -113,6 +113,35 @@ pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///
+/// Where its type has to be named, parts other than client-go's stand in this order:
+///
+/// ```
+/// use requeue_std::core::{
+///     DefaultController, Growable, ItemExponentialFailure, Levels, NoMetrics, RandomState,
+/// };
+/// use requeue_std::{Queue, SystemClock, WorkQueue};
+///
+/// type Leveled = Growable<RandomState, Levels<4>>;
+///
+/// struct Controller {
+///     pods: WorkQueue<String>,
+///     /// With a limiter of its own.
+///     nodes: WorkQueue<String, ItemExponentialFailure>,
+///     /// With four priority levels.
+///     alarms: WorkQueue<String, DefaultController, NoMetrics, SystemClock, Leveled>,
+/// }
+///
+/// # use requeue_std::core::default_item_based;
+/// let controller = Controller {
+///     pods: WorkQueue::new(),
+///     nodes: Queue::builder().limiter(default_item_based()).build().into(),
+///     alarms: Queue::builder().levels::<4>().build().into(),
+/// };
+/// controller.nodes.add(String::from("node-7")).unwrap();
+/// # controller.pods.add(String::from("pod-a")).unwrap();
+/// # controller.alarms.add(String::from("pod-b")).unwrap();
+/// ```
+///
 /// With priorities: what somebody waits for goes before what is merely looked at again.
 ///
 /// ```

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use proptest::prelude::*;
 use requeue_core::Action;
+use requeue_proptest::proptest::prelude::*;
 use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
 
 /// The name of a node.

@@ -22,7 +22,9 @@ use crate::subject::{Key, Known, Left, Retried, Setup};
 
 /// A queue that several threads or tasks use at once.
 ///
-/// [`SharedThreads`](super::SharedThreads) binds requeue-std and is an example.
+/// [`SharedThreads`](super::SharedThreads) binds requeue-std and is an example. For a runtime that
+/// can be given a clock of the test's own the simplest is one that stands still: then all times are
+/// exact, and nobody is kept waiting by a delay.
 pub trait Concurrent: Send + Sync + Sized + 'static {
     /// A key that was handed out.
     type Guard<'q>: Debug;
@@ -31,6 +33,9 @@ pub trait Concurrent: Send + Sync + Sized + 'static {
     const TICK: Duration;
     /// Whether [`Op::Advance`] moves the clock.
     const MOVES_ITS_CLOCK: bool;
+    /// Whether it can wait for several keys at once. Where it cannot, [`Op::GetMany`] is not asked
+    /// for, but [`Op::Get`] in its place.
+    const GETS_MANY: bool = true;
 
     /// Makes an empty queue.
     fn new(setup: &Setup) -> Self;
@@ -325,6 +330,7 @@ impl<'q, Q: Concurrent> Worker<'q, Q> {
             Step::GetNow => Op::GetNow(self.number()),
             Step::Get | Step::GetMany(_) if self.closes() => Op::TryGet(self.number()),
             Step::Get => Op::Get(self.number()),
+            Step::GetMany(_) if !Q::GETS_MANY => Op::Get(self.number()),
             Step::GetMany(max) => {
                 let first = self.number();
                 self.numbers += u32::from(max);

@@ -18,16 +18,20 @@ use super::story::{Breach, Rule, excerpt, timeline};
 /// Many histories of one world, each from its seed.
 ///
 /// At first: 256 seeds, two workers, client-go's default limiter, up to 24 events within ten
-/// seconds, calls of up to 20 ms and now and then of up to a second, up to six faults of every
-/// kind, and a shutdown in a quarter of the histories. Then all is left alone until nothing is left
-/// to do, or for half an hour where keys come back for ever.
+/// seconds, calls of up to 20 ms and now and then of up to a second, up to six faults of any kind,
+/// and a shutdown in a quarter of the histories. Then all is left alone until nothing is left to
+/// do, or for half an hour where keys come back for ever.
+///
+/// 256 histories show what goes wrong in one of a hundred. What needs a rare event and a fault in
+/// the run that follows takes thousands: give rare events more weight in [`World::event`], or run
+/// more seeds at night (see [`run`](Self::run)).
 ///
 /// # Examples
 ///
 /// As a test of one's own, with the world of the [module](super)'s example:
 ///
 /// ```no_run
-/// # use proptest::prelude::*;
+/// # use requeue_proptest::proptest::prelude::*;
 /// # use requeue_core::{Action, Workers};
 /// # use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, World};
 /// # #[derive(Default)]

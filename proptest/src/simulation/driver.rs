@@ -34,7 +34,7 @@ use crate::caught::guarded;
 ///
 /// ```
 /// use std::time::Duration;
-/// use proptest::prelude::*;
+/// use requeue_proptest::proptest::prelude::*;
 /// use requeue_core::{Action, ItemExponentialFailure};
 /// use requeue_proptest::simulation::{
 ///     Breach, CallFailed, Context, Fault, Keys, Simulation, Stop, World,
