@@ -25,6 +25,126 @@ use crate::subject::{Key, Known, Left, Retried, Setup};
 /// [`SharedThreads`](super::SharedThreads) binds requeue-std and is an example. For a runtime that
 /// can be given a clock of the test's own the simplest is one that stands still: then all times are
 /// exact, and nobody is kept waiting by a delay.
+///
+/// # Examples
+///
+/// A runtime whose threads ask again and again, and cannot wait for several keys. In a test of its
+/// crate it would end with `run::<Spinning>()`.
+///
+/// ```
+/// use std::pin::pin;
+/// use std::sync::{Arc, Mutex};
+/// use std::task::{self, Context};
+/// use std::thread;
+/// use std::time::Duration;
+/// use requeue_core::{
+///     Clock, Fixed, Getter, Guard, Instant, Lock, Next, NoMetrics, Queue, Waker, WorkQueue,
+/// };
+/// use requeue_proptest::linear::{Answer, Concurrent, Op, Runs, Work, run, without_waiting};
+/// use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
+///
+/// struct Locked<T>(Mutex<T>);
+/// impl<T> Lock for Locked<T> {
+///     type State = T;
+///     fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+///         work(&mut self.0.lock().expect("no test panics with it"))
+///     }
+/// }
+///
+/// struct Still;
+/// impl Clock for Still {
+///     fn now(&self) -> Instant {
+///         Instant::EPOCH
+///     }
+/// }
+///
+/// struct Restless;
+/// impl Waker for Restless {
+///     fn wake_one(&self) {}
+///     fn wake_all(&self) {}
+/// }
+///
+/// type Shared = WorkQueue<Locked<Queue<Key, Fixed<4>, AnyLimiter, NoMetrics>>, Still, Restless>;
+///
+/// type Run = Guard<Key, Arc<Shared>>;
+///
+/// struct Spinning(Arc<Shared>);
+///
+/// impl Spinning {
+///     /// One look, under one lock.
+///     fn look(&self) -> Result<Run, Answer> {
+///         let mut getter = Getter::new();
+///         match self.0.poll_get(&mut getter) {
+///             Next::Work(work) => Ok(Guard::new(work, Arc::clone(&self.0))),
+///             Next::Closed => Err(Answer::Closed),
+///             Next::Wait { .. } => {
+///                 self.0.leave(&mut getter);
+///                 Err(Answer::Nothing)
+///             }
+///         }
+///     }
+///
+///     fn get(&self) -> Result<Run, Answer> {
+///         loop {
+///             match self.look() {
+///                 Err(Answer::Nothing) => thread::yield_now(),
+///                 answer => return answer,
+///             }
+///         }
+///     }
+/// }
+///
+/// impl Concurrent for Spinning {
+///     type Guard<'q> = Run;
+///     const TICK: Duration = Duration::from_secs(1);
+///     const MOVES_ITS_CLOCK: bool = false;
+///     const GETS_MANY: bool = false;
+///
+///     fn new(setup: &Setup) -> Self {
+///         let queue = Locked(Mutex::new(Fixed::build(setup, NoMetrics)));
+///         Self(Arc::new(WorkQueue::from_parts(queue, Still, Restless)))
+///     }
+///
+///     fn capacity(&self) -> Option<usize> {
+///         Some(4)
+///     }
+///
+///     async fn perform<'q>(&'q self, op: &Op, runs: &mut Runs<Self::Guard<'q>>) -> Answer {
+///         let (run, got) = match *op {
+///             Op::TryGet(run) => (run, self.look().map_err(|_| Answer::Nothing)),
+///             Op::GetNow(run) => (run, self.look()),
+///             Op::Get(run) => (run, self.get()),
+///             Op::Next(run, how, next) => {
+///                 let _ = runs.take(run).map(|guard| guard.complete(how));
+///                 (next, self.get())
+///             }
+///             Op::Drain(_) => {
+///                 let drain = self.0.begin_drain();
+///                 return Answer::Drained(self.0.drained(&drain));
+///             }
+///             ref op => return without_waiting(&self.0, op, runs),
+///         };
+///         match got {
+///             Ok(guard) => runs.handed(run, [guard]),
+///             Err(answer) => answer,
+///         }
+///     }
+///
+///     fn employ(work: Work<Self>) {
+///         // Nothing here awaits, so that one poll does it all.
+///         let poll = |work: Work<Self>| {
+///             let _ = pin!(work.run()).poll(&mut Context::from_waker(task::Waker::noop()));
+///         };
+///         thread::spawn(move || poll(work));
+///     }
+///
+///     async fn pause() {
+///         thread::yield_now();
+///     }
+/// }
+///
+/// run::<Spinning>();
+/// ```
 pub trait Concurrent: Send + Sync + Sized + 'static {
     /// A key that was handed out.
     type Guard<'q>: Debug;
