@@ -1,11 +1,12 @@
-//! What a queue costs that nobody works on: memory for every key, and none for every add. This
-//! counts all that is allocated, and so stands alone.
+//! What a queue takes from the allocator: memory for every key, none for every add, and none for a
+//! key that there was room for. This counts all that is allocated, and so is one test.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::alloc::System;
 use std::time::Duration;
 
+use requeue_core::{Growable, Instant, NoLimit, Queue};
 use requeue_std::WorkQueue;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -31,6 +32,11 @@ fn add(queue: &WorkQueue<String>, number: u32) {
 }
 
 #[test]
+fn adds_take_no_memory_but_that_of_new_keys() {
+    a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand();
+    what_was_reserved_is_not_taken_again();
+}
+
 fn a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand() {
     let queue = WorkQueue::new();
     let all = Region::new(ALLOCATOR);
@@ -46,4 +52,29 @@ fn a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand() {
     assert_eq!(more.reallocations, 0, "nothing grows");
     assert_eq!(more.bytes_allocated, more.bytes_deallocated, "{more:?}");
     assert_eq!(queue.len(), KEYS as usize);
+}
+
+fn what_was_reserved_is_not_taken_again() {
+    let now = Instant::EPOCH;
+    let mut queues: [Queue<u32, Growable, NoLimit>; 3] = [
+        Queue::with_capacity(NoLimit, KEYS as usize),
+        Queue::growable(NoLimit),
+        Queue::growable(NoLimit),
+    ];
+    queues[1].reserve(KEYS as usize);
+    // Where there are keys already, room for so many more.
+    let _ = queues[2].add_many(KEYS..2 * KEYS, now, |_| {});
+    queues[2].reserve(KEYS as usize);
+
+    for queue in &mut queues {
+        let before = Region::new(ALLOCATOR);
+        let added = queue.add_many(0..KEYS, now, |_| {}).value;
+        let taken = before.change();
+        assert_eq!(added.rejected, 0);
+        assert_eq!(
+            (taken.allocations, taken.reallocations),
+            (0, 0),
+            "{taken:?}"
+        );
+    }
 }
