@@ -77,7 +77,7 @@ const PATIENCE_FOR_SHORTER: Duration = Duration::from_millis(300);
 /// # Ok::<(), requeue_proptest::suite::Failure>(())
 /// ```
 pub fn check<S: Waits>(setup: &Setup, steps: &[Step]) -> Result<(), Failure> {
-    check_so::<S>(setup, steps, Sight::InTheEnd, PATIENCE)
+    check_so::<S>(setup, steps, Sight::InTheEnd, PATIENCE).map(drop)
 }
 
 /// Whether everything is compared in the end that can be seen from outside. What calls answer tells
@@ -88,19 +88,22 @@ enum Sight {
     InTheEnd,
 }
 
+/// Answers which calls the queue was asked for and does not have.
 fn check_so<S: Waits>(
     setup: &Setup,
     steps: &[Step],
     sight: Sight,
     patience: Duration,
-) -> Result<(), Failure> {
+) -> Result<Vec<Call>, Failure> {
     let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
     let mut run = run::Run::<S>::new(setup, keys, patience);
     for step in steps {
         let outcome = guarded(|| run.step(step));
         outcome.unwrap_or_else(|panic| Err(run.panicked(&format!("{step:?}"), &panic)))?;
     }
-    guarded(|| run.finish(sight)).unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))
+    guarded(|| run.finish(sight))
+        .unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))?;
+    Ok(run.missing)
 }
 
 /// Checks `S` on as many drawn histories as proptest is configured to draw; on four times as many
@@ -173,7 +176,7 @@ impl Script {
         }
     }
 
-    /// Plays the script, if `S` can do everything that it asks for.
+    /// Plays the script, and tells it if `S` cannot do everything that it asks for.
     ///
     /// # Panics
     ///
@@ -184,10 +187,17 @@ impl Script {
         if !S::CANCELS && self.steps.iter().any(cancels) {
             return not_tried("its calls cannot be cancelled");
         }
-        if let Err(mut failure) = check::<S>(&setup(), &self.steps) {
-            // The case is about a rule of its own.
-            failure.rule = None;
-            panic!("{failure}");
+        match check_so::<S>(&setup(), &self.steps, Sight::InTheEnd, PATIENCE) {
+            Ok(missing) => {
+                if let Some(call) = missing.first() {
+                    not_tried(&format!("the queue has no call {call:?}"));
+                }
+            }
+            Err(mut failure) => {
+                // The case is about a rule of its own.
+                failure.rule = None;
+                panic!("{failure}");
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Run<S: Waits> {
     /// Numbers the calls.
     last: CallId,
     pub(super) since: Since,
+    /// What the queue was asked for and does not have.
+    pub(super) missing: Vec<Call>,
     patience: Duration,
 }
 
@@ -32,6 +34,7 @@ impl<S: Waits> Run<S> {
             answers: BTreeMap::new(),
             last: 0,
             since: Since::default(),
+            missing: Vec::new(),
             patience,
         }
     }
@@ -114,6 +117,7 @@ impl<S: Waits> Run<S> {
         }
         let id = self.last + 1;
         if !self.pair.subject.start(id, call) {
+            self.missing.push(call);
             return Ok(());
         }
         self.last = id;
@@ -155,14 +159,19 @@ impl<S: Waits> Run<S> {
 
     fn next_unrun(&mut self, completion: Completion) {
         let is_ready = self.pair.model.len() > 0;
-        if is_ready && S::CANCELS && self.pair.subject.next_unrun(completion) {
-            let key = self.complete_first(completion);
-            self.since.dropped_unrun.extend(key);
-            let call = Call::Next(completion);
-            self.tell(format!(
-                "a call {call:?} is made, and dropped before it runs"
-            ));
+        if !is_ready || !S::CANCELS {
+            return;
         }
+        let call = Call::Next(completion);
+        if !self.pair.subject.next_unrun(completion) {
+            self.missing.push(call);
+            return;
+        }
+        let key = self.complete_first(completion);
+        self.since.dropped_unrun.extend(key);
+        self.tell(format!(
+            "a call {call:?} is made, and dropped before it runs"
+        ));
     }
 
     fn cancel(&mut self, pick: u8) {
