@@ -359,3 +359,11 @@ impl<K: fmt::Debug, H: Deref<Target: Complete>> fmt::Debug for Guard<K, H> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(feature = "defmt")]
+impl<K: defmt::Format, H: Deref<Target: Complete>> defmt::Format for Guard<K, H> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let Self { key, requeues, .. } = self;
+        defmt::write!(f, "Guard {{ key: {}, requeues: {}, .. }}", key, requeues);
+    }
+}

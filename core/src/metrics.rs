@@ -101,6 +101,7 @@ pub trait Metrics {
 /// assert!(!queue.needs_time());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoMetrics;
 
 impl Metrics for NoMetrics {
@@ -123,6 +124,7 @@ impl Metrics for NoMetrics {
 /// # queue.done(work.ticket, Instant::from_nanos(25)).value.unwrap();
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timed;
 
 impl Metrics for Timed {
@@ -230,6 +232,7 @@ impl Waited for Duration {
 /// assert_eq!(queue.metrics().0, Duration::from_secs(3));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Times {
     added: Instant,
     started: Instant,

@@ -51,6 +51,7 @@ pub trait Priorities: sealed::Sealed {
 /// let same: Queue<u16, Fixed<8>, NoLimit> = queue;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoPriorities;
 
 /// `P` levels, from 0, the lowest, to `P - 1`; at most 32.
@@ -96,6 +97,7 @@ pub struct NoPriorities;
 /// let too_many: Queue<u16, Fixed<8, u8, Levels<33>>, NoLimit> = Queue::new(NoLimit);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Levels<const P: usize>;
 
 impl sealed::Sealed for NoPriorities {}

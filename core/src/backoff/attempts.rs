@@ -78,6 +78,7 @@ pub enum Attempt {
 /// assert!(result.is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Attempts {
     backoff: Backoff,
     /// Whether the call of the current step has been handed out.

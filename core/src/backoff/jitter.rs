@@ -65,6 +65,7 @@ pub fn jitter<R: Rng + ?Sized>(duration: Duration, max_factor: f64, rng: &mut R)
 /// assert_eq!(backoff.step(&mut NoJitter), second);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoJitter;
 
 impl TryRng for NoJitter {

@@ -92,6 +92,7 @@ impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
 /// assert_eq!([next(61), next(90)], [1, 2]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DelayWithReset {
     initial: Backoff,
     current: Backoff,
@@ -168,6 +169,7 @@ impl BackoffManager for DelayWithReset {
 /// assert_eq!([next(160), next(221)], [3, 1]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ExponentialBackoffManager {
     initial: Backoff,
     current: Backoff,

@@ -38,6 +38,7 @@ use crate::{Instant, RateLimiter};
 /// assert_eq!([when(), when(), when(), when()], [5, 10, 20, 30]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ItemExponentialFailure {
     /// Nanoseconds, of which at most 53 bits are significant.
     base: u64,

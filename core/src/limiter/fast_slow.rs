@@ -25,6 +25,7 @@ use crate::{Instant, RateLimiter};
 /// assert_eq!([when(), when(), when()], [5, 5, 10_000]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ItemFastSlow {
     fast: Duration,
     slow: Duration,

@@ -24,6 +24,7 @@ use crate::{Instant, RateLimiter};
 /// assert_eq!([when(), when(), when(), when()], [0, 1, 2, 2]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct WithMaxWait<L> {
     inner: L,
     max: Duration,

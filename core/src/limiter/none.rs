@@ -23,6 +23,7 @@ use crate::{Instant, RateLimiter};
 /// assert_eq!(NoLimit.requeues(&()), 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoLimit;
 
 impl RateLimiter for NoLimit {

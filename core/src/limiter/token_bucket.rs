@@ -47,6 +47,7 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 /// assert_eq!([when(300_000_000), when(300_000_000)], [0, 100]);
 /// ```
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Bucket {
     /// Tokens per second: not NaN, not negative, at most [`Bucket::UNLIMITED_RATE`].
     rate: f64,
