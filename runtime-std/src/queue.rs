@@ -168,6 +168,10 @@ impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of
     /// other parts is made by `WorkQueue::from`.
     ///
+    /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
+    /// keys together come back ten times a second after a burst of a hundred: of thousands that
+    /// fail at once the last waits for minutes. Another is chosen by [`Queue::builder`].
+    ///
     /// # Examples
     ///
     /// ```

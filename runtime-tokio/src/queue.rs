@@ -170,6 +170,10 @@ where
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
     ///
+    /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
+    /// keys together come back ten times a second after a burst of a hundred: of thousands that
+    /// fail at once the last waits for minutes. Another is chosen by [`Queue::builder`].
+    ///
     /// # Examples
     ///
     /// ```
