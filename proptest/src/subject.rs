@@ -22,6 +22,7 @@ use crate::Figures;
 pub use crate::trace::limiter::{AnyLimiter, LimiterSpec};
 pub use direct::{Direct, Home, Note};
 pub use embassy::{Embassy, HandTimer};
+pub(crate) use futures::poll_once;
 pub use futures::{Futures, LocalCall};
 pub use hand::{HandClock, Sleep};
 pub use shared::{Bare, OnWorkQueue, Runtime, handed, panicking};

@@ -3,11 +3,9 @@
 use std::fmt::Debug;
 use std::hint;
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::task::{self, Context, Poll};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +16,7 @@ use requeue_core::{
 
 use super::program::{Program, Step};
 use super::{Answer, Op, Recorder};
-use crate::subject::{Key, Known, Left, Retried, Setup};
+use crate::subject::{Key, Known, Left, Retried, Setup, poll_once};
 
 /// A queue that several threads or tasks use at once.
 ///
@@ -292,11 +290,7 @@ impl<Q: Concurrent> World<Q> {
     /// Makes a call that does not wait.
     pub(super) fn perform_now(&self, op: &Op) -> Answer {
         let mut runs = Runs(Vec::new());
-        let perform = pin!(self.queue.perform(op, &mut runs));
-        match perform.poll(&mut Context::from_waker(task::Waker::noop())) {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => Answer::Nothing,
-        }
+        poll_once(self.queue.perform(op, &mut runs)).unwrap_or(Answer::Nothing)
     }
 }
 

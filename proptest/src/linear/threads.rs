@@ -1,7 +1,5 @@
 //! requeue-std, shared by threads.
 
-use std::pin::pin;
-use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use requeue_core::{GetError, Growable, Lock, NoMetrics};
 use requeue_std::{Guard, ManualClock, WorkQueue};
 
 use super::{Answer, Concurrent, Op, Runs, Work, without_waiting};
-use crate::subject::{Home, Key, Setup};
+use crate::subject::{Home, Key, Setup, poll_once};
 use crate::trace::limiter::AnyLimiter;
 
 /// requeue-std's queue, on a clock that is moved by calls.
@@ -70,9 +68,8 @@ impl Concurrent for SharedThreads {
 
     fn employ(work: Work<Self>) {
         thread::spawn(move || {
-            let work = pin!(work.run());
             // Everything waits by itself, so that one poll does it all.
-            let _ = work.poll(&mut Context::from_waker(Waker::noop()));
+            let _ = poll_once(work.run());
         });
     }
 

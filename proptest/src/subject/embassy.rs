@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use requeue_core::{
@@ -13,6 +11,7 @@ use requeue_core::{
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{GetError, Locked, Shared, Timer, TooManyWaiters, Wakers, WorkQueue};
 
+use super::futures::poll_once;
 use super::shared::{Runtime, handed};
 use super::{
     Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup, Sleep, WaitingRuntime,
@@ -88,11 +87,7 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
     fn try_get(&mut self) -> Option<Handed<Ticket>> {
         self.waits = !self.waits;
         let guard = if self.waits {
-            let get = pin!(self.queue.get_timeout(Duration::ZERO));
-            match get.poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(got) => got.ok(),
-                Poll::Pending => None,
-            }
+            poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
         } else {
             self.queue.try_get()
         };

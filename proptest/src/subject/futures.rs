@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -41,6 +41,14 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 
 /// How often calls are polled until it is clear that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
+
+/// What a future answers that is polled once, and dropped if that was not enough.
+pub(crate) fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
 
 impl Futures {
     /// No calls.

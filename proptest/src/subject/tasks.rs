@@ -1,14 +1,13 @@
 //! requeue-tokio: its own lock, clock and way of waiting, on Tokio's paused clock.
 
 use std::cell::OnceCell;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use requeue_core::{Clock, Completion, GetError, Growable, Instant, Queue, Ticket};
 use requeue_tokio::{Guard, Locked, Shared, TokioClock, Wakers, WorkQueue};
 use tokio::runtime;
 
+use super::futures::poll_once;
 use super::shared::{Runtime, handed, panicking};
 use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup, WaitingRuntime};
 use crate::Figures;
@@ -76,11 +75,7 @@ impl<S: Home> Runtime for Tasks<S> {
     fn try_get(&mut self) -> Option<Handed<Ticket>> {
         self.waits = !self.waits;
         let guard = if self.waits {
-            let get = pin!(self.queue.get_timeout(Duration::ZERO));
-            match get.poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(got) => got.ok(),
-                Poll::Pending => None,
-            }
+            poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
         } else {
             self.queue.try_get()
         };
