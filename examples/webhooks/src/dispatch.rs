@@ -110,9 +110,9 @@ impl Dispatcher {
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
     /// aborts them; their keys stay owed.
     ///
-    /// [`WorkQueue::run`] would keep them, too. But its reconcilers cannot answer that a key is done
-    /// for now and keeps its failures, as one that is parked until a place is free; nor does it
-    /// tell them which attempt this is, and to give up takes a write here that may fail itself.
+    /// [`WorkQueue::run`] would keep them, too. But its reconcilers cannot answer that a key is
+    /// done for now and keeps its failures, as one that is parked until a place is free; nor does
+    /// it tell them which attempt this is, and to give up takes a write here that may fail itself.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
         let mut crew = JoinSet::new();
         for _ in 0..workers {
