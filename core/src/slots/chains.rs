@@ -60,7 +60,8 @@ pub(super) trait Chains<I: Index> {
     }
 }
 
-#[cfg(all(test, feature = "alloc"))]
+#[cfg(test)]
+#[cfg(feature = "alloc")]
 mod tests {
     use core::hash::{BuildHasher, Hash, Hasher};
 

@@ -265,6 +265,8 @@ const fn spread(hash: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use foldhash::fast::FixedState;
+
     use super::*;
 
     type Keys = GrowableSlots<u64, (), RandomState>;
@@ -298,6 +300,25 @@ mod tests {
             let (chains, slots) = (slots.heads.len(), slots.entries.len());
             assert!(chains >= slots * CHAINS_PER_SLOT);
             assert!(chains == CHAINS_MIN || chains / 2 < slots * CHAINS_PER_SLOT);
+        }
+    }
+
+    #[test]
+    fn keys_that_follow_each_other_spread_over_the_chains() {
+        let hasher = FixedState::with_seed(7);
+        let mut slots: GrowableSlots<u64, (), _> = GrowableSlots::with_capacity(hasher, 0);
+        for key in 0..5000 {
+            if let Located::Absent(hash) = slots.locate(&key) {
+                slots.claim(SlotId(key as u32), hash, key, (), Phase::Idle);
+            }
+        }
+        for chain in 0..slots.heads.len() {
+            let mut length = 0;
+            let _ = slots.find(chain, |_| {
+                length += 1;
+                false
+            });
+            assert!(length <= 6, "{length} in chain {chain}");
         }
     }
 
