@@ -63,20 +63,25 @@
 mod chart;
 mod concurrent;
 mod history;
+mod in_turns;
 mod minimise;
 mod program;
 mod queue;
+mod run;
 mod search;
 mod tasks;
 mod threads;
+mod turns;
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 
 pub use concurrent::{Concurrent, Runs, Work, without_waiting};
 pub use history::{Call, CallId, History, Recorder};
-pub use program::{Program, Step, run};
+pub use in_turns::run_in_turns;
+pub use program::{Program, Step, programs, seeded_programs};
 pub use queue::{Answer, Op, QueueSpec};
+pub use run::{Trial, run};
 pub use tasks::SharedTasks;
 pub use threads::SharedThreads;
 

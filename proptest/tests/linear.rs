@@ -218,6 +218,11 @@ fn a_search_that_is_too_long_is_given_up_and_does_not_pass() {
 }
 
 #[test]
+fn core_in_turns() {
+    linear::run_in_turns();
+}
+
+#[test]
 fn threads() {
     linear::run::<SharedThreads>();
 }

@@ -1,6 +1,7 @@
 //! Running a scenario under many schedules.
 
 use std::env;
+use std::sync::Arc;
 
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
@@ -42,7 +43,37 @@ pub fn explore_all<Q: Waits>(name: &str, scenario: fn()) {
     println!("schedules: {name}, {}: all {all}", Q::NAME);
 }
 
-fn run(scheduler: impl Scheduler + 'static, scenario: fn()) -> usize {
+/// Runs a scenario for each of many programs, which `draw` makes of a seed, under some schedules
+/// that are drawn as by [`explore`].
+///
+/// # Panics
+///
+/// If a schedule fails: shuttle prints it.
+pub fn explore_each<Q: Waits, P: Send + Sync + 'static, I: Iterator<Item = P>>(
+    name: &str,
+    draw: fn(u64, usize) -> I,
+    scenario: fn(&P),
+) {
+    let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
+    let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);
+    let (mut uniform, mut by_priority) = (0, 0);
+    Q::within(|| {
+        for program in draw(seed, PROGRAMS * factor) {
+            let program = Arc::new(program);
+            let scenario = move || scenario(&program);
+            let scheduler = RandomScheduler::new_from_seed(seed, UNIFORM_EACH);
+            uniform += run(scheduler, scenario.clone());
+            let scheduler = PctScheduler::new_from_seed(seed, CHANGES[0] + 1, BY_PRIORITY_EACH);
+            by_priority += run(scheduler, scenario);
+        }
+    });
+    println!(
+        "schedules: {name}, {}: {uniform} uniform, {by_priority} by priority",
+        Q::NAME
+    );
+}
+
+fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) -> usize {
     let mut config = Config::new();
     // Tokio's runtime needs more than shuttle's default.
     config.stack_size = STACK_BYTES;
@@ -56,6 +87,10 @@ fn number(name: &str) -> Option<u64> {
 const SEED: u64 = 0x7265_7175_6575_6521;
 const UNIFORM: usize = 20_000;
 const BY_PRIORITY: usize = 2_500;
+/// Of programs, how many there are, and how many schedules of each.
+const PROGRAMS: usize = 600;
+const UNIFORM_EACH: usize = 30;
+const BY_PRIORITY_EACH: usize = 10;
 /// How many times the priorities of a schedule change.
 const CHANGES: [usize; 2] = [2, 4];
 const ALL_MAX: usize = 1_000_000;

@@ -46,7 +46,7 @@ pub use cast::{
     with,
 };
 #[cfg(shuttle)]
-pub use explore::{explore, explore_all};
+pub use explore::{explore, explore_all, explore_each};
 #[cfg(shuttle)]
 pub use fragile::Fragile;
 #[cfg(shuttle)]

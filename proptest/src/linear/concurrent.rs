@@ -283,6 +283,8 @@ where
 /// One queue and the history of it.
 pub(super) struct World<Q> {
     pub(super) queue: Q,
+    /// How many have come to a step at which threads meet.
+    met: AtomicUsize,
     pub(super) recorder: Recorder<Op, Answer>,
 }
 
@@ -311,6 +313,7 @@ impl<Q: Concurrent> Site<Q> {
         let threads = program.threads.len() + 1;
         let world = |_| World {
             queue: Q::new(setup),
+            met: AtomicUsize::new(0),
             recorder: Recorder::new(threads),
         };
         Self {
@@ -386,6 +389,8 @@ impl<Q: Concurrent> Work<Q> {
             let mut worker = Worker {
                 world,
                 thread: self.thread,
+                threads: self.site.program.threads.len(),
+                meetings: 0,
                 runs: Runs(Vec::new()),
                 numbers: self.thread as u32 * 1000,
             };
@@ -410,10 +415,18 @@ impl<Q: Concurrent> Drop for Abandon<'_, Q> {
     }
 }
 
+/// How often a thread looks for those whom it is to meet.
+const MEETING_LOOKS: u32 = 230;
+/// How often of that without letting others run.
+const MEETING_LOOKS_SPINNING: u32 = 200;
+
 /// One thread in one round.
 struct Worker<'q, Q: Concurrent> {
     world: &'q World<Q>,
     thread: usize,
+    threads: usize,
+    /// At how many steps this thread has met others.
+    meetings: usize,
     runs: Runs<Q::Guard<'q>>,
     numbers: u32,
 }
@@ -429,6 +442,23 @@ impl<'q, Q: Concurrent> Worker<'q, Q> {
         self.numbers
     }
 
+    /// Waits until every thread has come here, if that is soon.
+    async fn meet(&mut self) {
+        self.meetings += 1;
+        let all = self.meetings * self.threads;
+        self.world.met.fetch_add(1, Ordering::SeqCst);
+        for looks in 0..MEETING_LOOKS {
+            if self.world.met.load(Ordering::SeqCst) >= all {
+                return;
+            }
+            if looks < MEETING_LOOKS_SPINNING {
+                hint::spin_loop();
+            } else {
+                Q::pause().await;
+            }
+        }
+    }
+
     async fn step(&mut self, step: &Step) {
         let op = match *step {
             Step::Pause(0) => return Q::pause().await,
@@ -438,6 +468,7 @@ impl<'q, Q: Concurrent> Worker<'q, Q> {
                 }
                 return;
             }
+            Step::Meet => return self.meet().await,
             Step::Plain(Op::Advance(_)) if !Q::MOVES_ITS_CLOCK => return,
             Step::Plain(ref op) => op.clone(),
             Step::TryGet => Op::TryGet(self.number()),

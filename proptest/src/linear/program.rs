@@ -1,26 +1,17 @@
-//! Programs for several threads, drawn, run and judged.
+//! What several threads do to one queue, and how that is drawn.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
-use std::fmt;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{fmt, iter};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
+use proptest::sample::{select, subsequence};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use requeue_core::Completion;
 
-use super::chart::draw_marked;
-use super::concurrent::{Concurrent, Site, World};
-use super::queue::{Answer, Op, QueueSpec};
-use super::{Failure, History, Work, check};
-use crate::caught::guarded;
-use crate::rounds;
-use crate::subject::{Key, Setup};
-use crate::trace::limiter::LimiterSpec;
+use super::queue::Op;
+use crate::subject::Key;
 
 /// What several threads do to one queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +32,7 @@ impl fmt::Display for Program {
 /// A step of a thread. A `u8` picks one of the runs that the thread has; where there is none
 /// nothing happens.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Step {
     /// A call that needs no run and makes none.
     Plain(Op),
@@ -62,167 +54,121 @@ pub enum Step {
     Drain,
     /// Lets others run, or spins so many times.
     Pause(u8),
+    /// Waits until every thread has come to as many such steps, so that what they do next is done
+    /// at the same time; not for long, since one of them may wait for a key.
+    Meet,
 }
 
 /// The keys of the programs.
-const KEYS: Key = 3;
-/// What the search remembers at most. The histories that are drawn here need some hundred states.
-const STATES_MAX: usize = 100_000;
-/// How often a program is run.
-const ROUNDS: u32 = 96;
-/// How often a smaller program is run before it is believed to pass.
-const ROUNDS_TO_SHRINK: u32 = 100;
-/// So long a program may take before somebody waits for nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const KEYS: Key = 3;
 
-/// Runs drawn programs on `Q`, and checks every history against the reference model. Runs as many
-/// programs as proptest is configured to draw, each several times, and
-/// [as many times more](crate::rounds) as `REQUEUE_SOAK` says.
+/// Draws programs whose delays are multiples of `tick`: any, and twice as many in which threads
+/// meet before they do something to the same keys.
+pub fn programs(tick: Duration) -> impl Strategy<Value = Program> {
+    prop_oneof![1 => any_program(tick), 2 => duels(tick)]
+}
+
+/// So many programs, which are the same for the same seed.
 ///
-/// # Panics
+/// # Examples
 ///
-/// If a history cannot be explained, if a thread panics or waits for nothing, or if the queue's own
-/// invariants do not hold: with the smallest program that has failed, since the same program need
-/// not fail again, and the history of that.
-pub fn run<Q: Concurrent>() {
-    let config = ProptestConfig {
-        failure_persistence: None,
-        max_shrink_iters: 150,
-        ..ProptestConfig::default()
+/// ```
+/// use std::time::Duration;
+/// use requeue_proptest::linear::seeded_programs;
+///
+/// let programs = || seeded_programs(Duration::from_secs(1), 7, 100);
+/// assert!(programs().eq(programs()));
+/// assert_eq!(programs().count(), 100);
+/// ```
+pub fn seeded_programs(tick: Duration, seed: u64, count: usize) -> impl Iterator<Item = Program> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+    let programs = programs(tick);
+    let draw = move || {
+        programs
+            .new_tree(&mut runner)
+            .ok()
+            .map(|tree| tree.current())
     };
-    let setup = Setup::new(LimiterSpec::Exponential {
-        base_ns: nanos(Q::TICK),
-        max_ns: nanos(Q::TICK).saturating_mul(1000),
-    });
-    let failed: RefCell<Option<String>> = RefCell::new(None);
-    let tally = Tally::default();
-    let began = Instant::now();
-    let outcome = TestRunner::new(config).run(&programs(Q::TICK), |program| {
-        if began.elapsed() > PATIENCE && failed.borrow().is_some() {
-            // A program that hangs is not worth as much time again for each that is smaller.
-            return Ok(());
-        }
-        let is_first = failed.borrow().is_none();
-        let times = rounds(if is_first { ROUNDS } else { ROUNDS_TO_SHRINK });
-        run_program::<Q>(&program, &setup, times, &tally).map_err(|story| {
-            *failed.borrow_mut() = Some(story);
-            TestCaseError::fail("see below")
-        })
-    });
-    let failed = failed.into_inner().unwrap_or_default();
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    match outcome {
-        Ok(()) => println!("explained: {tally}"),
-        Err(TestError::Fail(_, program)) => {
-            panic!("{program}{failed}\nafter {tally}, those to shrink included");
-        }
-        Err(TestError::Abort(reason)) => panic!("{reason}"),
-    }
+    iter::from_fn(draw).take(count)
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Runs a program on as many new queues as there are rounds. Answers what is wrong.
-fn run_program<Q: Concurrent>(
-    program: &Program,
-    setup: &Setup,
-    rounds: u32,
-    tally: &Tally,
-) -> Result<(), String> {
-    let site = Arc::new(Site::<Q>::new(program.clone(), setup, rounds));
-    let (finished, ends) = channel();
-    for thread in 0..program.threads.len() {
-        Q::employ(Work {
-            site: Arc::clone(&site),
-            thread,
-            finished: finished.clone(),
-        });
-    }
-    drop(finished);
-    let disturbed = Arc::clone(&site);
-    let disturber = thread::spawn(move || disturbed.disturb());
-    let until = Instant::now() + PATIENCE;
-    for _ in 0..program.threads.len() {
-        let left = until.saturating_duration_since(Instant::now());
-        if let Err(error) = ends.recv_timeout(left) {
-            site.abandon();
-            return Err(not_finished(&site, error));
-        }
-    }
-    // It ends with the others, and has nothing to tell.
-    let _ = disturber.join();
-    site.worlds.iter().try_for_each(|world| {
-        tally.count(&world.recorder.history());
-        judge(world, setup)
-    })
-}
-
-/// How much has been checked.
-#[derive(Default)]
-struct Tally {
-    histories: Cell<usize>,
-    calls: Cell<usize>,
-    overlaps: Cell<usize>,
-}
-
-impl Tally {
-    fn count(&self, history: &History<Op, Answer>) {
-        let add = |count: &Cell<usize>, more| count.set(count.get() + more);
-        add(&self.histories, 1);
-        add(&self.calls, history.len());
-        add(&self.overlaps, history.overlaps());
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [histories, calls, overlaps] =
-            [&self.histories, &self.calls, &self.overlaps].map(Cell::get);
-        write!(
-            f,
-            "{histories} histories of {calls} calls, of which {overlaps} overlap"
-        )
-    }
-}
-
-/// Tells of threads that panicked, or that wait for nothing.
-fn not_finished<Q: Concurrent>(site: &Site<Q>, error: RecvTimeoutError) -> String {
-    let why = match error {
-        RecvTimeoutError::Timeout => "a call has not come back",
-        RecvTimeoutError::Disconnected => "a thread has panicked",
-    };
-    let histories = site.worlds.iter().map(|world| world.recorder.history());
-    let open = histories.filter(|history| {
-        let mut calls = history.calls();
-        calls.any(|(_, call)| call.answered.is_none())
-    });
-    let charts = open.map(|history| draw_marked(&history, &HashSet::new()));
-    format!("{why}\n{}", charts.collect::<String>())
-}
-
-/// Looks at everything once all threads have ended, and checks the history.
-fn judge<Q: Concurrent>(world: &World<Q>, setup: &Setup) -> Result<(), String> {
-    let panicked = |panic| format!("the queue panicked: {panic}");
-    guarded(|| world.queue.assert_valid()).map_err(panicked)?;
-    guarded(|| world.look_afterwards()).map_err(panicked)?;
-    let empty = QueueSpec::new(setup, world.queue.capacity());
-    let history = world.recorder.history();
-    match check(&empty, &history, STATES_MAX) {
-        Ok(_) => Ok(()),
-        Err(failure @ Failure::Undecided(_)) => {
-            let chart = draw_marked(&history, &HashSet::new());
-            Err(format!("{failure}\n{chart}"))
-        }
-        Err(failure) => Err(failure.to_string()),
-    }
-}
-
-/// Programs whose delays are multiples of `tick`.
-fn programs(tick: Duration) -> impl Strategy<Value = Program> {
+fn any_program(tick: Duration) -> impl Strategy<Value = Program> {
     let thread = vec(step(tick), 1..8);
     vec(thread, 2..=4).prop_map(|threads| Program { threads })
+}
+
+/// Two or three threads bring a key into some state, and meet before each call that follows.
+///
+/// A race is between two calls on a key that is in a certain state, so every kind of call is as
+/// likely as any other, and nothing else goes on.
+fn duels(tick: Duration) -> impl Strategy<Value = Program> {
+    let bouts = vec(sharp(tick), 1..=4);
+    let thread = (opening(tick), bouts).prop_map(|(mut steps, bouts)| {
+        for step in bouts {
+            steps.extend([Step::Meet, step]);
+        }
+        steps
+    });
+    vec(thread, 2..=3).prop_map(|threads| Program { threads })
+}
+
+/// What brings keys into a state that matters to those who meet.
+fn opening(tick: Duration) -> impl Strategy<Value = Vec<Step>> {
+    let add = |key| Step::Plain(Op::Add(key));
+    let delayed = Step::Plain(Op::AddAfter(1, tick * 2));
+    let failed = Step::Plain(Op::AddRateLimited(1));
+    let many = || Step::Plain(Op::AddMany(vec![1, 2, 3]));
+    let passing = Step::Plain(Op::Advance(tick * 3));
+    select(vec![
+        vec![],
+        vec![],
+        vec![add(1)],
+        vec![add(1), add(2)],
+        vec![add(1), Step::TryGet],
+        vec![add(1), Step::TryGet, add(1)],
+        vec![failed.clone(), passing, Step::TryGet],
+        vec![delayed],
+        vec![failed],
+        vec![many(), Step::GetMany(3)],
+        vec![many(), Step::GetMany(3)],
+        vec![many(), Step::TryGet, Step::TryGet],
+        vec![many()],
+    ])
+}
+
+/// One call, of any kind, mostly on the first key.
+fn sharp(tick: Duration) -> BoxedStrategy<Step> {
+    let key = || prop_oneof![3 => Just(1), 1 => 2..=KEYS];
+    let keys = subsequence((1..=KEYS).collect::<Vec<_>>(), 2..=usize::from(KEYS));
+    let plain = prop_oneof![
+        2 => key().prop_map(Op::Add),
+        2 => (key(), delay(tick)).prop_map(|(key, delay)| Op::AddAfter(key, delay)),
+        2 => key().prop_map(Op::AddRateLimited),
+        2 => keys.prop_shuffle().prop_map(Op::AddMany),
+        2 => key().prop_map(Op::Forget),
+        2 => key().prop_map(Op::DoneKey),
+        2 => key().prop_map(Op::State),
+        2 => key().prop_map(Op::NumRequeues),
+        1 => Just(Op::Len),
+        1 => (1..=3u32).prop_map(move |ticks| Op::Advance(tick * ticks)),
+        1 => prop_oneof![closing(), Just(Op::ShuttingDown)],
+    ];
+    let how = || completion(tick);
+    prop_oneof![
+        16 => plain.prop_map(Step::Plain),
+        2 => Just(Step::TryGet),
+        2 => Just(Step::GetNow),
+        1 => Just(Step::Get),
+        2 => (2..=KEYS as u8).prop_map(Step::GetMany),
+        4 => (any::<u8>(), how()).prop_map(|(pick, how)| Step::Complete(pick, how)),
+        4 => how().prop_map(Step::CompleteAll),
+        2 => (any::<u8>(), how()).prop_map(|(pick, how)| Step::Next(pick, how)),
+        1 => Just(Step::Drain),
+    ]
+    .boxed()
 }
 
 /// Boxed, since the name of its type would fill pages of a backtrace.
@@ -297,29 +243,4 @@ fn completion(tick: Duration) -> impl Strategy<Value = Completion> {
         2 => Just(Completion::Retry),
         1 => delay(tick).prop_map(Completion::RetryAfter),
     ]
-}
-
-impl<Q: Concurrent> World<Q> {
-    /// Writes down how the queue was left, and takes out what is in it.
-    fn look_afterwards(&self) {
-        let thread = self.recorder.history().threads().len() - 1;
-        let look = |op: Op| -> Answer {
-            let call = self.recorder.call(thread, op.clone());
-            let answer = self.perform_now(&op);
-            self.recorder.answer(call, answer.clone());
-            answer
-        };
-        look(Op::Len);
-        for key in 1..=KEYS {
-            look(Op::State(key));
-        }
-        for take in [Op::TakeReady, Op::TakeDelayed] {
-            // Once more than there can be.
-            for _ in 0..=KEYS {
-                if look(take.clone()) == Answer::Left(None) {
-                    break;
-                }
-            }
-        }
-    }
 }
