@@ -17,9 +17,9 @@ struct Part {
     seeds: &'static [&'static str],
 }
 
-/// Short enough that a soak of some minutes comes to all. What draws with proptest takes its
-/// own variables, everything else `REQUEUE_SEED` and `REQUEUE_SOAK`.
-const PARTS: [Part; 4] = [
+/// What draws with proptest takes its own variables, and so do worlds and schedules; everything
+/// else takes `REQUEUE_SEED` and `REQUEUE_SOAK`.
+const PARTS: [Part; 5] = [
     Part {
         name: "sequences",
         line: "cargo test --profile soak -p requeue-proptest --test conformance drawn",
@@ -39,6 +39,12 @@ const PARTS: [Part; 4] = [
         seeds: &["REQUEUE_SEED"],
     },
     Part {
+        name: "worlds",
+        line: "cargo test --profile soak -p requeue-proptest --test simulation",
+        variables: &[("REQUEUE_SIM_SEEDS", "5000")],
+        seeds: &["REQUEUE_SIM_FIRST"],
+    },
+    Part {
         name: "schedules",
         line: "cargo test --release -p requeue-schedules -- --nocapture",
         variables: &[("RUSTFLAGS", "--cfg shuttle -D warnings")],
@@ -46,7 +52,8 @@ const PARTS: [Part; 4] = [
     },
 ];
 
-/// `--minutes M [--seed S]`. The part under way when the time is over is finished.
+/// `--minutes M [--seed S]`. Every part has its share of the time, and one round at least; the
+/// round under way when the share is over is finished, at the cost of those that come after.
 ///
 /// # Errors
 ///
@@ -55,22 +62,37 @@ pub(crate) fn run(words: &[String]) -> Result<bool, String> {
     let Call { minutes, seed } = Call::read(words)?;
     let workspace = Workspace::load()?;
     let seed = seed.unwrap_or_else(fresh_seed);
-    println!("soak: {minutes} minutes from seed {seed}; each round takes the next");
+    println!("soak: {minutes} minutes, --seed {seed}; each round begins somewhere else");
     let start = Instant::now();
     let end = start + Duration::from_secs(minutes * 60);
-    for round in 0.. {
-        for part in &PARTS {
-            if Instant::now() >= end {
-                let elapsed = start.elapsed().as_secs();
-                println!("soak: nothing found in {elapsed} s");
-                return Ok(true);
+    for (index, part) in PARTS.iter().enumerate() {
+        let share = share(
+            end.saturating_duration_since(Instant::now()),
+            PARTS.len() - index,
+        );
+        let until = Instant::now() + share;
+        for round in 0.. {
+            if round > 0 && Instant::now() >= until {
+                break;
             }
-            if !part.run(round, seed.wrapping_add(round), &workspace)? {
+            if !part.run(round, nth(seed, round), &workspace)? {
                 return Ok(false);
             }
         }
     }
+    println!("soak: nothing found in {} s", start.elapsed().as_secs());
     Ok(true)
+}
+
+/// What of the time that is left belongs to the first of so many parts that are left.
+fn share(left: Duration, parts: usize) -> Duration {
+    let parts = u32::try_from(parts).unwrap_or(u32::MAX).max(1);
+    left / parts
+}
+
+/// The seed of a round. Tests count upwards from it, so that the next is far away.
+const fn nth(seed: u64, round: u64) -> u64 {
+    seed.wrapping_add(round.wrapping_mul(1 << 40))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -229,6 +251,21 @@ mod tests {
             said.to_string(),
             "7 tests passed, 58 schedules, 200 strings"
         );
+    }
+
+    #[test]
+    fn every_part_has_its_share_whatever_those_before_it_took() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        assert_eq!(share(minutes(10), 5), minutes(2));
+        assert_eq!(share(minutes(4), 2), minutes(2));
+        assert_eq!(share(minutes(1), 1), minutes(1));
+        assert_eq!(share(Duration::ZERO, 3), Duration::ZERO);
+    }
+
+    #[test]
+    fn rounds_begin_with_the_seed_and_go_far() {
+        assert_eq!(nth(7, 0), 7);
+        assert!(nth(7, 1) - nth(7, 0) > 1_000_000_000);
     }
 
     #[test]

@@ -183,6 +183,7 @@ impl<W: World> Check<W> {
     }
 
     /// Checks every seed, as a test. `REQUEUE_SIM_SEEDS` sets how many there are, for a long run;
+    /// `REQUEUE_SIM_FIRST` says with which they begin, so that the next long run has others;
     /// `REQUEUE_SIM_SEED` names the only one, to replay it.
     ///
     /// # Panics
@@ -195,7 +196,7 @@ impl<W: World> Check<W> {
         }
         let outcome = match number("REQUEUE_SIM_SEED") {
             Some(seed) => self.replay(seed),
-            None => self.find(),
+            None => self.find_from(number("REQUEUE_SIM_FIRST").unwrap_or(0)),
         };
         #[expect(clippy::panic, reason = "this is how a test fails")]
         if let Err(failure) = outcome {
@@ -218,9 +219,13 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn find(&self) -> Result<Summary, Failure> {
+        self.find_from(0)
+    }
+
+    fn find_from(&self, first: u64) -> Result<Summary, Failure> {
         let mut summary = Summary::default();
-        for seed in 0..self.seeds {
-            summary += self.replay(seed)?;
+        for offset in 0..self.seeds {
+            summary += self.replay(first.wrapping_add(offset))?;
         }
         Ok(summary)
     }
