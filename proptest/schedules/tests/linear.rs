@@ -20,9 +20,14 @@ impl<Q: Concurrent> Concurrent for Scheduled<Q> {
     type Guard<'q> = Q::Guard<'q>;
     const TICK: Duration = Q::TICK;
     const MOVES_ITS_CLOCK: bool = Q::MOVES_ITS_CLOCK;
+    const GETS_MANY: bool = Q::GETS_MANY;
 
     fn new(setup: &Setup) -> Self {
         Self(Q::new(setup))
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        self.0.capacity()
     }
 
     async fn perform<'q>(&'q self, op: &Op, runs: &mut Runs<Self::Guard<'q>>) -> Answer {
