@@ -1,7 +1,5 @@
 //! requeue-core's queue, shared by threads that take turns.
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker as TaskWaker};
 use std::thread;
 use std::time::Duration;
 
@@ -13,8 +11,9 @@ use requeue_std::ManualClock;
 use super::run::{Trial, first_failure};
 use super::turns::{InTurn, Turns, pass};
 use super::{Answer, Concurrent, Op, Program, Runs, Work, without_waiting};
+use crate::caught::guarded;
 use crate::rounds;
-use crate::subject::{Home, Key, Setup};
+use crate::subject::{Home, Key, Setup, poll_once};
 use crate::trace::limiter::AnyLimiter;
 
 /// In how many ways a program is run.
@@ -56,16 +55,12 @@ fn run_once(program: &Program, seed: u64) -> Trial<InTurns> {
             let (work, turns) = (trial.work(thread), &turns);
             // Whoever panics has left calls unanswered, by which that is known.
             scope.spawn(move || {
-                let _ = crate::caught::guarded(|| turns.take_part(thread, || at_once(work.run())));
+                // Everything waits by itself, so that one poll does it all.
+                let _ = guarded(|| turns.take_part(thread, || poll_once(work.run())));
             });
         }
     });
     trial
-}
-
-/// Everything waits by itself, so that one poll does it all.
-fn at_once(work: impl Future<Output = ()>) {
-    let _: Poll<()> = pin!(work).poll(&mut Context::from_waker(TaskWaker::noop()));
 }
 
 /// What every runtime has of requeue-core. Whoever waits for a key looks again and again.
@@ -144,7 +139,7 @@ impl Concurrent for InTurns {
     }
 
     fn employ(work: Work<Self>) {
-        thread::spawn(move || at_once(work.run()));
+        thread::spawn(move || poll_once(work.run()));
     }
 
     async fn pause() {
