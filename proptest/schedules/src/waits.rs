@@ -1,6 +1,7 @@
 //! What both runtimes can do that waits, so that a scenario is written once.
 
 use std::future::poll_fn;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{self, Context, Wake};
@@ -236,10 +237,11 @@ impl Wake for Curious {
 }
 
 thread_local! {
-    /// Where timers run, of every schedule: their threads share one thread of the system.
-    static RUNTIME: Runtime = {
+    /// Where timers run, of every schedule: their threads share one thread of the system. It is
+    /// never dropped, which would ring what a schedule that has failed left behind.
+    static RUNTIME: ManuallyDrop<Runtime> = {
         let mut builder = Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build();
-        runtime.unwrap_or_else(|error| panic!("{error}"))
+        ManuallyDrop::new(runtime.unwrap_or_else(|error| panic!("{error}")))
     };
 }
