@@ -8,6 +8,7 @@ mod generate;
 mod table;
 mod told;
 
+use std::cell::RefCell;
 use std::fmt;
 
 use crate::cases;
@@ -92,6 +93,43 @@ impl fmt::Display for Rule {
 pub(crate) fn not_tried(reason: &str) {
     let thread = std::thread::current();
     eprintln!("not tried: {}: {reason}", thread.name().unwrap_or("a case"));
+    REASONS.with_borrow_mut(|reasons| reasons.push(String::from(reason)));
+}
+
+thread_local! {
+    /// Why cases were not tried on this thread.
+    static REASONS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A rule that is not about a queue, and so was not tried on it: see [`rules_not_tried`] and
+/// [`rules_not_tried_of_calls`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotTried {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// What the queue lacks.
+    pub reason: String,
+}
+
+impl fmt::Display for NotTried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}::{}: {}",
+            self.rule.group, self.rule.name, self.reason
+        )
+    }
+}
+
+impl Rule {
+    /// Runs a case, and answers why it was not tried, if it was not.
+    fn reason(&'static self, case: impl FnOnce()) -> Option<NotTried> {
+        REASONS.take();
+        case();
+        let reason = REASONS.take().into_iter().next()?;
+        Some(NotTried { rule: self, reason })
+    }
 }
 
 macro_rules! publish {
@@ -120,6 +158,57 @@ macro_rules! publish {
                 source: $call_source,
             },)+)+
         ];
+
+        /// Runs every case, those of calls that wait excepted, and answers which of them say nothing
+        /// of an `S`, and why. A test of your own that states the list notices when a rule falls
+        /// out.
+        ///
+        /// # Panics
+        ///
+        /// If a case fails.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::Growable;
+        /// use requeue_proptest::conformance::rules_not_tried;
+        /// use requeue_proptest::subject::Direct;
+        ///
+        /// let not_tried = rules_not_tried::<Direct<Growable>>();
+        /// let of_capacity = not_tried.iter().find(|it| it.rule.group == "capacity").unwrap();
+        /// assert_eq!(of_capacity.reason, "the queue has no capacity");
+        /// ```
+        pub fn rules_not_tried<S: Subject>() -> Vec<NotTried> {
+            let reasons = [$($({
+                let rule = Rule::named(stringify!($group), stringify!($name));
+                rule.reason($group::$name::<S>)
+            },)+)+];
+            reasons.into_iter().flatten().collect()
+        }
+
+        /// As [`rules_not_tried`], of the cases of calls that wait.
+        ///
+        /// # Panics
+        ///
+        /// If a case fails.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_proptest::conformance::rules_not_tried_of_calls;
+        /// use requeue_proptest::subject::{OnWorkQueue, Threads};
+        ///
+        /// let not_tried = rules_not_tried_of_calls::<OnWorkQueue<Threads>>();
+        /// assert!(not_tried.iter().any(|it| it.reason == "its calls cannot be cancelled"));
+        /// ```
+        pub fn rules_not_tried_of_calls<S: Waits>() -> Vec<NotTried> {
+            let reasons = [$($({
+                let rule = Rule::named(stringify!($call_group), stringify!($call_name));
+                rule.reason($call_group::$call_name::<S>)
+            },)+)+];
+            reasons.into_iter().flatten().collect()
+        }
+
         $(
             #[doc = concat!("Cases of the group `", stringify!($group), "`.")]
             pub mod $group {
@@ -177,7 +266,7 @@ pub mod drawn {
     }
 
     /// Any history of calls that wait: see [`histories`].
-    pub fn histories_of_calls<S: Waits>(regressions: &'static str) {
+    pub fn histories_of_calls<S: Waits + 'static>(regressions: &'static str) {
         histories::run::<S>(regressions);
     }
 }

@@ -22,6 +22,7 @@ use crate::conformance::not_tried;
 use crate::subject::{Call, Key, Setup, Waits};
 use crate::suite::draw::{self, Draws, Shortest};
 use crate::suite::{Failure, Op};
+use crate::watched::{begins, begins_anew, watched};
 
 pub use drawn::histories;
 
@@ -49,6 +50,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The same while a failure is made shorter: if this is too short, a step is kept that is not
 /// needed.
 const PATIENCE_FOR_SHORTER: Duration = Duration::from_millis(300);
+/// How long a failure is made shorter where threads have to be waited for.
+const SHORTER_FOR: Duration = Duration::from_secs(20);
+/// How long a step may take before the queue itself does not come back: longer than threads are
+/// waited for.
+const HANGS_AFTER: Duration = Duration::from_secs(30);
 
 /// Plays `steps` on a new `S`, beside a model of it. In the end everything settles, and all who
 /// wait are sent home by a shutdown.
@@ -97,10 +103,13 @@ fn check_so<S: Waits>(
 ) -> Result<Vec<Call>, Failure> {
     let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
     let mut run = run::Run::<S>::new(setup, keys, patience);
+    begins_anew();
     for step in steps {
+        begins(|| format!("{step:?}"));
         let outcome = guarded(|| run.step(step));
         outcome.unwrap_or_else(|panic| Err(run.panicked(&format!("{step:?}"), &panic)))?;
     }
+    begins(|| String::from("in the end"));
     guarded(|| run.finish(sight))
         .unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))?;
     Ok(run.missing)
@@ -113,8 +122,14 @@ fn check_so<S: Waits>(
 ///
 /// # Panics
 ///
-/// If a history fails, with the shortest one that does, told as a story.
-pub fn run<S: Waits>(regressions: &'static str) {
+/// If a history fails, with the shortest one that does, told as a story; where calls run by
+/// themselves, with the shortest that is found in 20 s. If the queue does not come back from a call,
+/// with the steps that led there.
+pub fn run<S: Waits + 'static>(regressions: &'static str) {
+    watched(HANGS_AFTER, move || run_here::<S>(regressions));
+}
+
+fn run_here<S: Waits>(regressions: &'static str) {
     let draws = if S::RUNS_BY_ITSELF {
         Draws::Fresh(regressions)
     } else {
@@ -142,6 +157,11 @@ fn shortest<S: Waits>(
     draws: Draws,
     drawn: &impl Strategy<Value = (Setup, Vec<Step>)>,
 ) -> Option<Shortest<Step>> {
+    let shorter_for = if S::RUNS_BY_ITSELF {
+        SHORTER_FOR
+    } else {
+        Duration::MAX
+    };
     [Sight::None, Sight::InTheEnd]
         .into_iter()
         .find_map(|sight| {
@@ -151,7 +171,7 @@ fn shortest<S: Waits>(
                 patience.set(PATIENCE_FOR_SHORTER);
                 Some(failure)
             };
-            draw::shortest(draws, drawn, fails)
+            draw::shortest(draws, shorter_for, drawn, fails)
         })
 }
 
@@ -186,6 +206,10 @@ impl Script {
         let cancels = |step: &Step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_));
         if !S::CANCELS && self.steps.iter().any(cancels) {
             return not_tried("its calls cannot be cancelled");
+        }
+        let nudges = |step: &Step| matches!(step, Step::Nudge(_));
+        if S::RUNS_BY_ITSELF && self.steps.iter().any(nudges) {
+            return not_tried("its calls run by themselves");
         }
         match check_so::<S>(&setup(), &self.steps, Sight::InTheEnd, PATIENCE) {
             Ok(missing) => {

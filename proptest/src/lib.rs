@@ -14,6 +14,7 @@ mod soak;
 pub mod subject;
 pub mod suite;
 pub mod trace;
+mod watched;
 
 pub use proptest;
 

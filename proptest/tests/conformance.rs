@@ -1,9 +1,11 @@
 //! The whole suite on each of our queues.
 
+use ::std::collections::BTreeSet;
+
 use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::Model;
 use requeue_proptest::conformance;
-use requeue_proptest::conformance::drawn;
+use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried, rules_not_tried_of_calls};
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Tasks, Threads};
 
 /// What fails for one queue is tried on all.
@@ -116,4 +118,97 @@ fn histories_on_tokio_with_levels() {
 #[test]
 fn histories_on_embassy_with_room_for_two_keys() {
     drawn::histories_of_calls::<OnWorkQueue<Embassy<2>>>(HISTORIES);
+}
+
+const OF_CAPACITY: &[&str] = &[
+    "capacity::a_key_that_is_done_gives_its_room_back",
+    "capacity::delayed_keys_and_keys_in_work_take_room",
+    "reclaim::work_is_never_dropped_for_room",
+    "reclaim::a_memory_that_is_forgotten_is_not_dropped_twice",
+    "differences::a_full_queue_hands_the_key_back",
+    "differences::a_key_that_is_held_is_never_refused",
+    "differences::the_oldest_memory_of_failures_makes_room",
+];
+const OF_GROWING: &[&str] = &["differences::memories_of_failures_can_be_limited"];
+const OF_LEVELS: &[&str] = &[
+    "priorities::the_highest_level_comes_first",
+    "priorities::keys_of_a_level_keep_their_order",
+    "priorities::an_add_never_lowers_a_priority",
+    "priorities::a_raise_goes_to_the_end_of_its_level",
+    "priorities::a_delayed_key_keeps_its_priority",
+    "priorities::a_priority_survives_retries",
+];
+const OF_PANICS: &[&str] = &[
+    "panicking_worker::its_key_comes_back_as_failed",
+    "panicking_worker::its_key_is_kept_while_the_queue_shuts_down",
+];
+const OF_PLACES: &[&str] = &["wake_obligations::one_who_finds_no_place_harms_nobody"];
+const OF_FUTURES: &[&str] = &[
+    "wake_obligations::one_who_is_polled_without_a_wake_sleeps_on",
+    "cancelled_getters::one_who_was_woken_passes_the_wake_on",
+    "cancelled_getters::a_keeper_hands_the_watch_over",
+    "cancelled_getters::one_who_sleeps_takes_no_wake_along",
+    "cancelled_getters::all_who_were_woken_pass_their_wakes_on",
+    "cancelled_getters::a_place_is_given_back",
+    "cancelled_getters::a_run_that_was_declared_over_is_completed",
+    "drain_wakes::a_cancelled_wait_for_the_drain_harms_nobody",
+];
+
+/// These rules, and no others, are not tried.
+#[track_caller]
+fn assert_only(not_tried: &[NotTried], groups: &[&[&str]]) {
+    let name = |it: &NotTried| format!("{}::{}", it.rule.group, it.rule.name);
+    let names: BTreeSet<String> = not_tried.iter().map(name).collect();
+    let expected = groups.concat().into_iter().map(String::from);
+    assert_eq!(names, expected.collect());
+}
+
+#[test]
+fn only_these_rules_are_not_tried_on_core() {
+    let growable = rules_not_tried::<Direct<Growable>>();
+    assert_only(&growable, &[OF_CAPACITY, OF_LEVELS, OF_PANICS]);
+    let fixed = rules_not_tried::<Direct<Fixed<64>>>();
+    assert_only(&fixed, &[OF_GROWING, OF_LEVELS, OF_PANICS]);
+    let leveled = rules_not_tried::<Direct<Leveled>>();
+    assert_only(&leveled, &[OF_CAPACITY, OF_PANICS]);
+}
+
+#[test]
+fn only_these_rules_are_not_tried_on_threads() {
+    type Queue = OnWorkQueue<Threads>;
+    assert_only(&rules_not_tried::<Queue>(), &[OF_CAPACITY, OF_LEVELS]);
+    assert_only(
+        &rules_not_tried_of_calls::<Queue>(),
+        &[OF_FUTURES, OF_PLACES],
+    );
+    let leveled = rules_not_tried::<OnWorkQueue<Threads<Leveled>>>();
+    assert_only(&leveled, &[OF_CAPACITY]);
+}
+
+#[test]
+fn only_these_rules_are_not_tried_on_tasks() {
+    type Queue = OnWorkQueue<Tasks>;
+    // Calls first: Tokio's timers ring at whole milliseconds, and the others move its clock by less.
+    assert_only(&rules_not_tried_of_calls::<Queue>(), &[]);
+    assert_only(&rules_not_tried::<Queue>(), &[OF_CAPACITY, OF_LEVELS]);
+    let leveled = rules_not_tried::<OnWorkQueue<Tasks<Leveled>>>();
+    assert_only(&leveled, &[OF_CAPACITY]);
+}
+
+#[test]
+fn only_these_rules_are_not_tried_on_embassy() {
+    type Queue = OnWorkQueue<Embassy<64>>;
+    assert_only(&rules_not_tried::<Queue>(), &[OF_GROWING, OF_LEVELS]);
+    assert_only(&rules_not_tried_of_calls::<Queue>(), &[]);
+    let leveled = rules_not_tried::<OnWorkQueue<Embassy<64, Levels<3>>>>();
+    assert_only(&leveled, &[OF_GROWING]);
+}
+
+#[test]
+fn a_rule_that_is_not_tried_says_why() {
+    let not_tried = rules_not_tried::<Direct<Fixed<2>>>();
+    let why = not_tried.iter().find(|it| it.rule.group == "fifo");
+    let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
+                    it needs room for 3 keys, and there is room for 2";
+    assert_eq!(why.map(NotTried::to_string).as_deref(), Some(expected));
 }

@@ -1,6 +1,8 @@
 //! Drawing sequences until one fails, and making that one as short as it gets.
 
+use std::cell::Cell;
 use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -43,25 +45,41 @@ pub(crate) enum Draws {
     Same,
 }
 
-/// Draws sequences until one fails.
+/// Draws sequences until one fails, and makes that shorter for as long as `shorter_for`.
 #[expect(clippy::panic, reason = "this is how a test fails")]
 pub(crate) fn shortest<T: Clone + Debug>(
     draws: Draws,
+    shorter_for: Duration,
     drawn: impl Strategy<Value = (Setup, Vec<T>)>,
     fails: impl Fn(&Setup, &[T]) -> Option<Failure>,
 ) -> Option<Shortest<T>> {
     let mut runner = runner(draws);
-    let outcome = runner.run(&drawn, |(setup, steps)| match fails(&setup, &steps) {
-        Some(failure) => Err(TestCaseError::fail(failure.to_string())),
-        None => Ok(()),
+    let since: Cell<Option<Instant>> = Cell::new(None);
+    // Once the time is over nothing shorter is said to fail.
+    let fails_in_time = |setup: &Setup, steps: &[T]| {
+        if since
+            .get()
+            .is_some_and(|since| since.elapsed() > shorter_for)
+        {
+            return None;
+        }
+        let failure = fails(setup, steps)?;
+        since.set(since.get().or_else(|| Some(Instant::now())));
+        Some(failure)
+    };
+    let outcome = runner.run(&drawn, |(setup, steps)| {
+        match fails_in_time(&setup, &steps) {
+            Some(failure) => Err(TestCaseError::fail(failure.to_string())),
+            None => Ok(()),
+        }
     });
     let (reason, (setup, steps)) = match outcome {
         Ok(()) => return None,
         Err(TestError::Fail(reason, value)) => (reason, value),
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     };
-    let steps = without_needless(steps, |steps| fails(&setup, steps).is_some());
-    let (setup, steps) = shorter(&mut runner, &drawn, (setup, steps), &fails);
+    let steps = without_needless(steps, |steps| fails_in_time(&setup, steps).is_some());
+    let (setup, steps) = shorter(&mut runner, &drawn, (setup, steps), &fails_in_time);
     let failure = fails(&setup, &steps).unwrap_or_else(|| Failure {
         wrong: format!("it failed once and then no more: {reason}"),
         ..Failure::default()
