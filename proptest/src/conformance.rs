@@ -159,9 +159,9 @@ macro_rules! publish {
             },)+)+
         ];
 
-        /// Runs every case, those of calls that wait excepted, and answers which of them say nothing
-        /// of an `S`, and why. A test of your own that states the list notices when a rule falls
-        /// out.
+        /// Runs every case, those of calls that wait excepted, and answers which of them say
+        /// nothing of an `S`, and why. A test of your own that states the list notices when a rule
+        /// falls out.
         ///
         /// # Panics
         ///

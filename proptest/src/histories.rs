@@ -123,8 +123,8 @@ fn check_so<S: Waits>(
 /// # Panics
 ///
 /// If a history fails, with the shortest one that does, told as a story; where calls run by
-/// themselves, with the shortest that is found in 20 s. If the queue does not come back from a call,
-/// with the steps that led there.
+/// themselves, with the shortest that is found in 20 s. If the queue does not come back from a
+/// call, with the steps that led there.
 pub fn run<S: Waits + 'static>(regressions: &'static str) {
     watched(HANGS_AFTER, move || run_here::<S>(regressions));
 }

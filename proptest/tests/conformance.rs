@@ -188,7 +188,7 @@ fn only_these_rules_are_not_tried_on_threads() {
 #[test]
 fn only_these_rules_are_not_tried_on_tasks() {
     type Queue = OnWorkQueue<Tasks>;
-    // Calls first: Tokio's timers ring at whole milliseconds, and the others move its clock by less.
+    // Calls first: Tokio's timers ring at whole milliseconds, and others move its clock by less.
     assert_only(&rules_not_tried_of_calls::<Queue>(), &[]);
     assert_only(&rules_not_tried::<Queue>(), &[OF_CAPACITY, OF_LEVELS]);
     let leveled = rules_not_tried::<OnWorkQueue<Tasks<Leveled>>>();
