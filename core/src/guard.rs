@@ -41,8 +41,7 @@ use crate::work_queue::WorkQueue;
 /// assert!(!queue.contains(&"node-7"));
 /// ```
 pub trait Complete {
-    /// What the queue tells of a key beside the key itself: [`FactsOf`] for a queue of ours, `()`
-    /// for one that tells nothing.
+    /// What the queue tells of a key beside the key itself: [`FactsOf`] its storage and metrics.
     type Facts: Facts;
 
     /// Completes a run.

@@ -31,7 +31,7 @@ use crate::slots::Storage;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a key that is handed out has to be completed"]
 #[non_exhaustive]
-pub struct Work<K, F = ()> {
+pub struct Work<K, F> {
     /// The key: a clone of the one the queue keeps.
     pub key: K,
     /// Completes the key without another lookup.
@@ -84,16 +84,6 @@ pub trait Facts: Debug + Send + Sync + sealed::Sealed + 'static {
     fn waited(&self) -> Duration;
     #[doc(hidden)]
     fn priority(&self) -> u8;
-}
-
-impl Facts for () {
-    fn waited(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn priority(&self) -> u8 {
-        0
-    }
 }
 
 /// The two facts there are, each `()` where it is not kept.
@@ -149,6 +139,5 @@ pub struct Ticket {
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for () {}
     impl<W, P> Sealed for super::Told<W, P> {}
 }

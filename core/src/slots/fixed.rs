@@ -192,7 +192,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
 fn hash<K: Hash>(key: &K) -> u32 {
     let mut hasher = Fibonacci(0);
     key.hash(&mut hasher);
-    hasher.0
+    hasher.finish() as u32
 }
 
 /// The chain of a hash: its leading bits, scaled to N without a division. Cortex-M0 has none, and
