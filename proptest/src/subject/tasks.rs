@@ -21,26 +21,52 @@ pub struct Tasks<S: Home = Growable> {
     calls: Futures,
 }
 
+/// What Tokio's timers count.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A runtime whose clock is paused.
+#[derive(Clone, Copy)]
+struct Paused {
+    runtime: &'static runtime::Runtime,
+    /// What its clock showed first.
+    start: tokio::time::Instant,
+}
+
 thread_local! {
-    /// A runtime for each thread that tests, whose clock is paused.
-    static PAUSED: OnceCell<Option<&'static runtime::Runtime>> = const { OnceCell::new() };
+    /// One for each thread that tests, and for all of its queues.
+    static PAUSED: OnceCell<Option<Paused>> = const { OnceCell::new() };
 }
 
-/// Enters a new paused runtime for good, since Tokio's clock is that of the runtime one is in. Both
-/// the runtime and the guard are leaked, once per thread: no order in which a thread that ends
-/// drops them suits Tokio's own thread-local data.
-fn enter_for_good() -> Option<&'static runtime::Runtime> {
-    let mut builder = runtime::Builder::new_current_thread();
-    let runtime = builder.enable_time().start_paused(true).build().ok()?;
-    let runtime: &'static _ = Box::leak(Box::new(runtime));
-    std::mem::forget(runtime.enter());
-    Some(runtime)
-}
+impl Paused {
+    /// That of this thread; nothing if there can be none.
+    fn here() -> Option<Self> {
+        PAUSED.with(|paused| *paused.get_or_init(Self::enter_for_good))
+    }
 
-/// Runs a future on this thread's runtime; nothing if there can be none.
-fn paused<F: Future>(future: F) -> Option<F::Output> {
-    let runtime = PAUSED.with(|paused| *paused.get_or_init(enter_for_good))?;
-    Some(runtime.block_on(future))
+    /// Enters a new one for good, since Tokio's clock is that of the runtime one is in. Both the
+    /// runtime and the guard are leaked, once per thread: no order in which a thread that ends
+    /// drops them suits Tokio's own thread-local data.
+    fn enter_for_good() -> Option<Self> {
+        let mut builder = runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().ok()?;
+        let runtime: &'static _ = Box::leak(Box::new(runtime));
+        std::mem::forget(runtime.enter());
+        let start = tokio::time::Instant::now();
+        Some(Self { runtime, start })
+    }
+
+    fn advance(self, by: Duration) {
+        self.runtime.block_on(tokio::time::advance(by));
+    }
+
+    /// Tokio's timers ring at whole milliseconds after the start of their runtime, and the queue
+    /// before may have moved its clock by less: a new one would see its timers ring late.
+    fn advance_to_whole_tick(self) {
+        let since = self.start.elapsed().as_nanos();
+        let ticks = since.div_ceil(TICK.as_nanos());
+        let missing = ticks * TICK.as_nanos() - since;
+        self.advance(Duration::from_nanos(missing as u64));
+    }
 }
 
 impl<S: Home> Runtime for Tasks<S> {
@@ -53,7 +79,9 @@ impl<S: Home> Runtime for Tasks<S> {
     fn new(setup: &Setup) -> Self {
         let queue = S::build(setup, Figures::default());
         // Inside the runtime, so that the queue's clock is the paused one.
-        let _ = paused(async {});
+        if let Some(paused) = Paused::here() {
+            paused.advance_to_whole_tick();
+        }
         Self {
             queue: WorkQueue::from(queue),
             waits: false,
@@ -68,7 +96,9 @@ impl<S: Home> Runtime for Tasks<S> {
     /// As far as an [`Instant`] reaches: Tokio's own would go on.
     fn advance(&mut self, by: Duration) {
         let left = Instant::NEVER.saturating_since(self.queue.clock().now());
-        let _ = paused(tokio::time::advance(by.min(left)));
+        if let Some(paused) = Paused::here() {
+            paused.advance(by.min(left));
+        }
     }
 
     /// In turns by asking, and by waiting for no time.
@@ -89,8 +119,7 @@ impl<S: Home> Runtime for Tasks<S> {
 
 impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
     type Calls = Futures;
-    /// Tokio's timers count milliseconds.
-    const GRAIN: Duration = Duration::from_millis(1);
+    const GRAIN: Duration = TICK;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
