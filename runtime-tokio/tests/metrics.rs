@@ -26,6 +26,8 @@ struct Figures {
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     histograms: Mutex<BTreeMap<String, Arc<Values>>>,
+    /// What is said of each: its kind and its unit.
+    described: Mutex<BTreeMap<String, (&'static str, Option<Unit>)>>,
 }
 
 #[derive(Default)]
@@ -48,9 +50,17 @@ fn name(key: &Key) -> String {
 }
 
 impl Recorder for Figures {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("counter", &name, unit, &text);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("gauge", &name, unit, &text);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("histogram", &name, unit, &text);
+    }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
         let mut counters = self.counters.lock().unwrap();
@@ -69,6 +79,12 @@ impl Recorder for Figures {
 }
 
 impl Figures {
+    fn describe(&self, kind: &'static str, name: &KeyName, unit: Option<Unit>, text: &str) {
+        assert!(!text.is_empty());
+        let name = name.as_str().to_owned();
+        self.described.lock().unwrap().insert(name, (kind, unit));
+    }
+
     fn counter(&self, name: &str) -> u64 {
         let counters = self.counters.lock().unwrap();
         counters.get(name).unwrap().load(Ordering::SeqCst)
@@ -151,4 +167,27 @@ async fn the_depth_of_each_priority_is_shown() {
         3.0,
         "no key is counted twice"
     );
+}
+
+#[test]
+fn every_figure_is_described_with_its_kind_and_unit() {
+    let figures = Figures::default();
+    with_local_recorder(&figures, || NamedMetrics::new("webhooks").levels(1));
+    let described = figures.described.into_inner().unwrap();
+
+    let counters = figures.counters.into_inner().unwrap();
+    let gauges = figures.gauges.into_inner().unwrap();
+    let histograms = figures.histograms.into_inner().unwrap();
+    let kinds = [
+        ("counter", counters.into_keys().collect::<Vec<_>>()),
+        ("gauge", gauges.into_keys().collect()),
+        ("histogram", histograms.into_keys().collect()),
+    ];
+    for (kind, names) in kinds {
+        for name in names {
+            let name = name.trim_end_matches(" 0");
+            let unit = name.ends_with("_seconds").then_some(Unit::Seconds);
+            assert_eq!(described.get(name), Some(&(kind, unit)), "{name}");
+        }
+    }
 }
