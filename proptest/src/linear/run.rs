@@ -24,7 +24,7 @@ use crate::trace::limiter::LimiterSpec;
 /// What the search remembers at most. The histories that are drawn here need some hundred states.
 const STATES_MAX: usize = 100_000;
 /// How often a program is run.
-const ROUNDS: u32 = 32;
+const ROUNDS: u32 = 16;
 /// How often a smaller program is run before it is believed to pass.
 const ROUNDS_TO_SHRINK: u32 = 100;
 /// How many smaller programs are tried.
