@@ -6,6 +6,7 @@
 mod backoff;
 mod clock;
 mod drain;
+mod get;
 mod get_error;
 mod queue;
 mod sync;

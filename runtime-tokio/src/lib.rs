@@ -4,6 +4,8 @@
 
 mod backoff;
 mod clock;
+mod drain;
+mod get;
 mod queue;
 mod stream;
 mod sync;
