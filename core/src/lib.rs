@@ -30,6 +30,7 @@ mod slots;
 mod time;
 #[cfg(feature = "alloc")]
 mod trace;
+mod turn;
 mod waiting;
 mod waker;
 mod work;
@@ -73,6 +74,7 @@ pub use slots::growable::{Growable, RandomState};
 pub use time::{Clock, Instant};
 #[cfg(feature = "alloc")]
 pub use trace::RunSpan;
+pub use turn::Turn;
 pub use waiting::Getter;
 pub use waker::Waker;
 pub use work::{Facts, FactsOf, Ticket, Told, Work, WorkOf};

@@ -32,7 +32,7 @@ where
     ///
     /// Somebody has to do the work: without workers this waits for ever. A worker that calls it
     /// while it holds a guard waits for itself. Delayed keys are not waited for:
-    /// [`leftovers`](Self::leftovers) hands them back.
+    /// [`leftovers`](requeue_core::WorkQueue::leftovers) hands them back.
     ///
     /// # Errors
     ///

@@ -6,14 +6,14 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::{
-    Clock, Completion, Effect, Getter, Index, Instant, Leftover, Metrics, Next, Priorities, Queue,
-    RateLimiter, Storage, Ticket, WorkOf,
+    Completion, Effect, Getter, Index, Instant, Metrics, Next, Priorities, Queue, RateLimiter,
+    Storage, Turn,
 };
 
 use crate::clock::Timer;
 use crate::get_error::GetError;
 use crate::queue::{Guard, Held, WorkQueue};
-use crate::waiting::{State, Stored, Waiting};
+use crate::waiting::{Stored, Waiting};
 
 impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
     WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
@@ -147,46 +147,12 @@ where
         completion: Completion,
     ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, M, I, C, P>, GetError>> {
         // Made before the first poll: the caller has said how it went, and may drop the future.
-        let mut turn = Turn {
-            queue: &self.shared,
-            ticket: None,
-            completion,
-        };
-        if core::ptr::eq(guard.queue(), turn.queue) {
-            turn.ticket = guard.into_ticket();
-        } else {
-            // What became of it matters to that queue alone, which loses nothing.
-            let _ = guard.complete(completion);
-        }
+        let mut turn = Turn::new(&self.shared, guard, completion);
         async move {
             let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
             let work = self.wait(None, look).await?;
             Ok(Guard::new(work, &self.shared))
         }
-    }
-
-    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
-    /// out before shutdown. O(log n) per key, each under a lock of its own.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use requeue_embassy::core::default_item_based;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::WorkQueue;
-    ///
-    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-    /// queue.add_after(3, Duration::from_secs(60)).unwrap();
-    /// queue.add(7).unwrap();
-    /// queue.shut_down();
-    /// assert!(queue.leftovers().map(|left| left.key).eq([7, 3]));
-    /// ```
-    pub fn leftovers(&self) -> impl Iterator<Item = Leftover<K>> {
-        let ready = core::iter::from_fn(|| self.take_ready());
-        let delayed = core::iter::from_fn(|| self.take_delayed());
-        ready.chain(delayed)
     }
 
     /// Looks until there is an answer, and sleeps in between.
@@ -232,66 +198,5 @@ where
 {
     fn drop(&mut self) {
         self.waiting.end(self.queue);
-    }
-}
-
-/// A run that its owner has declared over: completed in the first look, or on drop.
-struct Turn<'q, R, K, S, L, const WAITERS: usize, M, C>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    C: Clock,
-{
-    queue: &'q Stored<R, K, S, L, WAITERS, M, C>,
-    /// Present until the run is completed.
-    ticket: Option<Ticket>,
-    completion: Completion,
-}
-
-impl<R, K, S, L, const WAITERS: usize, M, C> Turn<'_, R, K, S, L, WAITERS, M, C>
-where
-    R: RawMutex,
-    K: Eq + Hash + Clone,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    C: Clock,
-{
-    fn look(
-        &mut self,
-        state: &mut State<K, S, L, M>,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Next<WorkOf<K, S, M>>> {
-        let Some(ticket) = self.ticket.take() else {
-            return state.get(now, getter);
-        };
-        let now = if self.completion.needs_time() {
-            self.queue.clock().now()
-        } else {
-            now
-        };
-        let step = state.next(ticket, self.completion, now, getter);
-        step.map(|step| step.next)
-    }
-}
-
-impl<R, K, S, L, const WAITERS: usize, M, C> Drop for Turn<'_, R, K, S, L, WAITERS, M, C>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    C: Clock,
-{
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            // Somebody may have completed the key by name: then there is nothing left to do.
-            let _ = self.queue.complete(ticket, self.completion);
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Clock, Completion, Effect, GetError, Getter, Instant, Leftover, Metrics, Next, Queue,
-    RateLimiter, Storage, Waker,
+    RateLimiter, Storage, Turn, Waker,
 };
 
 use crate::clock::Timer;
@@ -153,27 +153,9 @@ where
         guard: Guard<'_, K, L, M, C, S>,
         completion: Completion,
     ) -> Option<Guard<'_, K, L, M, C, S>> {
-        if !std::ptr::eq(guard.queue(), &*self.shared) {
-            // What became of it matters to that queue alone, which loses nothing.
-            let _ = guard.complete(completion);
-            return self.get();
-        }
-        let mut ticket = guard.into_ticket();
-        let work = self.wait(None, |queue, now, getter| match ticket.take() {
-            Some(ticket) => {
-                let now = if completion.needs_time() {
-                    self.clock().now()
-                } else {
-                    now
-                };
-                let Effect { value, wake } = queue.next(ticket, completion, now, getter);
-                Effect {
-                    value: value.next,
-                    wake,
-                }
-            }
-            None => queue.get(now, getter),
-        });
+        let mut turn = Turn::new(&*self.shared, guard, completion);
+        let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
+        let work = self.wait(None, look);
         Some(Guard::new(work.ok()?, &*self.shared))
     }
 
@@ -195,9 +177,7 @@ where
     /// assert_eq!(keys, ["node-7", "lease-3"]);
     /// ```
     pub fn leftovers(&self) -> Vec<Leftover<K>> {
-        let ready = std::iter::from_fn(|| self.take_ready());
-        let delayed = std::iter::from_fn(|| self.take_delayed());
-        ready.chain(delayed).collect()
+        self.shared.leftovers().collect()
     }
 
     /// The loop of every getter: look, return, or sleep until woken or until the deadline.

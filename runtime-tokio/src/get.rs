@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use requeue_core::{
     Clock, Completion, Effect, GetError, Getter, Instant, Leftover, Metrics, Next, Queue,
-    RateLimiter, Storage,
+    RateLimiter, Storage, Turn,
 };
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::stream::Guards;
-use crate::waiting::{State, Turn, Waiting};
+use crate::waiting::{State, Waiting};
 
 impl<K, L, M, S> WorkQueue<K, L, M, S>
 where
@@ -240,9 +240,7 @@ where
     /// assert_eq!(keys, ["node-7", "lease-3"]);
     /// ```
     pub fn leftovers(&self) -> Vec<Leftover<K>> {
-        let ready = std::iter::from_fn(|| self.take_ready());
-        let delayed = std::iter::from_fn(|| self.take_delayed());
-        ready.chain(delayed).collect()
+        self.shared.leftovers().collect()
     }
 
     async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, M, S>, GetError> {

@@ -6,13 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use requeue_core::{
-    Clock, Completion, Effect, GetError, Getter, Instant, Metrics, Next, Queue, RateLimiter,
-    Storage, Ticket, Waker, WorkOf,
+    Clock, Effect, GetError, Getter, Instant, Metrics, Next, Queue, RateLimiter, Storage, Waker,
 };
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-use crate::queue::{Guard, Shared};
+use crate::queue::Shared;
 use crate::sync::Place;
 
 /// What the lock of a [`WorkQueue`](crate::WorkQueue) holds.
@@ -124,64 +123,6 @@ impl Waiting {
             // asleep would be passed on by nobody.
             drop(queue.waker().getters.step_out(&self.place));
             queue.leave(&mut self.getter);
-        }
-    }
-}
-
-/// A run that its owner has declared over: completed in the first look, or on drop.
-pub(crate) struct Turn<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> {
-    queue: &'q Shared<K, L, M, S>,
-    /// Present until the run is completed.
-    ticket: Option<Ticket>,
-    completion: Completion,
-}
-
-impl<'q, K: Eq + Hash + Clone, L: RateLimiter, M: Metrics, S: Storage> Turn<'q, K, L, M, S> {
-    /// The run of `guard`. That of another queue is completed at once: what became of it matters to
-    /// that queue alone, which loses nothing.
-    pub(crate) fn new(
-        queue: &'q Shared<K, L, M, S>,
-        guard: Guard<K, L, M, S>,
-        completion: Completion,
-    ) -> Self {
-        let mut ticket = None;
-        if std::ptr::eq(guard.queue(), queue) {
-            ticket = guard.into_ticket();
-        } else {
-            let _ = guard.complete(completion);
-        }
-        Self {
-            queue,
-            ticket,
-            completion,
-        }
-    }
-
-    /// Completes the run and takes the next key; afterwards takes the next key.
-    pub(crate) fn look(
-        &mut self,
-        state: &mut State<K, S, L, M>,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Next<WorkOf<K, S, M>>> {
-        let Some(ticket) = self.ticket.take() else {
-            return state.get(now, getter);
-        };
-        let now = if self.completion.needs_time() {
-            self.queue.clock().now()
-        } else {
-            now
-        };
-        let step = state.next(ticket, self.completion, now, getter);
-        step.map(|step| step.next)
-    }
-}
-
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Turn<'_, K, L, M, S> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            // Somebody may have completed the key by name: then there is nothing left to do.
-            let _ = self.queue.complete(ticket, self.completion);
         }
     }
 }

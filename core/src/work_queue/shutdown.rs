@@ -94,6 +94,27 @@ where
         self.lock.with(|queue| queue.take_delayed(self.clock.now()))
     }
 
+    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
+    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
+    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// queue.add("node-7").unwrap();
+    /// queue.shut_down();
+    /// assert!(queue.leftovers().map(|left| left.key).eq(["node-7", "lease-3"]));
+    /// ```
+    pub fn leftovers(&self) -> impl Iterator<Item = Leftover<K>> {
+        let ready = core::iter::from_fn(|| self.take_ready());
+        let delayed = core::iter::from_fn(|| self.take_delayed());
+        ready.chain(delayed)
+    }
+
     /// After shutdown: takes out the first ready key before a worker gets it. O(log n).
     ///
     /// # Examples
