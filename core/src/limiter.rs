@@ -62,7 +62,7 @@ pub use token_bucket::Bucket;
 /// struct Linear(Duration);
 ///
 /// impl RateLimiter for Linear {
-///     type Memory = u32;
+///     type Record = u32;
 ///
 ///     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
 ///         *failures = failures.saturating_add(1);
@@ -83,26 +83,26 @@ pub trait RateLimiter {
     /// What the limiter remembers of one key.
     ///
     /// The default is a key that has not failed; a key whose memory equals it costs no room.
-    type Memory: Default + PartialEq;
+    type Record: Default + PartialEq;
 
     /// Counts one more failure of the key and answers how long it has to wait.
     ///
     /// [`Duration::MAX`] means never: the key then waits until somebody adds it again. The examples
     /// of the [trait](Self) call it.
-    fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration;
+    fn when(&mut self, record: &mut Self::Record, now: Instant) -> Duration;
 
     /// How many failures the memory holds: client-go's `NumRequeues`.
-    fn requeues(&self, memory: &Self::Memory) -> u32;
+    fn requeues(&self, record: &Self::Record) -> u32;
 }
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
-    type Memory = L::Memory;
+    type Record = L::Record;
 
-    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
-        (**self).when(memory, now)
+    fn when(&mut self, record: &mut L::Record, now: Instant) -> Duration {
+        (**self).when(record, now)
     }
 
-    fn requeues(&self, memory: &L::Memory) -> u32 {
-        (**self).requeues(memory)
+    fn requeues(&self, record: &L::Record) -> u32 {
+        (**self).requeues(record)
     }
 }

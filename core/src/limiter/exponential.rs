@@ -73,7 +73,7 @@ impl ItemExponentialFailure {
 }
 
 impl RateLimiter for ItemExponentialFailure {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
         let delay = self.delay(*failures);
@@ -119,9 +119,9 @@ mod tests {
     fn delay(base: u64, max: u64, failures: u32) -> u64 {
         let mut limiter =
             ItemExponentialFailure::new(duration_from_nanos(base), duration_from_nanos(max));
-        let mut memory = failures;
-        let delay = limiter.when(&mut memory, Instant::EPOCH);
-        assert_eq!(limiter.requeues(&memory), failures.saturating_add(1));
+        let mut record = failures;
+        let delay = limiter.when(&mut record, Instant::EPOCH);
+        assert_eq!(limiter.requeues(&record), failures.saturating_add(1));
         nanos(delay)
     }
 

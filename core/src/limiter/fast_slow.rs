@@ -44,7 +44,7 @@ impl ItemFastSlow {
 }
 
 impl RateLimiter for ItemFastSlow {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
         *failures = failures.saturating_add(1);

@@ -10,7 +10,7 @@ use crate::{Instant, RateLimiter};
 /// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without
 /// any.
 impl RateLimiter for () {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
         Duration::ZERO
@@ -25,17 +25,17 @@ macro_rules! max_of {
     ($($limiter:ident $index:tt),+) => {
         /// The longest delay of all. Each limiter is asked and charged, also those that lose.
         impl<$($limiter: RateLimiter),+> RateLimiter for ($($limiter,)+) {
-            type Memory = ($($limiter::Memory,)+);
+            type Record = ($($limiter::Record,)+);
 
-            fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration {
+            fn when(&mut self, record: &mut Self::Record, now: Instant) -> Duration {
                 let mut longest = Duration::ZERO;
-                $(longest = longest.max(self.$index.when(&mut memory.$index, now));)+
+                $(longest = longest.max(self.$index.when(&mut record.$index, now));)+
                 longest
             }
 
-            fn requeues(&self, memory: &Self::Memory) -> u32 {
+            fn requeues(&self, record: &Self::Record) -> u32 {
                 let mut most = 0;
-                $(most = most.max(self.$index.requeues(&memory.$index));)+
+                $(most = most.max(self.$index.requeues(&record.$index));)+
                 most
             }
         }
@@ -87,10 +87,10 @@ mod tests {
     fn the_limiter_that_loses_is_charged() {
         let slow = ItemFastSlow::new(millis(500), millis(0), 2);
         let mut limiter = (slow, Bucket::new(10.0, 1));
-        let mut memory = Default::default();
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(200));
+        let mut record = Default::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(200));
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
             (),
         );
         let mut limiter = ((eight,), ((), Bucket::unlimited()));
-        let mut memory = Default::default();
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(9));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(18));
-        assert_eq!(limiter.requeues(&memory), 2);
+        let mut record = Default::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(9));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(18));
+        assert_eq!(limiter.requeues(&record), 2);
     }
 }

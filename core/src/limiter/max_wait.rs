@@ -38,14 +38,14 @@ impl<L> WithMaxWait<L> {
 }
 
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
-    type Memory = L::Memory;
+    type Record = L::Record;
 
-    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
-        self.inner.when(memory, now).min(self.max)
+    fn when(&mut self, record: &mut L::Record, now: Instant) -> Duration {
+        self.inner.when(record, now).min(self.max)
     }
 
-    fn requeues(&self, memory: &L::Memory) -> u32 {
-        self.inner.requeues(memory)
+    fn requeues(&self, record: &L::Record) -> u32 {
+        self.inner.requeues(record)
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     impl RateLimiter for Step {
-        type Memory = ();
+        type Record = ();
 
         fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
             self.count += 1;

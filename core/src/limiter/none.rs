@@ -27,7 +27,7 @@ use crate::{Instant, RateLimiter};
 pub struct NoLimit;
 
 impl RateLimiter for NoLimit {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
         Duration::ZERO

@@ -154,7 +154,7 @@ impl Bucket {
 }
 
 impl RateLimiter for Bucket {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), now: Instant) -> Duration {
         if self.rate == Self::UNLIMITED_RATE {

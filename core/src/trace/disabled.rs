@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use super::Outcome;
-use crate::outcome::Completion;
+use crate::workers::Failure;
 
 /// How the spans of runs show their keys: not at all.
 pub(crate) struct Trace<'w, K>(PhantomData<Unused<'w, K>>);
@@ -42,5 +42,8 @@ impl RunSpan {
         run.await
     }
 
-    pub(crate) fn end(self, _outcome: Outcome, _completion: Completion) {}
+    pub(crate) fn end(self, Outcome(_): Outcome) {}
 }
+
+/// A failure for which there is no hook.
+pub(crate) fn log_failure<E>(_failure: &Failure<E>, _attempt: u32) {}

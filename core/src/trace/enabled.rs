@@ -5,11 +5,10 @@ use core::fmt;
 use core::time::Duration;
 
 use tracing::field::{Empty, display};
-use tracing::{Instrument, Span, info_span};
+use tracing::{Instrument, Span, info_span, warn};
 
 use super::Outcome;
-use crate::outcome::Completion;
-use crate::workers::Workers;
+use crate::workers::{Failure, Workers};
 
 /// How the spans of runs show their keys.
 pub(crate) struct Trace<'w, K> {
@@ -69,18 +68,19 @@ impl RunSpan {
         run.instrument(self.0.clone()).await
     }
 
-    pub(crate) fn end(self, outcome: Outcome, completion: Completion) {
-        let outcome = match (outcome, completion) {
-            (Outcome::Done, _) => "done",
-            (Outcome::RequeuedAfter, _) => "requeued",
-            (Outcome::PutOff, _) => "put off",
-            (Outcome::Failed, Completion::Retry) => "failed",
-            (Outcome::Failed, _) => "failed, given up",
-            (Outcome::Panicked, Completion::Retry) => "panicked",
-            (Outcome::Panicked, _) => "panicked, given up",
-        };
+    pub(crate) fn end(self, Outcome(outcome): Outcome) {
         self.0.record("outcome", outcome);
     }
+}
+
+/// A failure for which there is no hook.
+pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
+    let error: &dyn fmt::Debug = match failure {
+        Failure::Error(error) => error,
+        Failure::Retry => &"asked for a retry",
+        Failure::Panic(_) => &"panicked",
+    };
+    warn!(target: "requeue", attempt, ?error, "reconcile failed");
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
@@ -89,9 +89,9 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The spans are named `reconcile`, of the target `requeue` and the level `INFO`, and have the
     /// fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times:
-    /// [`Timed`](crate::Timed) will do) and `outcome`: `done`, `requeued`, `put off`, `failed` or
-    /// `panicked`, the last two with `, given up` where that is so. A run that is aborted has no
-    /// outcome.
+    /// [`Timed`](crate::Timed) will do) and `outcome`: `success`, `requeued`, `retried later`,
+    /// `released`, `failed` or `panicked`, the last two with `, given up` if the key is given up. A
+    /// run that is aborted has no outcome.
     ///
     /// # Examples
     ///

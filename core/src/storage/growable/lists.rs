@@ -1,4 +1,4 @@
-//! A ring for the ready keys, links for the memories.
+//! A ring for the ready keys, links for the failure records.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use crate::id::SlotId;
 use crate::lists::{Link, Links, List, Lists};
 
-/// Ready keys in a ring, memories in a list whose links exist only once there is a memory.
+/// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableLists {
     ready: VecDeque<u32>,
     links: Vec<Link<u32>>,
-    memories: List<u32>,
+    records: List<u32>,
 }
 
 impl Links<u32> for Vec<Link<u32>> {
@@ -36,7 +36,7 @@ impl Lists for GrowableLists {
     const EMPTY: Self = Self {
         ready: VecDeque::new(),
         links: Links::EMPTY,
-        memories: List::new(),
+        records: List::new(),
     };
 
     fn reserve(&mut self, additional: usize) {
@@ -63,27 +63,27 @@ impl Lists for GrowableLists {
         self.ready.len()
     }
 
-    fn remember(&mut self, id: SlotId) {
-        self.memories.push_back(&mut self.links, id);
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.links, id);
     }
 
     #[inline]
-    fn unremember(&mut self, id: SlotId) {
-        if self.memories.len() > 0 {
-            self.memories.remove(&mut self.links, id);
+    fn discard_record(&mut self, id: SlotId) {
+        if self.records.len() > 0 {
+            self.records.remove(&mut self.links, id);
         }
     }
 
-    fn oldest_memory(&self) -> Option<SlotId> {
-        self.memories.first()
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records.first()
     }
 
-    fn memories_len(&self) -> usize {
-        self.memories.len()
+    fn records_len(&self) -> usize {
+        self.records.len()
     }
 
-    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
-        self.memories.after(&self.links, id)
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        self.records.after(&self.links, id)
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

@@ -1,5 +1,6 @@
-//! Memory of a fixed size: N keys, no allocator.
+//! Storage of a fixed size: N keys, no allocator.
 
+use core::borrow::Borrow;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
@@ -17,13 +18,13 @@ pub(crate) use nodes::FixedNodes;
 
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
 ///
-/// `I` is the integer that holds slot numbers. The default, `u8`, serves up to 255 keys; a larger
-/// queue names `u16` or `u32`. A size that does not fit does not compile. `P` is
+/// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys; a larger
+/// queue uses `u16` or `u32`. A size that does not fit does not compile. `P` is
 /// [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// Keys are found through a hash table of `N` chains. Its hash is fixed and quick (Fibonacci
-/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4); somebody who may choose the
-/// keys can therefore make a lookup cost `N` comparisons, never more.
+/// Keys are found through a hash table of `N` chains. Its hash is fast and has no seed (Fibonacci
+/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4), so an attacker who chooses the
+/// keys can make a lookup cost up to `N` comparisons.
 ///
 /// # Examples
 ///
@@ -61,11 +62,11 @@ impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FixedSlots<K, S, const N: usize, I> {
-    /// As long as the largest slot number that was ever in use; the rest is not initialised.
+    /// As long as the largest slot number that was ever in use. The rest is not initialised.
     entries: heapless::Vec<Option<Slot<K, S, ()>>, N>,
     /// The first slot of each chain.
     heads: [I; N],
-    /// The next slot of the chain that a live slot is in, or of the free list.
+    /// The next slot in the chain of a live slot, or in the free list.
     nexts: [I; N],
     /// The chain of each live slot, so that a slot is released without hashing its key again.
     chains: [I; N],
@@ -76,7 +77,7 @@ pub struct FixedSlots<K, S, const N: usize, I> {
 impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
     pub(crate) const fn new() -> Self {
         const {
-            assert!(N > 0, "a queue needs room for one key at least");
+            assert!(N > 0, "a queue needs room for at least one key");
             assert!(
                 N <= I::SLOTS_MAX,
                 "N is too large for the slot numbers: use Fixed<N, u16> or Fixed<N, u32>"
@@ -120,9 +121,13 @@ impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
 impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
     type Tag = ();
 
-    fn locate(&self, key: &K) -> Located {
+    fn locate<B>(&self, key: &B) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         let hash = hash(key);
-        let is_it = |id| self.slot(id).is_some_and(|slot| slot.key == *key);
+        let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
         match self.find(chain::<N>(hash), is_it) {
             Some(id) => Located::Found(id),
             None => Located::Absent(hash),
@@ -137,8 +142,8 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
-        let slot = Some(Slot::new(key, note, (), phase));
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
+        let slot = Some(Slot::new(key, meta, (), phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
                 *entry = slot;
@@ -165,7 +170,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         self.free = I::new(id);
         self.len -= 1;
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Last, since the key's destructor runs here.
+            // Last, because the key's `Drop` runs here and may panic.
             *entry = None;
         }
     }
@@ -189,14 +194,14 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
     }
 }
 
-fn hash<K: Hash>(key: &K) -> u32 {
+fn hash<K: Hash + ?Sized>(key: &K) -> u32 {
     let mut hasher = Fibonacci(0);
     key.hash(&mut hasher);
     hasher.finish() as u32
 }
 
-/// The chain of a hash: its leading bits, scaled to N without a division. Cortex-M0 has none, and
-/// no wide multiplication either, so 16 bits are used where they suffice.
+/// The chain of a hash: its leading bits, scaled to N without a division. A Cortex-M0 has neither
+/// a division nor a wide multiplication, so only 16 bits are used if they suffice.
 const fn chain<const N: usize>(hash: u32) -> usize {
     if N <= 1 << 16 {
         (((hash >> 16) * N as u32) >> 16) as usize
@@ -205,7 +210,7 @@ const fn chain<const N: usize>(hash: u32) -> usize {
     }
 }
 
-/// Multiplicative hashing, a word at a time; the leading bits of the product are the good ones.
+/// Multiplicative hashing, a word at a time. The leading bits of the product are the best ones.
 struct Fibonacci(u32);
 
 impl Fibonacci {
@@ -258,7 +263,7 @@ mod tests {
 
     const N: usize = 64;
 
-    /// How many of `N` keys that follow each other share a chain, at most.
+    /// The length of the longest chain that `N` consecutive keys make.
     fn longest_chain<K: Hash>(keys: impl Iterator<Item = K>) -> usize {
         let mut chains = [0; N];
         for key in keys.take(N) {
@@ -279,7 +284,7 @@ mod tests {
         assert!(longest_chain((0..).map(|key| std::format!("node-{key}"))) <= 8);
     }
 
-    /// Both ways of it: 16 bits of the hash for small queues, all of it for large ones.
+    /// Both formulas: 16 bits of the hash for small queues, all of it for large ones.
     #[test]
     fn a_hash_is_scaled_to_the_number_of_chains() {
         assert_eq!([0, 1 << 31, u32::MAX].map(chain::<10>), [0, 5, 9]);

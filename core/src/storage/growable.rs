@@ -1,11 +1,9 @@
-//! Memory that grows with the number of keys.
+//! Storage that grows with the number of keys.
 
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
-
-/// The default hasher of [`Growable`]: foldhash, with a seed from addresses of the process.
-pub use foldhash::fast::RandomState;
 
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
@@ -15,17 +13,33 @@ use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
 mod nodes;
+mod seed;
 
 pub(crate) use lists::GrowableLists;
 pub(crate) use nodes::GrowableNodes;
+pub use seed::RandomState;
 
 /// Room for as many keys as memory holds, up to 2^32 - 2.
 ///
-/// `H` hashes the keys. The default is quick and seeded differently in each queue, so that keys
-/// which collide cannot be prepared beforehand; it is no defence against somebody who can watch the
-/// queue and adapt, and on a target without random addresses the seed may repeat.
-/// [`Queue::from_parts`](crate::Queue::from_parts) takes any other hasher. `P` is
-/// [`Levels`](crate::Levels) for keys with priorities.
+/// `H` hashes the keys, and the default is foldhash. With the feature `std`, which `requeue-std` and
+/// `requeue-tokio` turn on, its seed is the system's randomness: keys that collide cannot be
+/// prepared beforehand, also not for a program that runs elsewhere. Without it the seed is made of
+/// addresses, which repeat if the system does not randomise them. Foldhash is no defence against an
+/// attacker who can measure the queue and adapt the keys; SipHash is one, and slower.
+/// [`Queue::from_parts`](crate::Queue::from_parts) takes any
+/// hasher:
+///
+/// ```
+/// use std::hash::RandomState as SipHash;
+/// use requeue_core::{Growable, NoMetrics, Queue, default_controller};
+///
+/// let hasher = SipHash::new();
+/// let queue: Queue<String, Growable<SipHash>, _> =
+///     Queue::from_parts(default_controller(), NoMetrics, hasher, 0);
+/// # assert_eq!(queue.held_len(), 0);
+/// ```
+///
+/// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
 /// Growth moves the table: one add can then cost O(n). [`Queue::with_capacity`] and
 /// [`Queue::reserve`] do that beforehand.
@@ -60,11 +74,11 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
     entries: Vec<Option<Slot<K, S, Chained>>>,
-    /// Vacant slots; the last to be emptied is the first to be filled, since it is still in cache.
+    /// Vacant slots. The last to be emptied is the first to be filled, because it is still in cache.
     free: Vec<u32>,
-    /// The first slot of each chain. None as long as there was no key, else a power of two.
+    /// The first slot of each chain. Empty until there is a key; then a power of two.
     heads: Vec<u32>,
-    /// What takes a hash to the number of its chain: the chains are numbered by its leading bits.
+    /// Shifts a hash to the number of its chain: the chains are numbered by its leading bits.
     shift: u32,
     hasher: H,
 }
@@ -73,7 +87,7 @@ pub struct GrowableSlots<K, S, H> {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Chained {
-    /// Kept, so that a slot changes its chain, and leaves it, without touching the key.
+    /// Kept, so that a slot changes its chain, and leaves it, without a look at the key.
     hash: u32,
     next: u32,
 }
@@ -97,13 +111,13 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         (hash >> self.shift) as usize
     }
 
-    /// Whether so many slots would make the chains too long.
+    /// Whether this many slots would make the chains too long.
     #[inline]
     fn is_crowded_by(&self, slots: usize) -> bool {
         slots > self.heads.len() / CHAINS_PER_SLOT && self.heads.len() < CHAINS_MAX
     }
 
-    /// Makes chains enough for so many slots. O(n), with n the number of slots in use.
+    /// Makes enough chains for this many slots. O(n), with n the number of slots in use.
     #[cold]
     fn chain_anew(&mut self, slots: usize) {
         let chains = slots.saturating_mul(CHAINS_PER_SLOT);
@@ -170,11 +184,15 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn locate(&self, key: &K) -> Located {
+    fn locate<B>(&self, key: &B) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         let hash = spread(self.hasher.hash_one(key));
         let is_it = |id| {
             self.slot(id)
-                .is_some_and(|slot| slot.tag.hash == hash && slot.key == *key)
+                .is_some_and(|slot| slot.tag.hash == hash && key == slot.key.borrow())
         };
         match self.find(self.chain(hash), is_it) {
             Some(id) => Located::Found(id),
@@ -192,9 +210,9 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: S, phase: Phase) {
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
         let next = self.enter(self.chain(hash), vacancy);
-        let slot = Some(Slot::new(key, note, Chained { hash, next }, phase));
+        let slot = Some(Slot::new(key, meta, Chained { hash, next }, phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
                 *entry = slot;
@@ -209,7 +227,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         }
     }
 
-    // Always, since this is the tail of every completion: a call costs a tenth of the cycle.
+    // Always inlined, because most runs end here: a call costs a tenth of an add, get and done.
     #[inline(always)]
     fn release(&mut self, id: SlotId) {
         let Some(slot) = self.slot(id) else {
@@ -218,7 +236,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         self.leave(self.chain(slot.tag.hash), id);
         self.free.push(id.0);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Last, since the key's destructor runs here.
+            // Last, because the key's `Drop` runs here and may panic.
             *entry = None;
         }
     }
@@ -242,22 +260,22 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 }
 
-/// The heap keeps one number to say that a slot does not wait, the links one to say that a list
-/// ends.
+/// One number is reserved by the heap, for a slot that does not wait, and one by the links, for the
+/// end of a list.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
-/// Two, since a slot that is passed on the way to another is seldom in cache: on the way to a new
-/// key that is one in two times at worst.
+/// Two, because a slot that is visited on the way to another is rarely in cache. A lookup of a new
+/// key then visits half a slot on average, at most.
 const CHAINS_PER_SLOT: usize = 2;
 
 const CHAINS_MIN: usize = 16;
 
-/// More are not told apart: no two chains are alike in the first 31 bits of a hash.
+/// More chains cannot be numbered: 31 bits of a hash select one.
 const CHAINS_MAX: usize = u32::MAX as usize / 2 + 1;
 
-/// A slot keeps 32 bits of a hash. All 64 have their part in them, and the leading ones are the
-/// best, however poor the hasher (Fibonacci hashing, D. E. Knuth, *The Art of Computer Programming*
-/// 3, 6.4).
+/// A slot keeps 32 bits of a hash. All 64 bits contribute to them, and the leading bits are good
+/// even with a poor hasher (Fibonacci hashing, D. E. Knuth, *The Art of Computer Programming* 3,
+/// 6.4).
 #[inline]
 const fn spread(hash: u64) -> u32 {
     (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32

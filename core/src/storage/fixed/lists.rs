@@ -9,7 +9,7 @@ use crate::lists::{Link, Links, List, Lists};
 pub struct FixedLists<const N: usize, I> {
     links: [Link<I>; N],
     ready: List<I>,
-    memories: List<I>,
+    records: List<I>,
 }
 
 impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
@@ -32,7 +32,7 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     const EMPTY: Self = Self {
         links: Links::EMPTY,
         ready: List::new(),
-        memories: List::new(),
+        records: List::new(),
     };
 
     fn push_ready(&mut self, id: SlotId, _: u8) {
@@ -51,24 +51,24 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.len()
     }
 
-    fn remember(&mut self, id: SlotId) {
-        self.memories.push_back(&mut self.links, id);
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.links, id);
     }
 
-    fn unremember(&mut self, id: SlotId) {
-        self.memories.remove(&mut self.links, id);
+    fn discard_record(&mut self, id: SlotId) {
+        self.records.remove(&mut self.links, id);
     }
 
-    fn oldest_memory(&self) -> Option<SlotId> {
-        self.memories.first()
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records.first()
     }
 
-    fn memories_len(&self) -> usize {
-        self.memories.len()
+    fn records_len(&self) -> usize {
+        self.records.len()
     }
 
-    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
-        self.memories.after(&self.links, id)
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        self.records.after(&self.links, id)
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

@@ -1,4 +1,4 @@
-//! A heap whose nodes' children lie in one cache line.
+//! A heap in which the children of a node share one cache line.
 
 use alloc::vec::Vec;
 
@@ -6,25 +6,25 @@ use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::SlotId;
 
-/// The heap in groups of four children, each group one cache line, padded with the largest value so
-/// that the least of four is found without a branch.
+/// The heap in groups of four children. Each group is one cache line, padded with the largest
+/// value, so that the least of four is found without a branch.
 ///
-/// Node 0, the root, is the last of group 0; the children of node n are group n + 1.
+/// Node 0, the root, is the last of group 0. The children of node n are group n + 1.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct GrowableNodes {
     groups: Vec<Group>,
-    /// The node of each slot, as far as slots have ever waited.
+    /// The node of each slot, up to the largest slot that has ever waited.
     position: Vec<u32>,
     len: usize,
 }
 
-/// Four nodes, each packed into 128 bits that compare as (due, sequence).
+/// Four nodes, each packed into 128 bits, which compare as (due, sequence).
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Group([u128; ARITY]);
 
-/// Where no slot has a number as large as this, no packed node is as large as the padding.
+/// No slot has this number, so no packed node is as large as the padding.
 const NOWHERE: u32 = u32::MAX;
 const PADDING: u128 = u128::MAX;
 
@@ -44,19 +44,19 @@ const fn unpack(packed: u128) -> Node {
     }
 }
 
-/// The flat place of a node: the root stands at the end of the first group.
+/// The group of a node, and its place there: the root is the last of the first group.
 const fn place_of(index: usize) -> (usize, usize) {
     let flat = index + ARITY - 1;
     (flat / ARITY, flat % ARITY)
 }
 
-/// Up to so many nodes (256 KiB) are expected to be found in the cache.
+/// Up to this many nodes (256 KiB) are expected to be in cache.
 const CACHED_NODES: usize = 1 << 14;
 
 impl GrowableNodes {
-    /// Reads one word of each group of grandchildren, which lie side by side. One of them is needed
-    /// next, and which one is known only once the children have been compared: so the four lines
-    /// are fetched meanwhile. Measured: expiring 10^6 deadlines takes four fifths of the time.
+    /// Reads one word of each group of grandchildren, which are adjacent. One of the groups is
+    /// needed next, and which one is known only once the children have been compared, so all four
+    /// lines are fetched meanwhile. Measured: expiring 10^6 deadlines takes four fifths of the time.
     #[inline]
     fn touch_grandchildren(&self, index: usize) {
         let first = index * ARITY + 2;
@@ -98,8 +98,8 @@ impl Nodes for GrowableNodes {
         } else {
             (left, left_place)
         };
-        // The padding precedes nothing. A branch, and not `then_some`: that costs a third more of
-        // `delay, expire, take 1000` in examples/bench.
+        // The padding precedes nothing. A branch, because `then_some` makes
+        // `delay, expire, take 1000` in examples/bench a third slower.
         if least >= pack(*node) {
             return None;
         }

@@ -1,8 +1,9 @@
 //! One slot per live key: where a key is stored, once, and how it is found.
 //!
-//! This file says what the queue needs of its memory; [`fixed`] and `growable` are the two homes.
-//! Nothing here decides: a slot's phase is changed by `queue.rs` alone.
+//! This file defines what the queue needs from its storage; [`fixed`] and `growable` implement it.
+//! No decisions are made here: only `queue.rs` changes a slot's phase.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::delay::Nodes;
@@ -19,11 +20,11 @@ pub(crate) mod growable;
 /// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or `Growable` with
 /// one (feature `alloc`).
 ///
-/// The trait is sealed: the queue's invariants rest on its implementations.
+/// The trait is sealed, because the queue's invariants depend on its implementations.
 ///
 /// # Examples
 ///
-/// Code that takes a queue of either kind:
+/// A function that takes a queue with any storage:
 ///
 /// ```
 /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Storage};
@@ -37,7 +38,7 @@ pub(crate) mod growable;
 /// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
 /// ```
 pub trait Storage: sealed::Sealed {
-    /// How many keys fit, where that is known beforehand.
+    /// How many keys fit, `None` if the storage grows.
     const CAPACITY: Option<usize>;
 
     /// How many priority levels there are.
@@ -57,21 +58,24 @@ pub trait Slots<K, N> {
     /// What the storage itself keeps in a slot.
     type Tag;
 
-    /// Makes room for so many more keys, where room grows.
+    /// Makes room for `additional` more keys, if the storage grows.
     fn reserve(&mut self, additional: usize) {
         let _ = additional;
     }
 
     /// Finds the slot of a key: one lookup, O(1) expected.
-    fn locate(&self, key: &K) -> Located;
+    fn locate<B>(&self, key: &B) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized;
 
-    /// The slot that is filled next; none where all are taken.
+    /// The slot that is filled next, `None` if all are in use.
     fn vacancy(&self) -> Option<SlotId>;
 
-    /// Stores a key that [`locate`](Slots::locate) did not find in the slot that
-    /// [`vacancy`](Slots::vacancy) names. Runs no code of the key's, so that it cannot panic
+    /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
+    /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
     /// half-way.
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, note: N, phase: Phase);
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
@@ -92,57 +96,58 @@ pub trait Slots<K, N> {
 #[derive(Clone, Copy, Debug)]
 pub enum Located {
     Found(SlotId),
-    /// Not stored; its hash spares [`Slots::claim`] the second computation.
+    /// Not stored. Contains the hash, so that [`Slots::claim`] need not compute it again.
     Absent(u32),
 }
 
-/// A key and all that the queue knows of it, except its place in the lists and in the heap.
+/// A key and all that the queue knows about it, except its place in the lists and in the heap.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Slot<K, N, T> {
     pub(crate) key: K,
-    pub(crate) note: N,
-    /// The storage's own. It stands here, and not around the slot, so that no room is lost between.
+    pub(crate) meta: N,
+    /// The storage's own data. A field, and not a wrapper around the slot, so that no room is lost
+    /// to padding.
     #[cfg_attr(
         not(feature = "alloc"),
         expect(dead_code, reason = "read by `Growable`")
     )]
     pub(crate) tag: T,
-    /// The number of the run that was handed out last; what makes a ticket stale.
+    /// The number of the run that was handed out last. A ticket with another number is stale.
     pub(crate) run: u32,
     pub(crate) phase: Phase,
 }
 
 impl<K, N, T> Slot<K, N, T> {
     #[inline]
-    pub(crate) fn new(key: K, note: N, tag: T, phase: Phase) -> Self {
+    pub(crate) fn new(key: K, meta: N, tag: T, phase: Phase) -> Self {
         Self {
             key,
-            note,
+            meta,
             tag,
             run: 0,
             phase,
         }
     }
 
-    /// Whether the run of a ticket is still under way.
+    /// Whether the run of a ticket has not ended.
     #[inline]
     pub(crate) fn is_run_by(&self, ticket: &Ticket) -> bool {
         matches!(self.phase, Phase::Active | Phase::Dirty) && self.run == ticket.run
     }
 }
 
-/// What becomes of a key: client-go's dirty and processing sets in one value.
+/// The phase of a key: client-go's dirty and processing sets in one value.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Neither queued nor worked on; the slot lives for a delay or for its failure memory.
+    /// Neither ready nor active: the slot is live for a delay or for a failure record.
     Idle,
     /// In the ready list.
     Ready,
-    /// Worked on.
+    /// Handed out to a worker.
     Active,
-    /// Worked on, and to be worked on again.
+    /// Handed out to a worker, and added meanwhile.
     Dirty,
 }
 

@@ -1,20 +1,20 @@
 //! Hash chains: how both storages find a key.
 //!
-//! Slots whose keys have like hashes are linked, and an array holds the first of each chain
-//! (D. E. Knuth, *The Art of Computer Programming* 3, 6.4, separate chaining). To enter a chain
-//! takes no search, and a slot is found, and left, without a look at more than the few that share
-//! its chain.
+//! Slots whose keys have similar hashes are linked, and an array holds the first of each chain
+//! (D. E. Knuth, *The Art of Computer Programming* 3, 6.4, separate chaining). A slot enters a
+//! chain without a search, and to find or remove one takes a look at the few slots of its chain
+//! only.
 
 use crate::id::{Index, SlotId};
 
-/// The arrays that chains are made of: the first slot of each, and the next of each slot.
+/// The arrays that chains consist of: the first slot of each chain, and the next of each slot.
 pub(super) trait Chains<I: Index> {
     fn heads(&self) -> &[I];
     fn heads_mut(&mut self) -> &mut [I];
     fn next(&self, id: SlotId) -> I;
     fn set_next(&mut self, id: SlotId, next: I);
 
-    /// The slot of a chain that is looked for. As many steps as the chain is long.
+    /// Finds a slot of a chain. As many steps as the chain is long.
     #[inline]
     fn find(&self, chain: usize, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
         let mut current = self.heads().get(chain).copied().unwrap_or(I::NONE);
@@ -27,7 +27,7 @@ pub(super) trait Chains<I: Index> {
         None
     }
 
-    /// Puts a slot that stands in no chain at the head of one, and answers the slot that is to be
+    /// Puts a slot that is in no chain at the head of one, and returns the slot that has to become
     /// its next. O(1).
     #[inline]
     fn enter(&mut self, chain: usize, id: SlotId) -> I {
@@ -65,13 +65,13 @@ pub(super) trait Chains<I: Index> {
 mod tests {
     use core::hash::{BuildHasher, Hash, Hasher};
 
-    use crate::slots::fixed::FixedSlots;
-    use crate::slots::growable::{GrowableSlots, RandomState};
-    use crate::slots::{Located, Phase, Slots};
+    use crate::storage::fixed::FixedSlots;
+    use crate::storage::growable::{GrowableSlots, RandomState};
+    use crate::storage::{Located, Phase, Slots};
 
     const KEYS: usize = 60;
 
-    /// Hashes every key to one of so many values.
+    /// Hashes every key to one of this many values.
     struct Poor(u64);
 
     impl BuildHasher for Poor {
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// A key that `Fixed` hashes poorly too.
+    /// A key that `Fixed` also hashes poorly.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     struct Crowded(u16);
 
@@ -104,8 +104,8 @@ mod tests {
         }
     }
 
-    /// Stores and removes keys in an order that looks random, and looks for all of them each time.
-    fn come_and_go<K: Copy + PartialEq>(slots: &mut impl Slots<K, ()>, key: impl Fn(u16) -> K) {
+    /// Stores and removes keys in an order that looks random, and looks up all of them each time.
+    fn come_and_go<K: Copy + Eq + Hash>(slots: &mut impl Slots<K, ()>, key: impl Fn(u16) -> K) {
         let mut there = [false; KEYS];
         let mut random = 1_u32;
         for _ in 0..2000 {

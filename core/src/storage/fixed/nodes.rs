@@ -4,8 +4,8 @@ use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::{Index, SlotId};
 
-/// The heap as three arrays: 12 + size(I) bytes a node, where an array of nodes would pad to 16,
-/// and the position of each slot.
+/// The heap as three arrays, with the position of each slot. A node takes 12 + size(I) bytes, where
+/// an array of nodes would pad to 16.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FixedNodes<const N: usize, I> {
@@ -15,7 +15,7 @@ pub struct FixedNodes<const N: usize, I> {
     len: usize,
 }
 
-/// What orders nodes, in words, which need no padding.
+/// What orders the nodes, in words, which need no padding.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due_low: u32,
@@ -45,7 +45,7 @@ impl Deadline {
         Instant::from_nanos(u64::from(self.due_high) << 32 | u64::from(self.due_low))
     }
 
-    /// Of the children of a node most do not precede the least so far, which one comparison tells.
+    /// Most children do not precede the least so far, and one comparison shows that.
     #[inline]
     fn precedes(self, other: Self) -> bool {
         let (due, other_due) = (self.due(), other.due());
@@ -119,7 +119,7 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
     }
 
     fn grow(&mut self) {
-        debug_assert!(self.len < N, "a slot waits for one deadline at most");
+        debug_assert!(self.len < N, "a slot waits for at most one deadline");
         self.len += 1;
     }
 
