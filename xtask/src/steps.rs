@@ -7,6 +7,7 @@ use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
+use crate::summary::{self, Totals};
 use crate::tidy;
 use crate::toolchain;
 use crate::workspace::Workspace;
@@ -32,7 +33,7 @@ pub(crate) const STEPS: [Step; 13] = [
     },
     Step {
         name: "tidy",
-        about: "sizes, reminders, arrows between the rooms, and what pages name",
+        about: "sizes, reminders, words, which package may use which, and what pages name",
         in_test: false,
         run: tidy,
     },
@@ -258,12 +259,21 @@ fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
         "-p requeue-core --no-default-features",
         "--workspace --all-features",
     ];
-    let tests = packages.map(|packages| {
-        Invocation::new("cargo test --no-fail-fast")
+    let (mut totals, mut failures) = (Totals::default(), Vec::new());
+    for packages in packages {
+        let line = Invocation::new("cargo test --no-fail-fast")
             .args([what])
-            .args(packages.split(' '))
-    });
-    run_each(tests, workspace)
+            .args(packages.split(' '));
+        let (more, outcome) = summary::run(&line, &workspace.root);
+        totals.add(more);
+        failures.extend(outcome.err());
+    }
+    println!("{} passed, {} failed", totals.passed, totals.failed);
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Failed(failures.join("; ")))
+    }
 }
 
 /// Runs all of them, also after one that failed: the second failure is news too.

@@ -3,7 +3,8 @@
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
-use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue, Ticket};
+use requeue_core::binding::Ticket;
+use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue};
 
 use crate::port::Port;
 
@@ -73,7 +74,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Ours<K, H> {
 
     #[inline]
     fn done(&mut self, _: &K, run: Ticket, now: u64) {
-        let _ = Queue::done(self, run, Instant::from_nanos(now));
+        let _ = Queue::release(self, run, Instant::from_nanos(now));
     }
 
     #[inline]
