@@ -1,5 +1,6 @@
 //! What users ask for over HTTP.
 
+mod document;
 mod request;
 mod response;
 
@@ -156,9 +157,12 @@ impl Api {
 
     async fn put_subscription(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
         let bytes = body(request, SUBSCRIPTION_BYTES_MAX).await?;
-        // What serde says of a mistake may quote the URL.
-        let new: NewSubscription = serde_json::from_slice(&bytes)
-            .map_err(|_| Refused::input("this is no JSON like {\"url\": \"…\", \"rate\": 10}"))?;
+        let new: NewSubscription = serde_json::from_slice(&bytes).map_err(|error| {
+            // Serde's own message may quote the URL, so only the place is shown.
+            let (line, column) = (error.line(), error.column());
+            let like = "this is no JSON like {\"url\": \"…\", \"rate\": 10}";
+            Refused::input(format!("{like}: see line {line} column {column}"))
+        })?;
         let target = Target::parse(&new.url, self.dispatcher.allow_private);
         let target = target.map_err(Refused::input)?;
         if new
@@ -213,10 +217,8 @@ impl Api {
 
     async fn put_object(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
         let bytes = body(request, OBJECT_BYTES_MAX).await?;
-        let data: Box<RawValue> = serde_json::from_slice(&bytes)
-            .map_err(|error| Refused::input(format!("this is no JSON: {error}")))?;
+        let data = document::parse(&bytes)?;
         let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
-        let data = String::from(Box::<str>::from(data));
         let change = whole(async move { dispatcher.put_object(name, data).await });
         let change = change.await??;
         let status = match change.is_new {
@@ -308,7 +310,8 @@ impl Api {
 }
 
 fn named(id: &str) -> Result<Arc<str>, Refused> {
-    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores";
+    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores, \
+               and neither . nor ..";
     parse_id(id).ok_or(Refused::input(why))
 }
 
