@@ -4,6 +4,7 @@ mod document;
 mod request;
 mod response;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::dispatch::Dispatcher;
 use crate::key::parse_id;
+use crate::origin::Hosts;
 use crate::stats::{Look, Stats};
 use crate::store::{Object, Owed, PutSubscription, State, Subscription};
 use crate::target::{Target, URL_LEN_MAX};
@@ -28,6 +30,7 @@ use response::{Refused, empty, html, json, text};
 pub(crate) struct Api {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) hosts: Hosts,
 }
 
 type Answer = Result<Response<Full<Bytes>>, Refused>;
@@ -102,8 +105,15 @@ struct ShownStats {
 }
 
 impl Api {
-    /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    /// Answers a request that came in at the address `local`.
+    pub(crate) async fn answer(
+        &self,
+        local: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Response<Full<Bytes>> {
+        if let Err(foreign) = self.hosts.check(local, &request) {
+            return Refused::from(foreign).into_response();
+        }
         let answer = timeout(REQUEST_TIMEOUT, self.route(request)).await;
         let answer = answer.unwrap_or(Err(Refused::new(
             StatusCode::REQUEST_TIMEOUT,

@@ -8,14 +8,19 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::origin::Host;
+
 const HELP: &str = "\
 Tells subscribers over HTTP what objects look like now.
 
 Usage: webhooks [OPTIONS]
 
 Options:
-  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; anybody who
-                        reaches it may use it
+  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; there is no
+                        authentication: every client that reaches it may use it
+      --host NAME       a name that clients use for this service, with or
+                        without a port; may be repeated. Its address and
+                        localhost need not be given, all others are refused
   -d, --database FILE   the SQLite file, made if it is not there
                         [default: webhooks.sqlite]
   -j, --workers N       how many deliveries at once [default: 32]; a quarter of
@@ -47,6 +52,7 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
+    pub(crate) hosts: Vec<Host>,
     pub(crate) database: PathBuf,
     pub(crate) workers: NonZeroUsize,
     pub(crate) allow_private: bool,
@@ -60,6 +66,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            hosts: Vec::new(),
             database: "webhooks.sqlite".into(),
             workers: NonZeroUsize::MIN.saturating_add(31),
             allow_private: false,
@@ -81,6 +88,7 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     while let Some(arg) = parser.next()? {
         match arg {
             Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
+            Long("host") => options.hosts.push(parser.value()?.parse()?),
             Short('d') | Long("database") => options.database = parser.value()?.into(),
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
             Long("allow-private") => options.allow_private = true,
@@ -116,6 +124,9 @@ mod tests {
     fn flags_are_heard() {
         let args = [
             "--listen=[::1]:0",
+            "--host=a.example",
+            "--host",
+            "b.example:81",
             "-d",
             "x.db",
             "-j3",
@@ -128,6 +139,9 @@ mod tests {
         ];
         let expected = Options {
             listen: "[::1]:0".parse().unwrap(),
+            hosts: ["a.example", "b.example:81"]
+                .map(|host| host.parse().unwrap())
+                .into(),
             database: "x.db".into(),
             workers: NonZeroUsize::new(3).unwrap(),
             allow_private: true,
@@ -144,6 +158,7 @@ mod tests {
         for (args, because) in [
             (["--workers", "0"], "\"0\""),
             (["--listen", "localhost"], "\"localhost\""),
+            (["--host", "http://a"], "no host name"),
             (["--tries", "many"], "\"many\""),
             (["--database=a", "b"], "\"b\""),
             (["--what", "b"], "--what"),

@@ -17,7 +17,8 @@
 //!   and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
 //! - `post`, `connect`, `address` and `target` face the receivers, of whom nothing is believed.
-//! - `api`, `server` and `page.html` face the user, `figures` and `stats` show what happens.
+//! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what
+//!   happens.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
 
 mod address;
@@ -28,6 +29,7 @@ mod dispatch;
 mod figures;
 mod gate;
 mod key;
+mod origin;
 mod post;
 mod server;
 mod service;

@@ -61,9 +61,13 @@ pub(crate) async fn serve(listener: TcpListener, api: Arc<Api>, stop: Cancellati
 async fn converse(stream: TcpStream, api: Arc<Api>, stop: CancellationToken) {
     // Answers are small and are not to wait for more.
     let _ = stream.set_nodelay(true);
+    // It has none if the client is gone already.
+    let Ok(local) = stream.local_addr() else {
+        return;
+    };
     let service = service_fn(|request| {
         let api = Arc::clone(&api);
-        async move { Ok::<_, Infallible>(api.answer(request).await) }
+        async move { Ok::<_, Infallible>(api.answer(local, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

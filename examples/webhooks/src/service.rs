@@ -18,6 +18,7 @@ use crate::args::Options;
 use crate::dispatch::{Dispatcher, Queue};
 use crate::figures::{Figures, Waits};
 use crate::gate::Gates;
+use crate::origin::Hosts;
 use crate::post::Poster;
 use crate::say;
 use crate::server;
@@ -121,6 +122,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
     Ok(Api {
         dispatcher: Arc::new(dispatcher),
         stats: Arc::new(stats),
+        hosts: Hosts(options.hosts.clone()),
     })
 }
 
