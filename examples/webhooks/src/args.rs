@@ -9,6 +9,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 use crate::origin::Host;
+use crate::server::Limits;
 
 const HELP: &str = "\
 Tells subscribers over HTTP what objects look like now.
@@ -31,6 +32,9 @@ Options:
       --pause MILLIS    how long after the first failure; each pause is twice as
                         long as the one before, up to 5 minutes [default: 500]
       --timeout MILLIS  how long one delivery may take [default: 10000]
+      --connections N   how many clients may be connected at once; the one that
+                        was silent longest makes room [default: 512]
+      --per-client N    how many of these from one address [default: 128]
       --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
                         be delivered [default: 10]
   -h, --help            say this
@@ -60,6 +64,7 @@ pub(crate) struct Options {
     pub(crate) pause: Duration,
     pub(crate) timeout: Duration,
     pub(crate) grace: Duration,
+    pub(crate) limits: Limits,
 }
 
 impl Default for Options {
@@ -74,6 +79,7 @@ impl Default for Options {
             pause: Duration::from_millis(500),
             timeout: Duration::from_secs(10),
             grace: Duration::from_secs(10),
+            limits: Limits::default(),
         }
     }
 }
@@ -95,6 +101,8 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("tries") => options.tries = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
             Long("timeout") => options.timeout = Duration::from_millis(parser.value()?.parse()?),
+            Long("connections") => options.limits.connections = count(&mut parser)?,
+            Long("per-client") => options.limits.per_client = count(&mut parser)?,
             Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
             Short('h') | Long("help") => return Ok(Command::Say(HELP.into())),
             Short('V') | Long("version") => {
@@ -105,6 +113,11 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Serve(options))
+}
+
+fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
+    let count: NonZeroUsize = parser.value()?.parse()?;
+    Ok(count.get())
 }
 
 #[cfg(test)]
@@ -136,6 +149,8 @@ mod tests {
             "--pause=7",
             "--timeout=70",
             "--grace=700",
+            "--connections=70",
+            "--per-client=7",
         ];
         let expected = Options {
             listen: "[::1]:0".parse().unwrap(),
@@ -149,6 +164,11 @@ mod tests {
             pause: Duration::from_millis(7),
             timeout: Duration::from_millis(70),
             grace: Duration::from_secs(700),
+            limits: Limits {
+                connections: 70,
+                per_client: 7,
+                ..Limits::default()
+            },
         };
         assert_eq!(parsed(&args), Ok(Command::Serve(expected)));
     }
@@ -160,6 +180,7 @@ mod tests {
             (["--listen", "localhost"], "\"localhost\""),
             (["--host", "http://a"], "no host name"),
             (["--tries", "many"], "\"many\""),
+            (["--per-client", "0"], "\"0\""),
             (["--database=a", "b"], "\"b\""),
             (["--what", "b"], "--what"),
         ] {
@@ -184,6 +205,8 @@ mod tests {
             format!("5 minutes [default: {}]", defaults.pause.as_millis()),
             format!("may take [default: {}]", defaults.timeout.as_millis()),
             format!("be delivered [default: {}]", defaults.grace.as_secs()),
+            format!("makes room [default: {}]", defaults.limits.connections),
+            format!("one address [default: {}]", defaults.limits.per_client),
         ] {
             assert!(HELP.contains(&text), "{text}");
         }

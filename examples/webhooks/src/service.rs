@@ -59,7 +59,14 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     let stop = CancellationToken::new();
     let running = Running {
         crew: tokio::spawn(dispatcher.employ(options.workers.get())),
-        served: tokio::spawn(server::serve(listener, Arc::clone(&api), stop.clone())),
+        served: tokio::spawn({
+            let api = Arc::clone(&api);
+            let answer = move |local, request| {
+                let api = Arc::clone(&api);
+                async move { api.answer(local, request).await }
+            };
+            server::serve(listener, options.limits, stop.clone(), answer)
+        }),
         looking: tokio::spawn({
             let stats = Arc::clone(&api.stats);
             async move { stats.look_on().await }
