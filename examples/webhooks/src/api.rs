@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::dispatch::Dispatcher;
 use crate::key::parse_id;
 use crate::origin::Hosts;
+use crate::sign::Secret;
 use crate::stats::{Look, Stats};
 use crate::store::{Object, Owed, PutSubscription, State, Subscription};
 use crate::target::{Target, URL_LEN_MAX};
@@ -55,14 +56,16 @@ const PAGE: &str = include_str!("page.html");
 struct NewSubscription {
     url: String,
     rate: Option<f64>,
+    secret: Option<String>,
 }
 
-/// A subscription, as it is shown: of the URL only what is no secret.
+/// A subscription, as it is shown: of the URL only what is no secret, and of the secret nothing.
 #[derive(Serialize)]
 struct ShownSubscription<'a> {
     id: &'a str,
     receiver: String,
     rate: Option<f64>,
+    signed: bool,
 }
 
 #[derive(Serialize)]
@@ -181,9 +184,12 @@ impl Api {
         {
             return Err(Refused::input("the rate has to be between 0.001 and 10000"));
         }
+        let secret = new.secret.as_deref().map(Secret::parse).transpose();
+        secret.map_err(Refused::input)?;
         let subscription = Subscription {
             url: new.url,
             rate: new.rate,
+            secret: new.secret,
         };
         let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
         let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
@@ -195,10 +201,13 @@ impl Api {
                 return Err(Refused::new(StatusCode::CONFLICT, why));
             }
         };
+        // It may have kept a secret that it had before.
+        let kept = self.dispatcher.store.subscription(Arc::clone(&id)).await?;
         let shown = ShownSubscription {
             id: &id,
             receiver: target.to_string(),
             rate: new.rate,
+            signed: kept.is_some_and(|kept| self.is_signed(&kept)),
         };
         Ok(json(status, &shown))
     }
@@ -212,8 +221,13 @@ impl Api {
             id: &id,
             receiver: target.to_string(),
             rate: subscription.rate,
+            signed: self.is_signed(&subscription),
         };
         Ok(json(StatusCode::OK, &shown))
+    }
+
+    fn is_signed(&self, subscription: &Subscription) -> bool {
+        subscription.secret.is_some() || self.dispatcher.poster.always_signs()
     }
 
     async fn delete_subscription(&self, id: Arc<str>) -> Answer {

@@ -26,13 +26,16 @@ Options:
                         [default: webhooks.sqlite]
   -j, --workers N       how many deliveries at once [default: 32]; a quarter of
                         them to one receiver
+      --secret-file F   a file with the secret that signs deliveries of
+                        subscriptions that have none: whsec_ and 24 to 64
+                        bytes in base64
       --allow-private   deliver to loopback and private addresses as well
       --tries N         how often a version is tried before it is listed as
                         failed [default: 8]
       --pause MILLIS    how long after the first failure; each pause is twice as
                         long as the one before, up to 5 minutes [default: 500]
       --timeout MILLIS  how long one delivery may take [default: 10000]
-      --connections N   how many clients may be connected at once; the one that
+      --connections N   how many connections at once; at the limit the one that
                         was silent longest makes room [default: 512]
       --per-client N    how many of these from one address [default: 128]
       --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
@@ -59,6 +62,7 @@ pub(crate) struct Options {
     pub(crate) hosts: Vec<Host>,
     pub(crate) database: PathBuf,
     pub(crate) workers: NonZeroUsize,
+    pub(crate) secret_file: Option<PathBuf>,
     pub(crate) allow_private: bool,
     pub(crate) tries: NonZeroU32,
     pub(crate) pause: Duration,
@@ -74,6 +78,7 @@ impl Default for Options {
             hosts: Vec::new(),
             database: "webhooks.sqlite".into(),
             workers: NonZeroUsize::MIN.saturating_add(31),
+            secret_file: None,
             allow_private: false,
             tries: NonZeroU32::MIN.saturating_add(7),
             pause: Duration::from_millis(500),
@@ -97,6 +102,7 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("host") => options.hosts.push(parser.value()?.parse()?),
             Short('d') | Long("database") => options.database = parser.value()?.into(),
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
+            Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
             Long("allow-private") => options.allow_private = true,
             Long("tries") => options.tries = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
@@ -143,6 +149,7 @@ mod tests {
             "-d",
             "x.db",
             "-j3",
+            "--secret-file=key",
             "--allow-private",
             "--tries",
             "2",
@@ -159,6 +166,7 @@ mod tests {
                 .into(),
             database: "x.db".into(),
             workers: NonZeroUsize::new(3).unwrap(),
+            secret_file: Some("key".into()),
             allow_private: true,
             tries: NonZeroU32::new(2).unwrap(),
             pause: Duration::from_millis(7),

@@ -16,6 +16,7 @@ use crate::gate::{Admission, Gates};
 use crate::key::Key;
 use crate::post::Poster;
 use crate::say;
+use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, PutSubscription, State, Store, StoreError, Subscription, Task};
 use crate::target::Target;
@@ -175,7 +176,8 @@ impl Dispatcher {
     async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
         let target = Target::parse(&task.url, self.allow_private)?;
         let json = event(key, task).map_err(|error| error.to_string())?;
-        let posted = self.poster.post(&target, json).await;
+        let secret = task.secret.as_deref().map(Secret::parse).transpose()?;
+        let posted = self.poster.post(&target, json, secret.as_ref()).await;
         posted.map_err(|refusal| format!("{target}: {refusal}"))
     }
 

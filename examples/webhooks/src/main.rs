@@ -16,7 +16,7 @@
 //! - `key`, `dispatch` and `gate` are the queue's side: what a key is, what a worker does with it,
 //!   and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
-//! - `post`, `connect`, `address` and `target` face the receivers, of whom nothing is believed.
+//! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
 //! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what
 //!   happens.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
@@ -33,6 +33,7 @@ mod origin;
 mod post;
 mod server;
 mod service;
+mod sign;
 mod signals;
 mod stats;
 mod store;

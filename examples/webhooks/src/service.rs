@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::origin::Hosts;
 use crate::post::Poster;
 use crate::say;
 use crate::server;
+use crate::sign::Secret;
 use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
 use crate::store::{State, Store};
@@ -96,6 +98,11 @@ fn record() -> Result<PrometheusHandle, String> {
 
 /// Makes the parts, for the recorder that is installed.
 fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, String> {
+    let secret = options
+        .secret_file
+        .as_deref()
+        .map(read_secret)
+        .transpose()?;
     let store = Store::open(&options.database)?;
     let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
     let limiter = (
@@ -119,7 +126,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         queue,
         store,
         gates,
-        poster: Poster::new(options.allow_private, options.timeout),
+        poster: Poster::new(options.allow_private, options.timeout, secret),
         tally,
         tries: options.tries.get(),
         pause: options.pause,
@@ -131,6 +138,12 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         stats: Arc::new(stats),
         hosts: Hosts(options.hosts.clone()),
     })
+}
+
+fn read_secret(path: &Path) -> Result<Secret, String> {
+    let cannot = |why: &dyn Display| format!("cannot read {}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
+    Secret::parse(text.trim()).map_err(|why| cannot(&why))
 }
 
 /// Tells a script where it listens, and a human what there is to do.

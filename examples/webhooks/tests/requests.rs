@@ -32,6 +32,7 @@ async fn a_change_reaches_a_receiver_and_so_does_an_end() {
         "id": "s",
         "receiver": format!("http://{}/…", receiver.address),
         "rate": 100.0,
+        "signed": false,
     });
     assert_eq!(answer.json, shown);
     assert_eq!(user.get(&service, "/subscriptions/s").await.json, shown);
@@ -168,6 +169,10 @@ async fn so_have_subscriptions() {
         case(json!({ "url": long_url }).to_string(), 400, "2048"),
         case("x".repeat(6 * 2048 + 1025), 413, "too long"),
     ];
+    for secret in ["hush", "whsec_hush", "whsec_AAAA"] {
+        let body = json!({"url": "http://a.example/", "secret": secret});
+        cases.push(case(body.to_string(), 400, "24 to 64 bytes"));
+    }
     for rate in ["0", "-1", "1e9"] {
         let body = format!(r#"{{"url": "http://a.example/", "rate": {rate}}}"#);
         cases.push(case(body, 400, "between"));

@@ -95,10 +95,9 @@ impl Connections {
         };
         let of_crowded = self.open.iter().filter(|(_, c)| Some(c.client) == crowded);
         let quietest = of_crowded.min_by_key(|(_, c)| c.progress.last.load(Ordering::Relaxed));
-        if let Some(id) = quietest.map(|(id, _)| *id) {
-            if let Some(connection) = self.open.remove(&id) {
-                connection.handle.abort();
-            }
+        let quietest = quietest.map(|(id, _)| *id);
+        if let Some(connection) = quietest.and_then(|id| self.open.remove(&id)) {
+            connection.handle.abort();
         }
     }
 }

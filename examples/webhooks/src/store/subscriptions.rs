@@ -7,11 +7,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::schema::next_version;
 use super::{Store, StoreError};
 
-/// A receiver. The URL may hold secrets, so that this has no `Debug`.
+/// A receiver. It holds secrets, so that this has no `Debug`.
 pub(crate) struct Subscription {
     pub(crate) url: String,
     /// Deliveries per second.
     pub(crate) rate: Option<f64>,
+    /// Signs what is delivered. A put without one keeps the one there is.
+    pub(crate) secret: Option<String>,
 }
 
 /// What became of a subscription that was put.
@@ -42,11 +44,12 @@ impl Store {
         id: Arc<str>,
     ) -> Result<Option<Subscription>, StoreError> {
         self.run(move |db| {
-            db.prepare_cached("SELECT url, rate FROM subscriptions WHERE id = ?1")?
+            db.prepare_cached("SELECT url, rate, secret FROM subscriptions WHERE id = ?1")?
                 .query_row([&*id], |row| {
                     Ok(Subscription {
                         url: row.get(0)?,
                         rate: row.get(1)?,
+                        secret: row.get(2)?,
                     })
                 })
                 .optional()
@@ -90,8 +93,10 @@ fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSub
         .query_row([id], |row| row.get(0))
         .optional()?;
     if known_url.as_deref() == Some(&new.url) {
-        db.prepare_cached("UPDATE subscriptions SET rate = ?2 WHERE id = ?1")?
-            .execute(params![id, new.rate])?;
+        db.prepare_cached(
+            "UPDATE subscriptions SET rate = ?2, secret = coalesce(?3, secret) WHERE id = ?1",
+        )?
+        .execute(params![id, new.rate, new.secret])?;
         db.prepare_cached(
             "UPDATE deliveries SET state = 'pending', error = NULL
              WHERE subscription = ?1 AND state = 'failed'",
@@ -103,8 +108,18 @@ fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSub
     if known_url.is_none() && count >= SUBSCRIPTIONS_MAX {
         return Ok(PutSubscription::TooMany);
     }
-    db.prepare_cached("INSERT OR REPLACE INTO subscriptions VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![id, new.url, new.rate, next_version(db)?])?;
+    db.prepare_cached(
+        "INSERT INTO subscriptions VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT DO UPDATE SET url = excluded.url, rate = excluded.rate,
+         revision = excluded.revision, secret = coalesce(excluded.secret, secret)",
+    )?
+    .execute(params![
+        id,
+        new.url,
+        new.rate,
+        next_version(db)?,
+        new.secret
+    ])?;
     db.prepare_cached(
         "INSERT INTO deliveries (subscription, object, state)
          SELECT ?1, id, 'pending' FROM objects WHERE body IS NOT NULL

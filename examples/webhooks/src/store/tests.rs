@@ -25,6 +25,7 @@ impl Place {
         let subscription = Subscription {
             url: url.into(),
             rate: None,
+            secret: None,
         };
         let put = self.store.put_subscription(id.into(), subscription);
         put.await.unwrap()
@@ -183,6 +184,7 @@ async fn there_is_an_end_to_subscriptions() {
             let subscription = Subscription {
                 url: "u".into(),
                 rate: None,
+                secret: None,
             };
             store
                 .put_subscription(id.to_string().into(), subscription)
@@ -262,4 +264,21 @@ async fn something_else_is_left_alone() {
 fn ids_share_their_text() {
     let key = Key::new("s", "a");
     assert!(Arc::ptr_eq(&key.clone().object, &key.object));
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("first.sql")).unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let store = Store::open(&path).unwrap();
+        let owed = store.owed(State::Pending, None, 10).await.unwrap();
+        assert_eq!(owed[0].key, Key::new("s", "a"));
+        let found = store.subscription("s".into()).await.unwrap().unwrap();
+        assert_eq!((found.url.as_str(), found.secret), ("u", None));
+        store.close().await;
+    }
 }
