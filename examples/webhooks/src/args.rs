@@ -52,7 +52,7 @@ Exit code: 0 if it was told to stop, 2 if it could not begin.
 /// What is asked for.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
-    Serve(Options),
+    Serve(Box<Options>),
     Say(String),
 }
 
@@ -118,7 +118,7 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             _ => return Err(arg.unexpected()),
         }
     }
-    Ok(Command::Serve(options))
+    Ok(Command::Serve(options.into()))
 }
 
 fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_flag_has_a_default() {
-        assert_eq!(parsed(&[]), Ok(Command::Serve(Options::default())));
+        assert_eq!(parsed(&[]), Ok(Command::Serve(Box::default())));
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
                 ..Limits::default()
             },
         };
-        assert_eq!(parsed(&args), Ok(Command::Serve(expected)));
+        assert_eq!(parsed(&args), Ok(Command::Serve(expected.into())));
     }
 
     #[test]

@@ -132,6 +132,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         pause: options.pause,
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
+        paging: Mutex::new(()),
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),

@@ -24,7 +24,9 @@ CREATE TABLE subscriptions (
     rate REAL,
     -- A version of its own, changed with the URL: what the old receiver knows is of no use.
     revision INTEGER NOT NULL,
-    secret TEXT
+    secret TEXT,
+    -- It is owed the objects up to this one; NULL if it is owed all of them.
+    fill_after TEXT
 ) STRICT;
 
 CREATE TABLE objects (
@@ -47,7 +49,10 @@ CREATE INDEX owed_deliveries ON deliveries (state, subscription, object) WHERE s
 ";
 
 /// Makes version 2 of version 1.
-const SECOND: &str = "ALTER TABLE subscriptions ADD COLUMN secret TEXT;";
+const SECOND: &str = "
+ALTER TABLE subscriptions ADD COLUMN secret TEXT;
+ALTER TABLE subscriptions ADD COLUMN fill_after TEXT;
+";
 
 /// How many statements are kept prepared: more than there are.
 const STATEMENTS_MAX: usize = 64;
