@@ -13,8 +13,8 @@
 //! and a key that is worked on once too often does no harm. What is owed stands in the database,
 //! not in the queue: the next start finds it there, however the last one ended.
 //!
-//! - `key`, `dispatch`, `subscribe` and `gate` are the queue's side: what a key is, what a worker does with it,
-//!   and how often and how many at once a receiver is called.
+//! - `key`, `dispatch`, `subscribe` and `gate` are the queue's side: what a key is, when one is
+//!   added, what a worker does with it, and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
 //! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
 //! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what

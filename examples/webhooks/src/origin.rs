@@ -64,7 +64,7 @@ impl Hosts {
     }
 
     fn is_own(&self, host: &Host, local: SocketAddr) -> bool {
-        // An address in `Host` cannot be that of another site: only names are bound and bound again.
+        // A site can rebind its name to this address, but not make a browser send the address.
         let here = match local.ip().to_canonical() {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),

@@ -23,7 +23,7 @@ use tokio_util::io::{InspectReader, InspectWriter};
 
 use connections::{Client, Connections, Progress};
 
-/// What a client may take. How long a body and an answer may take is the service's affair.
+/// What a client may take up. The time for a body and for an answer is limited in `api`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// How many connections there are at once.
@@ -82,7 +82,7 @@ pub(crate) async fn serve<A, F>(
             let Ok(local) = stream.local_addr() else {
                 continue;
             };
-            // Answers are small and are not to wait for more.
+            // Answers are small: they are sent at once, and not held back for more to come.
             let _ = stream.set_nodelay(true);
             let (answer, limits, stop) = (answer.clone(), limits.clone(), stop.clone());
             connections.admit(Client::from(peer.ip()), |progress| async move {
@@ -123,7 +123,7 @@ async fn converse<S, A, F>(
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = pin!(connection);
     tokio::select! {
-        // An error is the client's, who knows.
+        // The client caused the error, and knows of it.
         _ = connection.as_mut() => return,
         () = stop.cancelled() => {}
         () = sleep(limits.age) => {}

@@ -1,5 +1,5 @@
-//! What becomes of subscriptions. A new one is owed every object there is; that is written down a
-//! page at a time, with the work of others in between.
+//! Adding and removing subscriptions. A new one is owed every object there is; that is recorded a
+//! page at a time, and other requests come in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Dispatcher {
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         let held = self.subscribing.lock().await;
         let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
-        // Its keys may stay in the queue: they will find nothing to do.
+        // Its keys may stay in the queue: there will be nothing to do for them.
         self.gates.remove(&id);
         drop(held);
         let mut is_clear = false;
@@ -88,7 +88,7 @@ impl Dispatcher {
         }
     }
 
-    /// Does one page of long work; there is one at a time, however many such works there are.
+    /// Does one page of long work. There is one at a time, however many such works there are.
     async fn page<T, F>(&self, work: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -97,7 +97,7 @@ impl Dispatcher {
         self.insist(work).await
     }
 
-    /// Asks the database until it has done something that was promised; `None` if the service ends.
+    /// Tries until the database has done what was promised. Returns `None` if the service ends.
     async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,

@@ -1,9 +1,9 @@
-//! Changes that touch as many rows as there are objects, a page at a time: each page is work of its
-//! own, and that of others comes in between.
+//! Changes of as many rows as there are objects, a page at a time. Each page is a work of its own,
+//! so that others come in between.
 //!
-//! What is not done yet stands in the database, so that a start goes on where a kill broke it off:
-//! a subscription's `fill_after` says which objects it is owed already, and the rows of one that
-//! was deleted are recognised by having none.
+//! The database holds what is left to do, so that a start goes on where a kill broke off: a
+//! subscription's `fill_after` is the last object that it is owed already, and deliveries without
+//! a subscription are left of one that was deleted.
 
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ impl Store {
         .await
     }
 
-    /// Forgets up to `limit` of what a deleted subscription knew, and the ends of objects that
-    /// nobody else has to hear of. Returns whether that was all. O(limit · log n).
+    /// Forgets up to `limit` of what a deleted subscription knew, and those deleted objects of
+    /// which no other subscription has to hear. Returns whether that was all. O(limit · log n).
     pub(crate) async fn clear(&self, id: Arc<str>, limit: usize) -> Result<bool, StoreError> {
         self.run(move |db| clear(db, &id, limit)).await
     }
@@ -140,7 +140,7 @@ fn revive(db: &Connection, id: &str, after: &str, limit: usize) -> rusqlite::Res
 fn clear(db: &Connection, id: &str, limit: usize) -> rusqlite::Result<bool> {
     let mut is_known = db.prepare_cached("SELECT 1 FROM subscriptions WHERE id = ?1")?;
     if is_known.exists([id])? {
-        // It was put again: what it knows is the new one's affair.
+        // It was put again: the rows belong to the new one.
         return Ok(true);
     }
     let sql = "DELETE FROM deliveries WHERE subscription = ?1 AND object IN

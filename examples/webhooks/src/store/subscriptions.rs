@@ -67,7 +67,8 @@ impl Store {
         .await
     }
 
-    /// Forgets a subscription; [`Store::clear`] forgets what it knows. Returns whether it was there.
+    /// Forgets a subscription; [`Store::clear`] forgets what it knows. Returns whether it was
+    /// there.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         self.run(move |db| {
             let sql = "DELETE FROM subscriptions WHERE id = ?1";
