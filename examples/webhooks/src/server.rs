@@ -3,6 +3,7 @@
 mod connections;
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use requeue::tokio::CancellationToken;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::io::{InspectReader, InspectWriter};
@@ -45,8 +46,15 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// How long the last request of a connection may still take; also when the service stops.
 const LAST_REQUEST: Duration = Duration::from_secs(5);
 
-/// The pause after a failed accept, most likely for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How much of the answers the system keeps for a client that does not read, about: its own limit
+/// is megabytes for each connection.
+const SEND_BUFFER_BYTES: u32 = 128 * 1024;
+
+/// How many connections the system keeps until they are accepted.
+const BACKLOG: u32 = 1024;
+
+/// The pause after a failed accept, in which a closed connection gives its descriptor back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(1);
 
 impl Default for Limits {
     fn default() -> Self {
@@ -58,6 +66,21 @@ impl Default for Limits {
             age: Duration::from_secs(300),
         }
     }
+}
+
+/// Listens at an address.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // As `TcpListener::bind` does it: elsewhere this would let another program listen here, too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves until `stop` is cancelled, and then what was begun. `answer` gets a request and the
@@ -74,9 +97,16 @@ pub(crate) async fn serve<A, F>(
     let mut connections = Connections::new(limits.clone());
     let accept = async {
         loop {
-            let Ok((stream, peer)) = listener.accept().await else {
-                sleep(ACCEPT_PAUSE).await;
-                continue;
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Unless the client has left, file descriptors are short.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        connections.close_one();
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
             };
             // It has no address if the client is gone already.
             let Ok(local) = stream.local_addr() else {

@@ -10,7 +10,6 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
 use requeue::{Bucket, ItemExponentialFailure};
-use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -45,7 +44,7 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// Serves until it is told to stop. The error, one line for the user, says why it could not begin.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
-    let listener = TcpListener::bind(options.listen).await;
+    let listener = server::listen(options.listen);
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;

@@ -43,6 +43,19 @@ async fn idle_connections_do_not_keep_a_health_check_out() {
 }
 
 #[tokio::test]
+async fn nor_do_they_where_file_descriptors_are_fewer() {
+    let place = Place::new();
+    let service = place.start_with_files(64, &[]);
+    let mut idle = Vec::new();
+    for _ in 0..600 {
+        idle.push(TcpStream::connect(service.address).await.unwrap());
+    }
+    for _ in 0..3 {
+        assert_healthy(&service).await;
+    }
+}
+
+#[tokio::test]
 async fn nor_do_connections_that_never_read() {
     let place = Place::new();
     let service = place.start(&[]);

@@ -54,11 +54,7 @@ impl Connections {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // A task that panicked has ended as well.
-        while let Some(ended) = self.tasks.try_join_next_with_id() {
-            let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
-            self.open.remove(&id);
-        }
+        self.remove_ended();
         self.make_room(client);
         let progress = Progress {
             steps: Arc::clone(&self.steps),
@@ -79,22 +75,39 @@ impl Connections {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    fn make_room(&mut self, client: Client) {
+    /// Closes the connection that was silent longest, of the client that has most.
+    pub(super) fn close_one(&mut self) {
+        self.remove_ended();
         let mut counts: HashMap<Client, usize> = HashMap::new();
         for connection in self.open.values() {
             *counts.entry(connection.client).or_default() += 1;
         }
-        let of_client = counts.get(&client).copied().unwrap_or(0);
-        let crowded = if of_client >= self.limits.per_client {
-            Some(client)
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        if let Some((client, _)) = most {
+            self.close_one_of(client);
+        }
+    }
+
+    fn remove_ended(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            // A task that panicked has ended as well.
+            let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+            self.open.remove(&id);
+        }
+    }
+
+    fn make_room(&mut self, client: Client) {
+        let of_client = self.open.values().filter(|c| c.client == client);
+        if of_client.count() >= self.limits.per_client {
+            self.close_one_of(client);
         } else if self.open.len() >= self.limits.connections {
-            let most = counts.into_iter().max_by_key(|(_, count)| *count);
-            most.map(|(client, _)| client)
-        } else {
-            None
-        };
-        let of_crowded = self.open.iter().filter(|(_, c)| Some(c.client) == crowded);
-        let quietest = of_crowded.min_by_key(|(_, c)| c.progress.last.load(Ordering::Relaxed));
+            self.close_one();
+        }
+    }
+
+    fn close_one_of(&mut self, client: Client) {
+        let of_client = self.open.iter().filter(|(_, c)| c.client == client);
+        let quietest = of_client.min_by_key(|(_, c)| c.progress.last.load(Ordering::Relaxed));
         let quietest = quietest.map(|(id, _)| *id);
         if let Some(connection) = quietest.and_then(|id| self.open.remove(&id)) {
             connection.handle.abort();

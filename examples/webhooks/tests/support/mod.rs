@@ -44,12 +44,24 @@ impl Place {
 
     /// Starts the program and waits until it listens. What it says follows what it said before.
     pub fn start(&self, options: &[&str]) -> Service {
+        self.start_as(Command::new(env!("CARGO_BIN_EXE_webhooks")), options)
+    }
+
+    /// Starts the program with so many file descriptors.
+    pub fn start_with_files(&self, files: u32, options: &[&str]) -> Service {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_webhooks")]);
+        self.start_as(command, options)
+    }
+
+    fn start_as(&self, mut command: Command, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.errors())
             .unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_webhooks"))
+        let mut child = command
             .args(["--listen", "127.0.0.1:0", "--database"])
             .arg(self.database())
             .args(options)
