@@ -35,6 +35,8 @@ Options:
       --pause MILLIS    how long after the first failure; each pause is twice as
                         long as the one before, up to 5 minutes [default: 500]
       --timeout MILLIS  how long one delivery may take [default: 10000]
+      --idle SECONDS    how long a client may take for the head of its next
+                        request, or to read some of an answer [default: 10]
       --connections N   how many connections at once; at the limit the one that
                         was silent longest makes room [default: 512]
       --per-client N    how many of these from one address [default: 128]
@@ -107,6 +109,9 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("tries") => options.tries = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
             Long("timeout") => options.timeout = Duration::from_millis(parser.value()?.parse()?),
+            Long("idle") => {
+                options.limits.idle = Duration::from_secs(parser.value()?.parse()?);
+            }
             Long("connections") => options.limits.connections = count(&mut parser)?,
             Long("per-client") => options.limits.per_client = count(&mut parser)?,
             Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
@@ -156,6 +161,7 @@ mod tests {
             "--pause=7",
             "--timeout=70",
             "--grace=700",
+            "--idle=7000",
             "--connections=70",
             "--per-client=7",
         ];
@@ -173,6 +179,7 @@ mod tests {
             timeout: Duration::from_millis(70),
             grace: Duration::from_secs(700),
             limits: Limits {
+                idle: Duration::from_secs(7000),
                 connections: 70,
                 per_client: 7,
                 ..Limits::default()
@@ -213,6 +220,7 @@ mod tests {
             format!("5 minutes [default: {}]", defaults.pause.as_millis()),
             format!("may take [default: {}]", defaults.timeout.as_millis()),
             format!("be delivered [default: {}]", defaults.grace.as_secs()),
+            format!("of an answer [default: {}]", defaults.limits.idle.as_secs()),
             format!("makes room [default: {}]", defaults.limits.connections),
             format!("one address [default: {}]", defaults.limits.per_client),
         ] {

@@ -31,10 +31,9 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// How many of them are of one client.
     pub(crate) per_client: usize,
-    /// How long a request's head may take, and with it how long a connection may idle.
-    pub(crate) head: Duration,
-    /// How long a client may take to read something of its answer.
-    pub(crate) write: Duration,
+    /// How long a client may take from one request to the head of the next, and to read some of
+    /// an answer.
+    pub(crate) idle: Duration,
     /// When a connection ends after its present request: a client that reads a byte now and then
     /// does not stay.
     pub(crate) age: Duration,
@@ -61,8 +60,7 @@ impl Default for Limits {
         Self {
             connections: 512,
             per_client: 128,
-            head: Duration::from_secs(10),
-            write: Duration::from_secs(10),
+            idle: Duration::from_secs(10),
             age: Duration::from_secs(300),
         }
     }
@@ -141,14 +139,14 @@ async fn converse<S, A, F>(
     let stream = InspectReader::new(stream, |_: &[u8]| progress.step());
     let stream = InspectWriter::new(stream, |_: &[u8]| progress.step());
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(limits.write));
+    stream.set_write_timeout(Some(limits.idle));
     let service = service_fn(|request| {
         let answered = answer(request);
         async move { Ok::<_, Infallible>(answered.await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head)
+        .header_read_timeout(limits.idle)
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = pin!(connection);

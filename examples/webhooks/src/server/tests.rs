@@ -33,8 +33,7 @@ async fn start() -> SocketAddr {
     let limits = Limits {
         connections: 8,
         per_client: 8,
-        head: NEVER,
-        write: NEVER,
+        idle: NEVER,
         age: NEVER,
     };
     let stop = CancellationToken::new();

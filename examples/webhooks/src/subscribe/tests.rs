@@ -79,6 +79,17 @@ fn subscription() -> Subscription {
     }
 }
 
+/// Puts a subscription, and waits for it however long it takes.
+async fn put(dispatcher: Arc<Dispatcher>) {
+    let id: Arc<str> = "s".into();
+    let put = dispatcher
+        .store
+        .put_subscription(Arc::clone(&id), subscription());
+    put.await.unwrap();
+    dispatcher.gates.set(&id, None);
+    dispatcher.fill(&id).await;
+}
+
 /// Asks for something else until `work` is over, one question after the other, and returns by how
 /// many deliveries the database got further between two answers at most.
 async fn greatest_step<T>(dispatcher: &Dispatcher, work: JoinHandle<T>) -> i64 {
@@ -97,14 +108,7 @@ async fn many_objects_are_owed_a_page_at_a_time() {
     let place = Place::with_objects().await;
     let dispatcher = place.open();
     let (all, page) = (OBJECTS as i64, PAGE_LEN as i64);
-    let put = tokio::spawn({
-        let dispatcher = Arc::clone(&dispatcher);
-        async move {
-            dispatcher
-                .put_subscription("s".into(), subscription())
-                .await
-        }
-    });
+    let put = tokio::spawn(put(Arc::clone(&dispatcher)));
     let step = greatest_step(&dispatcher, put).await;
     assert!((1..=3 * page).contains(&step), "{step}");
     assert_eq!(
@@ -130,14 +134,7 @@ async fn what_had_failed_comes_back_a_page_at_a_time() {
     );
     let dispatcher = place.open();
     assert_eq!(dispatcher.resume().await.unwrap(), 0);
-    let put = tokio::spawn({
-        let dispatcher = Arc::clone(&dispatcher);
-        async move {
-            dispatcher
-                .put_subscription("s".into(), subscription())
-                .await
-        }
-    });
+    let put = tokio::spawn(put(Arc::clone(&dispatcher)));
     let step = greatest_step(&dispatcher, put).await;
     assert!((1..=3 * PAGE_LEN as i64).contains(&step), "{step}");
     assert_eq!(dispatcher.queue.len(), OBJECTS);
