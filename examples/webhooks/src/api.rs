@@ -1,8 +1,10 @@
 //! What users ask for over HTTP.
 
+mod document;
 mod request;
 mod response;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ use tokio::time::timeout;
 
 use crate::dispatch::Dispatcher;
 use crate::key::parse_id;
+use crate::origin::Hosts;
+use crate::sign::Secret;
 use crate::stats::{Look, Stats};
 use crate::store::{Object, Owed, PutSubscription, State, Subscription};
 use crate::target::{Target, URL_LEN_MAX};
@@ -27,6 +31,7 @@ use response::{Refused, empty, html, json, text};
 pub(crate) struct Api {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) hosts: Hosts,
 }
 
 type Answer = Result<Response<Full<Bytes>>, Refused>;
@@ -51,14 +56,16 @@ const PAGE: &str = include_str!("page.html");
 struct NewSubscription {
     url: String,
     rate: Option<f64>,
+    secret: Option<String>,
 }
 
-/// A subscription, as it is shown: of the URL only what is no secret.
+/// A subscription, as it is shown: of the URL only what is no secret, and of the secret nothing.
 #[derive(Serialize)]
 struct ShownSubscription<'a> {
     id: &'a str,
     receiver: String,
     rate: Option<f64>,
+    signed: bool,
 }
 
 #[derive(Serialize)]
@@ -101,8 +108,15 @@ struct ShownStats {
 }
 
 impl Api {
-    /// Answers a request, whatever it is.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    /// Answers a request that came in at the address `local`.
+    pub(crate) async fn answer(
+        &self,
+        local: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Response<Full<Bytes>> {
+        if let Err(foreign) = self.hosts.check(local, &request) {
+            return Refused::from(foreign).into_response();
+        }
         let answer = timeout(REQUEST_TIMEOUT, self.route(request)).await;
         let answer = answer.unwrap_or(Err(Refused::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -156,9 +170,12 @@ impl Api {
 
     async fn put_subscription(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
         let bytes = body(request, SUBSCRIPTION_BYTES_MAX).await?;
-        // What serde says of a mistake may quote the URL.
-        let new: NewSubscription = serde_json::from_slice(&bytes)
-            .map_err(|_| Refused::input("this is no JSON like {\"url\": \"…\", \"rate\": 10}"))?;
+        let new: NewSubscription = serde_json::from_slice(&bytes).map_err(|error| {
+            // Serde's own message may quote the URL, so only the place is shown.
+            let (line, column) = (error.line(), error.column());
+            let like = "this is no JSON like {\"url\": \"…\", \"rate\": 10}";
+            Refused::input(format!("{like}: see line {line} column {column}"))
+        })?;
         let target = Target::parse(&new.url, self.dispatcher.allow_private);
         let target = target.map_err(Refused::input)?;
         if new
@@ -167,9 +184,12 @@ impl Api {
         {
             return Err(Refused::input("the rate has to be between 0.001 and 10000"));
         }
+        let secret = new.secret.as_deref().map(Secret::parse).transpose();
+        secret.map_err(Refused::input)?;
         let subscription = Subscription {
             url: new.url,
             rate: new.rate,
+            secret: new.secret,
         };
         let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
         let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
@@ -181,10 +201,13 @@ impl Api {
                 return Err(Refused::new(StatusCode::CONFLICT, why));
             }
         };
+        // It may have kept a secret that it had before.
+        let kept = self.dispatcher.store.subscription(Arc::clone(&id)).await?;
         let shown = ShownSubscription {
             id: &id,
             receiver: target.to_string(),
             rate: new.rate,
+            signed: kept.is_some_and(|kept| self.is_signed(&kept)),
         };
         Ok(json(status, &shown))
     }
@@ -198,8 +221,13 @@ impl Api {
             id: &id,
             receiver: target.to_string(),
             rate: subscription.rate,
+            signed: self.is_signed(&subscription),
         };
         Ok(json(StatusCode::OK, &shown))
+    }
+
+    fn is_signed(&self, subscription: &Subscription) -> bool {
+        subscription.secret.is_some() || self.dispatcher.poster.always_signs()
     }
 
     async fn delete_subscription(&self, id: Arc<str>) -> Answer {
@@ -213,10 +241,8 @@ impl Api {
 
     async fn put_object(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
         let bytes = body(request, OBJECT_BYTES_MAX).await?;
-        let data: Box<RawValue> = serde_json::from_slice(&bytes)
-            .map_err(|error| Refused::input(format!("this is no JSON: {error}")))?;
+        let data = document::parse(&bytes)?;
         let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
-        let data = String::from(Box::<str>::from(data));
         let change = whole(async move { dispatcher.put_object(name, data).await });
         let change = change.await??;
         let status = match change.is_new {
@@ -308,7 +334,8 @@ impl Api {
 }
 
 fn named(id: &str) -> Result<Arc<str>, Refused> {
-    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores";
+    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores, \
+               and neither . nor ..";
     parse_id(id).ok_or(Refused::input(why))
 }
 

@@ -8,24 +8,38 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::origin::Host;
+use crate::server::Limits;
+
 const HELP: &str = "\
 Tells subscribers over HTTP what objects look like now.
 
 Usage: webhooks [OPTIONS]
 
 Options:
-  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; anybody who
-                        reaches it may use it
+  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; there is no
+                        authentication: every client that reaches it may use it
+      --host NAME       a name that clients use for this service, with or
+                        without a port; may be repeated. Its address and
+                        localhost need not be given, all others are refused
   -d, --database FILE   the SQLite file, made if it is not there
                         [default: webhooks.sqlite]
   -j, --workers N       how many deliveries at once [default: 32]; a quarter of
                         them to one receiver
+      --secret-file F   a file with the secret that signs deliveries of
+                        subscriptions that have none: whsec_ and 24 to 64
+                        bytes in base64
       --allow-private   deliver to loopback and private addresses as well
       --tries N         how often a version is tried before it is listed as
                         failed [default: 8]
       --pause MILLIS    how long after the first failure; each pause is twice as
                         long as the one before, up to 5 minutes [default: 500]
       --timeout MILLIS  how long one delivery may take [default: 10000]
+      --idle SECONDS    how long a client may take for the head of its next
+                        request, or to read some of an answer [default: 10]
+      --connections N   how many connections at once; at the limit the one that
+                        was silent longest makes room [default: 512]
+      --per-client N    how many of these from one address [default: 128]
       --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
                         be delivered [default: 10]
   -h, --help            say this
@@ -40,33 +54,39 @@ Exit code: 0 if it was told to stop, 2 if it could not begin.
 /// What is asked for.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
-    Serve(Options),
+    Serve(Box<Options>),
     Say(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
+    pub(crate) hosts: Vec<Host>,
     pub(crate) database: PathBuf,
     pub(crate) workers: NonZeroUsize,
+    pub(crate) secret_file: Option<PathBuf>,
     pub(crate) allow_private: bool,
     pub(crate) tries: NonZeroU32,
     pub(crate) pause: Duration,
     pub(crate) timeout: Duration,
     pub(crate) grace: Duration,
+    pub(crate) limits: Limits,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            hosts: Vec::new(),
             database: "webhooks.sqlite".into(),
             workers: NonZeroUsize::MIN.saturating_add(31),
+            secret_file: None,
             allow_private: false,
             tries: NonZeroU32::MIN.saturating_add(7),
             pause: Duration::from_millis(500),
             timeout: Duration::from_secs(10),
             grace: Duration::from_secs(10),
+            limits: Limits::default(),
         }
     }
 }
@@ -81,12 +101,19 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     while let Some(arg) = parser.next()? {
         match arg {
             Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
+            Long("host") => options.hosts.push(parser.value()?.parse()?),
             Short('d') | Long("database") => options.database = parser.value()?.into(),
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
+            Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
             Long("allow-private") => options.allow_private = true,
             Long("tries") => options.tries = parser.value()?.parse()?,
             Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
             Long("timeout") => options.timeout = Duration::from_millis(parser.value()?.parse()?),
+            Long("idle") => {
+                options.limits.idle = Duration::from_secs(parser.value()?.parse()?);
+            }
+            Long("connections") => options.limits.connections = count(&mut parser)?,
+            Long("per-client") => options.limits.per_client = count(&mut parser)?,
             Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
             Short('h') | Long("help") => return Ok(Command::Say(HELP.into())),
             Short('V') | Long("version") => {
@@ -96,7 +123,12 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             _ => return Err(arg.unexpected()),
         }
     }
-    Ok(Command::Serve(options))
+    Ok(Command::Serve(options.into()))
+}
+
+fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
+    let count: NonZeroUsize = parser.value()?.parse()?;
+    Ok(count.get())
 }
 
 #[cfg(test)]
@@ -109,34 +141,51 @@ mod tests {
 
     #[test]
     fn every_flag_has_a_default() {
-        assert_eq!(parsed(&[]), Ok(Command::Serve(Options::default())));
+        assert_eq!(parsed(&[]), Ok(Command::Serve(Box::default())));
     }
 
     #[test]
     fn flags_are_heard() {
         let args = [
             "--listen=[::1]:0",
+            "--host=a.example",
+            "--host",
+            "b.example:81",
             "-d",
             "x.db",
             "-j3",
+            "--secret-file=key",
             "--allow-private",
             "--tries",
             "2",
             "--pause=7",
             "--timeout=70",
             "--grace=700",
+            "--idle=7000",
+            "--connections=70",
+            "--per-client=7",
         ];
         let expected = Options {
             listen: "[::1]:0".parse().unwrap(),
+            hosts: ["a.example", "b.example:81"]
+                .map(|host| host.parse().unwrap())
+                .into(),
             database: "x.db".into(),
             workers: NonZeroUsize::new(3).unwrap(),
+            secret_file: Some("key".into()),
             allow_private: true,
             tries: NonZeroU32::new(2).unwrap(),
             pause: Duration::from_millis(7),
             timeout: Duration::from_millis(70),
             grace: Duration::from_secs(700),
+            limits: Limits {
+                idle: Duration::from_secs(7000),
+                connections: 70,
+                per_client: 7,
+                ..Limits::default()
+            },
         };
-        assert_eq!(parsed(&args), Ok(Command::Serve(expected)));
+        assert_eq!(parsed(&args), Ok(Command::Serve(expected.into())));
     }
 
     #[test]
@@ -144,7 +193,9 @@ mod tests {
         for (args, because) in [
             (["--workers", "0"], "\"0\""),
             (["--listen", "localhost"], "\"localhost\""),
+            (["--host", "http://a"], "no host name"),
             (["--tries", "many"], "\"many\""),
+            (["--per-client", "0"], "\"0\""),
             (["--database=a", "b"], "\"b\""),
             (["--what", "b"], "--what"),
         ] {
@@ -169,6 +220,9 @@ mod tests {
             format!("5 minutes [default: {}]", defaults.pause.as_millis()),
             format!("may take [default: {}]", defaults.timeout.as_millis()),
             format!("be delivered [default: {}]", defaults.grace.as_secs()),
+            format!("of an answer [default: {}]", defaults.limits.idle.as_secs()),
+            format!("makes room [default: {}]", defaults.limits.connections),
+            format!("one address [default: {}]", defaults.limits.per_client),
         ] {
             assert!(HELP.contains(&text), "{text}");
         }

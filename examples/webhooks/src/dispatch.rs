@@ -16,8 +16,9 @@ use crate::gate::{Admission, Gates};
 use crate::key::Key;
 use crate::post::Poster;
 use crate::say;
+use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
-use crate::store::{Change, PutSubscription, State, Store, StoreError, Subscription, Task};
+use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 
 /// Failed keys wait longer and longer, each for itself, and all together come back at a rate.
@@ -38,10 +39,12 @@ pub(crate) struct Dispatcher {
     pub(crate) allow_private: bool,
     /// A subscription stands in the database and has a gate: held while the two may differ.
     pub(crate) subscribing: Mutex<()>,
+    /// Held while a page of long work is in the database.
+    pub(crate) paging: Mutex<()>,
 }
 
-/// How many keys are read from the database at once.
-const PAGE_LEN: usize = 1000;
+/// How many keys are read from the database, or written there, at once.
+pub(crate) const PAGE_LEN: usize = 1000;
 
 /// What a receiver gets.
 #[derive(Serialize)]
@@ -57,6 +60,7 @@ impl Dispatcher {
     /// Adds what is owed according to the database: what the last run left undone, however it
     /// ended. Answers how much that is.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
+        self.resume_pages().await?;
         for (subscription, rate) in self.store.rates().await? {
             self.gates.set(&subscription, rate);
         }
@@ -79,32 +83,6 @@ impl Dispatcher {
             self.add_changed(&id, change);
         }
         Ok(change.is_some())
-    }
-
-    pub(crate) async fn put_subscription(
-        &self,
-        id: Arc<str>,
-        subscription: Subscription,
-    ) -> Result<PutSubscription, StoreError> {
-        let _held = self.subscribing.lock().await;
-        let rate = subscription.rate;
-        let put = self
-            .store
-            .put_subscription(Arc::clone(&id), subscription)
-            .await?;
-        if put != PutSubscription::TooMany {
-            self.gates.set(&id, rate);
-            self.add_owed(Some(&id)).await?;
-        }
-        Ok(put)
-    }
-
-    pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
-        let _held = self.subscribing.lock().await;
-        let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
-        // Its keys may stay in the queue: they will find nothing to do.
-        self.gates.remove(&id);
-        Ok(is_deleted)
     }
 
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
@@ -175,7 +153,8 @@ impl Dispatcher {
     async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
         let target = Target::parse(&task.url, self.allow_private)?;
         let json = event(key, task).map_err(|error| error.to_string())?;
-        let posted = self.poster.post(&target, json).await;
+        let secret = task.secret.as_deref().map(Secret::parse).transpose()?;
+        let posted = self.poster.post(&target, json, secret.as_ref()).await;
         posted.map_err(|refusal| format!("{target}: {refusal}"))
     }
 
@@ -217,7 +196,10 @@ impl Dispatcher {
     }
 
     /// Adds what is owed to one subscription, or to all. Answers how much that is.
-    async fn add_owed(&self, subscription: Option<&Arc<str>>) -> Result<usize, StoreError> {
+    pub(crate) async fn add_owed(
+        &self,
+        subscription: Option<&Arc<str>>,
+    ) -> Result<usize, StoreError> {
         let mut added = 0;
         let mut after = subscription.map(|id| Key::new(Arc::clone(id), ""));
         loop {
@@ -228,16 +210,22 @@ impl Dispatcher {
             let keys: Vec<Key> = keys.collect();
             after = keys.last().cloned();
             added += keys.len();
-            for key in &keys {
-                // Somebody has asked for it: it need not wait for what failed before.
-                self.queue.forget(key);
-            }
             let is_other = keys.len() < PAGE_LEN;
-            self.add(keys);
+            self.add_asked_for(keys);
             if is_last || is_other {
                 return Ok(added);
             }
         }
+    }
+
+    /// Adds keys that were asked for: they need not wait for what failed before.
+    pub(crate) fn add_asked_for(&self, keys: impl IntoIterator<Item = Key>) {
+        let forgotten = keys.into_iter().inspect(|key| {
+            self.queue.forget(key);
+        });
+        // All of them first: `add` holds the queue's lock.
+        let keys: Vec<Key> = forgotten.collect();
+        self.add(keys);
     }
 
     fn add(&self, keys: impl IntoIterator<Item = Key>) {

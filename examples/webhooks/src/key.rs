@@ -28,11 +28,12 @@ impl fmt::Display for Key {
 
 const ID_LEN_MAX: usize = 128;
 
-/// An id: 1 to 128 letters, digits, dots, dashes and underscores, so that it stands in a path and
-/// in a log as it is.
+/// Parses an id: 1 to 128 letters, digits, dots, dashes and underscores, so that it needs no
+/// encoding in a path or a log. `.` and `..` are none: clients take them out of a path.
 pub(crate) fn parse_id(text: &str) -> Option<Arc<str>> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let is_id = (1..=ID_LEN_MAX).contains(&text.len()) && text.bytes().all(is_plain);
+    let is_short = (1..=ID_LEN_MAX).contains(&text.len());
+    let is_id = is_short && text.bytes().all(is_plain) && ![".", ".."].contains(&text);
     is_id.then(|| text.into())
 }
 
@@ -48,10 +49,20 @@ mod tests {
 
     #[test]
     fn ids_are_short_and_plain() {
-        for id in ["a", "Node-7.local_2", &"x".repeat(128)] {
+        for id in ["a", "Node-7.local_2", "...", ".a", &"x".repeat(128)] {
             assert_eq!(parse_id(id).as_deref(), Some(id));
         }
-        for text in ["", "a/b", "a b", "a%20b", "ä", "a\n", &"x".repeat(129)] {
+        for text in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "a%20b",
+            "ä",
+            "a\n",
+            &"x".repeat(129),
+        ] {
             assert_eq!(parse_id(text), None, "{text:?}");
         }
     }

@@ -13,11 +13,12 @@
 //! and a key that is worked on once too often does no harm. What is owed stands in the database,
 //! not in the queue: the next start finds it there, however the last one ended.
 //!
-//! - `key`, `dispatch` and `gate` are the queue's side: what a key is, what a worker does with it,
-//!   and how often and how many at once a receiver is called.
+//! - `key`, `dispatch`, `subscribe` and `gate` are the queue's side: what a key is, when one is
+//!   added, what a worker does with it, and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
-//! - `post`, `connect`, `address` and `target` face the receivers, of whom nothing is believed.
-//! - `api`, `server` and `page.html` face the user, `figures` and `stats` show what happens.
+//! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
+//! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what
+//!   happens.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
 
 mod address;
@@ -28,12 +29,15 @@ mod dispatch;
 mod figures;
 mod gate;
 mod key;
+mod origin;
 mod post;
 mod server;
 mod service;
+mod sign;
 mod signals;
 mod stats;
 mod store;
+mod subscribe;
 mod target;
 
 use std::io::Write;
@@ -46,7 +50,7 @@ const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let ended = match args::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Serve(options)) => serve(options),
+        Ok(Command::Serve(options)) => serve(*options),
         Ok(Command::Say(text)) => {
             // Whoever closes the pipe early has read enough.
             let _ = std::io::stdout().write_all(text.as_bytes());

@@ -1,7 +1,7 @@
 //! One delivery: a POST, and what counts as an answer.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::Connector;
+use crate::sign::{self, Secret};
 use crate::target::Target;
 
 /// Calls receivers, with and without TLS. Redirects are not followed, and no proxy is asked: the
@@ -20,6 +21,8 @@ use crate::target::Target;
 pub(crate) struct Poster {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
     timeout: Duration,
+    /// Signs for subscriptions that have no secret of their own.
+    secret: Option<Secret>,
 }
 
 /// Why a delivery does not count.
@@ -45,13 +48,14 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Poster {
     /// A client that trusts the certificates that browsers trust.
-    pub(crate) fn new(allow_private: bool, timeout: Duration) -> Self {
+    pub(crate) fn new(allow_private: bool, timeout: Duration, secret: Option<Secret>) -> Self {
         let https = HttpsConnectorBuilder::new().with_webpki_roots();
         let connector = https
             .https_or_http()
             .enable_http1()
             .wrap_connector(Connector { allow_private });
-        Self::from_parts(connector, timeout)
+        let poster = Self::from_parts(connector, timeout);
+        Self { secret, ..poster }
     }
 
     fn from_parts(connector: HttpsConnector<Connector>, timeout: Duration) -> Self {
@@ -60,18 +64,37 @@ impl Poster {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(IDLE_MAX)
             .build(connector);
-        Self { client, timeout }
+        Self {
+            client,
+            timeout,
+            secret: None,
+        }
     }
 
-    /// Posts JSON. Only an answer of success, 200 to 299, counts.
-    pub(crate) async fn post(&self, target: &Target, json: Bytes) -> Result<(), Refusal> {
-        let mut request = Request::new(Full::new(json));
+    /// Whether deliveries are signed also without a secret of the subscription.
+    pub(crate) fn always_signs(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Posts JSON, signed by the subscription's secret if it has one. Only an answer of success,
+    /// 200 to 299, counts.
+    pub(crate) async fn post(
+        &self,
+        target: &Target,
+        json: Bytes,
+        secret: Option<&Secret>,
+    ) -> Result<(), Refusal> {
+        let mut request = Request::new(Full::new(json.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = target.uri().clone();
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let agent = concat!("requeue-webhooks/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        // Each attempt has a time of its own: receivers refuse what was signed long ago.
+        let timestamp = SystemTime::UNIX_EPOCH.elapsed();
+        let timestamp = timestamp.map_or(0, |since| since.as_secs());
+        sign::add_headers(headers, secret.or(self.secret.as_ref()), timestamp, &json);
         if let Some(authorization) = target.authorization() {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
@@ -146,8 +169,8 @@ mod tests {
     async fn whoever_does_not_answer_is_not_waited_for() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        let poster = Poster::new(true, LONG);
-        let posted = poster.post(&target(&url), Bytes::new()).await;
+        let poster = Poster::new(true, LONG, None);
+        let posted = poster.post(&target(&url), Bytes::new(), None).await;
         assert!(matches!(posted, Err(Refusal::TimedOut)), "{posted:?}");
     }
 
@@ -193,12 +216,15 @@ mod tests {
             .wrap_connector(Connector {
                 allow_private: true,
             });
-        let posters = [Poster::from_parts(connector, LONG), Poster::new(true, LONG)];
+        let posters = [
+            Poster::from_parts(connector, LONG),
+            Poster::new(true, LONG, None),
+        ];
         for (poster, is_trusted) in posters.iter().zip([true, false]) {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = listener.local_addr().unwrap().port();
             let target = target(&format!("https://me@localhost:{port}/x"));
-            let post = poster.post(&target, Bytes::from_static(b"{}"));
+            let post = poster.post(&target, Bytes::from_static(b"{}"), None);
             let (posted, headers) = tokio::join!(post, receive(listener, server()));
             match posted {
                 Ok(()) => assert!(is_trusted),

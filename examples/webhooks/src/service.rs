@@ -3,13 +3,13 @@
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
 use requeue::{Bucket, ItemExponentialFailure};
-use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -18,9 +18,11 @@ use crate::args::Options;
 use crate::dispatch::{Dispatcher, Queue};
 use crate::figures::{Figures, Waits};
 use crate::gate::Gates;
+use crate::origin::Hosts;
 use crate::post::Poster;
 use crate::say;
 use crate::server;
+use crate::sign::Secret;
 use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
 use crate::store::{State, Store};
@@ -42,7 +44,7 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// Serves until it is told to stop. The error, one line for the user, says why it could not begin.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
-    let listener = TcpListener::bind(options.listen).await;
+    let listener = server::listen(options.listen);
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
@@ -58,7 +60,14 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     let stop = CancellationToken::new();
     let running = Running {
         crew: tokio::spawn(dispatcher.employ(options.workers.get())),
-        served: tokio::spawn(server::serve(listener, Arc::clone(&api), stop.clone())),
+        served: tokio::spawn({
+            let api = Arc::clone(&api);
+            let answer = move |local, request| {
+                let api = Arc::clone(&api);
+                async move { api.answer(local, request).await }
+            };
+            server::serve(listener, options.limits, stop.clone(), answer)
+        }),
         looking: tokio::spawn({
             let stats = Arc::clone(&api.stats);
             async move { stats.look_on().await }
@@ -88,6 +97,11 @@ fn record() -> Result<PrometheusHandle, String> {
 
 /// Makes the parts, for the recorder that is installed.
 fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, String> {
+    let secret = options
+        .secret_file
+        .as_deref()
+        .map(read_secret)
+        .transpose()?;
     let store = Store::open(&options.database)?;
     let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
     let limiter = (
@@ -111,17 +125,25 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         queue,
         store,
         gates,
-        poster: Poster::new(options.allow_private, options.timeout),
+        poster: Poster::new(options.allow_private, options.timeout, secret),
         tally,
         tries: options.tries.get(),
         pause: options.pause,
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
+        paging: Mutex::new(()),
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),
         stats: Arc::new(stats),
+        hosts: Hosts(options.hosts.clone()),
     })
+}
+
+fn read_secret(path: &Path) -> Result<Secret, String> {
+    let cannot = |why: &dyn Display| format!("cannot read {}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
+    Secret::parse(text.trim()).map_err(|why| cannot(&why))
 }
 
 /// Tells a script where it listens, and a human what there is to do.

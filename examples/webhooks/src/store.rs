@@ -6,6 +6,7 @@
 
 mod deliveries;
 mod objects;
+mod pages;
 mod schema;
 mod subscriptions;
 

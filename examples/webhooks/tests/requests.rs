@@ -32,6 +32,7 @@ async fn a_change_reaches_a_receiver_and_so_does_an_end() {
         "id": "s",
         "receiver": format!("http://{}/…", receiver.address),
         "rate": 100.0,
+        "signed": false,
     });
     assert_eq!(answer.json, shown);
     assert_eq!(user.get(&service, "/subscriptions/s").await.json, shown);
@@ -101,8 +102,46 @@ async fn objects_have_limits() {
         case("", "{}", 400, "letters"),
         case(&"x".repeat(129), "{}", 400, "128"),
         case("o/p", "{}", 404, "path"),
+        case(".", "{}", 400, "neither"),
+        case("..", "{}", 400, "neither"),
     ];
     assert_refused(cases).await;
+}
+
+/// JSON that some receivers read and others refuse is refused here, where its author is told.
+#[tokio::test]
+async fn json_that_receivers_cannot_read_is_refused() {
+    let case = |body: String, why| (Method::PUT, "/objects/o".to_owned(), body, 400, why);
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let cases = [
+        case(
+            r#"{"a": "\ud800"}"#.into(),
+            "can read: unexpected end of hex escape at line 1 column 14",
+        ),
+        case(r#"{"\udc00x": 1}"#.into(), "line 1 column 8"),
+        case("{\n\"a\": 1e400}".into(), "number out of range at line 2"),
+        case("-1e400".into(), "number out of range at line 1"),
+        case(nested(65), "nested deeper than 64 at line 1 column 65"),
+        case(nested(100_000), "nested deeper than 64 at line 1 column 65"),
+        case(
+            format!("{{\n\"a\": {}}}", nested(64)),
+            "deeper than 64 at line 2 column 69",
+        ),
+    ];
+    assert_refused(cases).await;
+
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&[]);
+    for body in [
+        nested(64),
+        r#""\ud83d\ude00""#.into(),
+        r#""[[[\"[[[\\""#.into(),
+        "1e308".into(),
+        "123456789012345678901234567890".into(),
+    ] {
+        let put = user.ask(service.address, Method::PUT, "/objects/o", body.clone());
+        assert!(put.await.unwrap().status.is_success(), "{body}");
+    }
 }
 
 #[tokio::test]
@@ -117,9 +156,23 @@ async fn so_have_subscriptions() {
         case(r#"{"url": "ftp://hush/"}"#.into(), 400, "http://"),
         case(r#"{"url": ["hush"]}"#.into(), 400, "like"),
         case(r#"{"hush": 1}"#.into(), 400, "like"),
+        case(
+            r#"{"url": "http://hush\ud800/"}"#.into(),
+            400,
+            "line 1 column 27",
+        ),
+        case(
+            r#"{"url": "http://a/", "rate": 1e999}"#.into(),
+            400,
+            "line 1 column 34",
+        ),
         case(json!({ "url": long_url }).to_string(), 400, "2048"),
         case("x".repeat(6 * 2048 + 1025), 413, "too long"),
     ];
+    for secret in ["hush", "whsec_hush", "whsec_AAAA"] {
+        let body = json!({"url": "http://a.example/", "secret": secret});
+        cases.push(case(body.to_string(), 400, "24 to 64 bytes"));
+    }
     for rate in ["0", "-1", "1e9"] {
         let body = format!(r#"{{"url": "http://a.example/", "rate": {rate}}}"#);
         cases.push(case(body, 400, "between"));

@@ -1,16 +1,31 @@
 //! What comes in, and how much of it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::Body;
 use hyper::{Request, StatusCode, Uri};
+use tokio::time::timeout;
 
 use super::response::Refused;
 use crate::key::{Key, parse_key};
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long a body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Reads a body of at most `bytes_max`.
-pub(super) async fn body(request: Request<Incoming>, bytes_max: usize) -> Result<Bytes, Refused> {
-    let collected = Limited::new(request.into_body(), bytes_max).collect().await;
+pub(super) async fn body<B>(request: Request<B>, bytes_max: usize) -> Result<Bytes, Refused>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
+    let collect = Limited::new(request.into_body(), bytes_max).collect();
+    let collected = timeout(BODY_TIMEOUT, collect).await.map_err(|_| {
+        let why = "the body did not come in time";
+        Refused::new(StatusCode::REQUEST_TIMEOUT, why)
+    })?;
     let collected = collected.map_err(|error| {
         if error.is::<LengthLimitError>() {
             let why = format!("too long: {bytes_max} bytes at most");
@@ -61,10 +76,41 @@ impl<'a> Query<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+    use tokio::time::Instant;
+
     use super::*;
 
     fn query(text: &'static str) -> Query<'static> {
         Query(text)
+    }
+
+    /// A body of which nothing comes.
+    struct Never;
+
+    impl Body for Never {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_to_come() {
+        let begun = Instant::now();
+        let refused = body(Request::new(Never), 1).await.unwrap_err();
+        let status = refused.into_response().status();
+        assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed(), BODY_TIMEOUT);
     }
 
     #[test]

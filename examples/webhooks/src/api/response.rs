@@ -12,6 +12,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+use crate::origin::Foreign;
 use crate::say;
 use crate::store::StoreError;
 
@@ -78,6 +79,17 @@ impl From<StoreError> for Refused {
         say(&error.to_string());
         let why = "the database does not answer";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
+}
+
+impl From<Foreign> for Refused {
+    fn from(foreign: Foreign) -> Self {
+        let status = match foreign {
+            Foreign::NoHost => StatusCode::BAD_REQUEST,
+            Foreign::Host => StatusCode::MISDIRECTED_REQUEST,
+            Foreign::Origin => StatusCode::FORBIDDEN,
+        };
+        Self::new(status, foreign.to_string())
     }
 }
 

@@ -14,12 +14,13 @@ pub(crate) enum State {
     Failed,
 }
 
-/// What a worker needs for one delivery, as it is now. The URL may hold secrets: no `Debug`.
+/// What a worker needs for one delivery, as it is now. It holds secrets: no `Debug`.
 pub(crate) struct Task {
     pub(crate) version: i64,
     /// JSON; none if the object was deleted.
     pub(crate) body: Option<String>,
     pub(crate) url: String,
+    pub(crate) secret: Option<String>,
     revision: i64,
 }
 
@@ -132,7 +133,7 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
 
 fn task(db: &Connection, key: &Key) -> rusqlite::Result<Option<Task>> {
     // Also what was given up: a key is in the queue only because somebody wants it tried.
-    let sql = "SELECT o.version, o.body, s.url, s.revision FROM deliveries d
+    let sql = "SELECT o.version, o.body, s.url, s.secret, s.revision FROM deliveries d
          JOIN objects o ON o.id = d.object JOIN subscriptions s ON s.id = d.subscription
          WHERE d.subscription = ?1 AND d.object = ?2 AND d.state IS NOT NULL";
     db.prepare_cached(sql)?
@@ -141,7 +142,8 @@ fn task(db: &Connection, key: &Key) -> rusqlite::Result<Option<Task>> {
                 version: row.get(0)?,
                 body: row.get(1)?,
                 url: row.get(2)?,
-                revision: row.get(3)?,
+                secret: row.get(3)?,
+                revision: row.get(4)?,
             })
         })
         .optional()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Changed whenever the tables are.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// A version is a number that is never given again, so that a receiver that keeps the greatest it
 /// has seen is right, whatever was deleted and made anew in between.
@@ -23,7 +23,10 @@ CREATE TABLE subscriptions (
     url TEXT NOT NULL,
     rate REAL,
     -- A version of its own, changed with the URL: what the old receiver knows is of no use.
-    revision INTEGER NOT NULL
+    revision INTEGER NOT NULL,
+    secret TEXT,
+    -- It is owed the objects up to this one; NULL if it is owed all of them.
+    fill_after TEXT
 ) STRICT;
 
 CREATE TABLE objects (
@@ -43,6 +46,12 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_by_object ON deliveries (object);
 CREATE INDEX owed_deliveries ON deliveries (state, subscription, object) WHERE state IS NOT NULL;
+";
+
+/// Makes version 2 of version 1.
+const SECOND: &str = "
+ALTER TABLE subscriptions ADD COLUMN secret TEXT;
+ALTER TABLE subscriptions ADD COLUMN fill_after TEXT;
 ";
 
 /// How many statements are kept prepared: more than there are.
@@ -86,12 +95,17 @@ fn prepare(db: &Connection) -> rusqlite::Result<i64> {
     let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let first = "SELECT name FROM sqlite_schema LIMIT 1";
     let is_new = db.query_row(first, [], |_| Ok(())).optional()?.is_none();
-    if is_new {
-        db.execute_batch(TABLES)?;
+    let step = match (is_new, version) {
+        (true, _) => Some(TABLES),
+        (false, 1) => Some(SECOND),
+        _ => None,
+    };
+    if let Some(step) = step {
+        db.execute_batch(step)?;
         db.pragma_update(None, "user_version", VERSION)?;
     }
     db.execute_batch("COMMIT")?;
-    Ok(if is_new { VERSION } else { version })
+    Ok(step.map_or(version, |_| VERSION))
 }
 
 /// A version that was never given before.

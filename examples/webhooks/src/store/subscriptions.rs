@@ -7,11 +7,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::schema::next_version;
 use super::{Store, StoreError};
 
-/// A receiver. The URL may hold secrets, so that this has no `Debug`.
+/// A receiver. It holds secrets, so that this has no `Debug`.
 pub(crate) struct Subscription {
     pub(crate) url: String,
     /// Deliveries per second.
     pub(crate) rate: Option<f64>,
+    /// Signs what is delivered. A put without one keeps the one there is.
+    pub(crate) secret: Option<String>,
 }
 
 /// What became of a subscription that was put.
@@ -27,8 +29,8 @@ pub(crate) enum PutSubscription {
 pub(crate) const SUBSCRIPTIONS_MAX: i64 = 1000;
 
 impl Store {
-    /// Writes a subscription down. A new receiver is owed every object; a receiver that was known
-    /// is owed once more what had failed.
+    /// Writes a subscription down. A new receiver is to be owed every object, and a known one what
+    /// had failed: [`Store::owe`] does that. O(log n).
     pub(crate) async fn put_subscription(
         &self,
         id: Arc<str>,
@@ -42,11 +44,12 @@ impl Store {
         id: Arc<str>,
     ) -> Result<Option<Subscription>, StoreError> {
         self.run(move |db| {
-            db.prepare_cached("SELECT url, rate FROM subscriptions WHERE id = ?1")?
+            db.prepare_cached("SELECT url, rate, secret FROM subscriptions WHERE id = ?1")?
                 .query_row([&*id], |row| {
                     Ok(Subscription {
                         url: row.get(0)?,
                         rate: row.get(1)?,
+                        secret: row.get(2)?,
                     })
                 })
                 .optional()
@@ -64,21 +67,12 @@ impl Store {
         .await
     }
 
-    /// Forgets a subscription and what it knows. Answers whether it was there.
+    /// Forgets a subscription; [`Store::clear`] forgets what it knows. Returns whether it was
+    /// there.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         self.run(move |db| {
-            db.prepare_cached("DELETE FROM deliveries WHERE subscription = ?1")?
-                .execute([&*id])?;
-            let deleted = db
-                .prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?
-                .execute([&*id])?;
-            // It may have been the last that had to hear of an object's end.
-            db.execute(
-                "DELETE FROM objects WHERE body IS NULL
-                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE object = objects.id)",
-                [],
-            )?;
-            Ok(deleted > 0)
+            let sql = "DELETE FROM subscriptions WHERE id = ?1";
+            Ok(db.prepare_cached(sql)?.execute([&*id])? > 0)
         })
         .await
     }
@@ -90,27 +84,29 @@ fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSub
         .query_row([id], |row| row.get(0))
         .optional()?;
     if known_url.as_deref() == Some(&new.url) {
-        db.prepare_cached("UPDATE subscriptions SET rate = ?2 WHERE id = ?1")?
-            .execute(params![id, new.rate])?;
         db.prepare_cached(
-            "UPDATE deliveries SET state = 'pending', error = NULL
-             WHERE subscription = ?1 AND state = 'failed'",
+            "UPDATE subscriptions SET rate = ?2, secret = coalesce(?3, secret) WHERE id = ?1",
         )?
-        .execute([id])?;
+        .execute(params![id, new.rate, new.secret])?;
         return Ok(PutSubscription::Changed);
     }
     let count: i64 = db.query_row("SELECT count(*) FROM subscriptions", [], |row| row.get(0))?;
     if known_url.is_none() && count >= SUBSCRIPTIONS_MAX {
         return Ok(PutSubscription::TooMany);
     }
-    db.prepare_cached("INSERT OR REPLACE INTO subscriptions VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![id, new.url, new.rate, next_version(db)?])?;
     db.prepare_cached(
-        "INSERT INTO deliveries (subscription, object, state)
-         SELECT ?1, id, 'pending' FROM objects WHERE body IS NOT NULL
-         ON CONFLICT DO UPDATE SET delivered = 0, state = 'pending', error = NULL",
+        "INSERT INTO subscriptions VALUES (?1, ?2, ?3, ?4, ?5, '')
+         ON CONFLICT DO UPDATE SET url = excluded.url, rate = excluded.rate,
+         revision = excluded.revision, secret = coalesce(excluded.secret, secret),
+         fill_after = ''",
     )?
-    .execute([id])?;
+    .execute(params![
+        id,
+        new.url,
+        new.rate,
+        next_version(db)?,
+        new.secret
+    ])?;
     Ok(match known_url {
         Some(_) => PutSubscription::Changed,
         None => PutSubscription::Created,

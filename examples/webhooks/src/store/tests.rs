@@ -25,9 +25,26 @@ impl Place {
         let subscription = Subscription {
             url: url.into(),
             rate: None,
+            secret: None,
         };
         let put = self.store.put_subscription(id.into(), subscription);
-        put.await.unwrap()
+        let put = put.await.unwrap();
+        self.fill(id).await;
+        put
+    }
+
+    /// Goes on to the end with pages of two.
+    async fn fill(&self, id: &str) {
+        let mut next = Some("".into());
+        while let Some(after) = next {
+            next = self.store.owe(id.into(), after, 2).await.unwrap().next;
+        }
+    }
+
+    async fn unsubscribe(&self, id: &str) -> bool {
+        let is_deleted = self.store.delete_subscription(id.into()).await.unwrap();
+        while !self.store.clear(id.into(), 2).await.unwrap() {}
+        is_deleted
     }
 
     async fn put(&self, id: &str) -> i64 {
@@ -164,7 +181,7 @@ async fn an_object_ends_when_everybody_knows() {
             .is_none()
     );
     place.deliver(&Key::new("s", "a")).await;
-    assert!(place.store.delete_subscription("t".into()).await.unwrap());
+    assert!(place.unsubscribe("t").await);
     assert_eq!(place.owed(State::Pending).await, [""; 0]);
     let left = |db: &Connection| db.query_row("SELECT count(*) FROM objects", [], |r| r.get(0));
     assert_eq!(place.store.run::<i64>(left).await.unwrap(), 0);
@@ -183,6 +200,7 @@ async fn there_is_an_end_to_subscriptions() {
             let subscription = Subscription {
                 url: "u".into(),
                 rate: None,
+                secret: None,
             };
             store
                 .put_subscription(id.to_string().into(), subscription)
@@ -262,4 +280,75 @@ async fn something_else_is_left_alone() {
 fn ids_share_their_text() {
     let key = Key::new("s", "a");
     assert!(Arc::ptr_eq(&key.clone().object, &key.object));
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_version_is_brought_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("first.sql")).unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let store = Store::open(&path).unwrap();
+        let owed = store.owed(State::Pending, None, 10).await.unwrap();
+        assert_eq!(owed[0].key, Key::new("s", "a"));
+        let found = store.subscription("s".into()).await.unwrap().unwrap();
+        assert_eq!((found.url.as_str(), found.secret), ("u", None));
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_was_broken_off_is_found_and_ended() {
+    let place = Place::new();
+    for object in ["a", "b", "c", "d", "e"] {
+        place.put(object).await;
+    }
+    let subscription = Subscription {
+        url: "u".into(),
+        rate: None,
+        secret: None,
+    };
+    let put = place.store.put_subscription("s".into(), subscription);
+    put.await.unwrap();
+    let page = place.store.owe("s".into(), "".into(), 2).await.unwrap();
+    assert_eq!(page.objects, ["a".into(), "b".into()]);
+    assert_eq!(place.owed(State::Pending).await, ["s/a", "s/b"]);
+    // What is put meanwhile is owed at once, and delivered once.
+    place.put("d").await;
+    place.deliver(&Key::new("s", "d")).await;
+
+    place.store.close().await;
+    let store = Store::open(&place.path()).unwrap();
+    let place = Place { store, ..place };
+    assert_eq!(place.store.unfilled().await.unwrap(), ["s".into()]);
+    place.fill("s").await;
+    let expected = ["s/a", "s/b", "s/c", "s/e"];
+    assert_eq!(place.owed(State::Pending).await, expected);
+    assert_eq!(place.store.unfilled().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_unsubscription_that_was_broken_off_is_found_and_ended() {
+    let place = Place::new();
+    for id in ["q", "s", "t"] {
+        place.subscribe(id, "u").await;
+    }
+    for object in ["a", "b", "c"] {
+        place.put(object).await;
+    }
+    for id in ["q", "t"] {
+        assert!(place.store.delete_subscription(id.into()).await.unwrap());
+    }
+    assert!(!place.store.clear("q".into(), 2).await.unwrap());
+    let uncleared = place.store.uncleared().await.unwrap();
+    assert_eq!(uncleared, ["q".into(), "t".into()]);
+    assert!(place.store.clear("q".into(), 2).await.unwrap());
+    // One that is put again meanwhile is a new one, and loses nothing.
+    place.subscribe("t", "u").await;
+    assert!(place.store.clear("t".into(), 2).await.unwrap());
+    let expected = ["s/a", "s/b", "s/c", "t/a", "t/b", "t/c"];
+    assert_eq!(place.owed(State::Pending).await, expected);
+    assert_eq!(place.store.uncleared().await.unwrap(), []);
 }

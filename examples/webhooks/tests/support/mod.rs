@@ -44,12 +44,24 @@ impl Place {
 
     /// Starts the program and waits until it listens. What it says follows what it said before.
     pub fn start(&self, options: &[&str]) -> Service {
+        self.start_as(Command::new(env!("CARGO_BIN_EXE_webhooks")), options)
+    }
+
+    /// Starts the program with so many file descriptors.
+    pub fn start_with_files(&self, files: u32, options: &[&str]) -> Service {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_webhooks")]);
+        self.start_as(command, options)
+    }
+
+    fn start_as(&self, mut command: Command, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.errors())
             .unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_webhooks"))
+        let mut child = command
             .args(["--listen", "127.0.0.1:0", "--database"])
             .arg(self.database())
             .args(options)
@@ -223,8 +235,10 @@ struct Seen {
     manner: Manner,
     /// The greatest version of each object, and what came with it.
     newest: Mutex<HashMap<String, (u64, Value)>>,
-    /// Whatever comes with the last delivery.
-    headers: Mutex<HeaderMap>,
+    /// What each try is called.
+    ids: Mutex<Vec<String>>,
+    /// The last delivery as it came.
+    last: Mutex<(HeaderMap, Bytes)>,
     /// How often each object came.
     tried: Mutex<HashMap<String, u64>>,
     /// How many were taken.
@@ -238,7 +252,8 @@ impl Receiver {
         let seen = Arc::new(Seen {
             manner,
             newest: Mutex::default(),
-            headers: Mutex::default(),
+            ids: Mutex::default(),
+            last: Mutex::default(),
             tried: Mutex::default(),
             taken: watch::Sender::default(),
         });
@@ -268,9 +283,19 @@ impl Receiver {
     }
 
     pub fn authorization(&self) -> Option<String> {
-        let headers = self.seen.headers.lock().unwrap();
+        let (headers, _) = self.last();
         let value = headers.get(AUTHORIZATION)?;
         Some(value.to_str().unwrap().into())
+    }
+
+    /// The id of each try.
+    pub fn ids(&self) -> Vec<String> {
+        self.seen.ids.lock().unwrap().clone()
+    }
+
+    /// Headers and body of the last delivery that it took.
+    pub fn last(&self) -> (HeaderMap, Bytes) {
+        self.seen.last.lock().unwrap().clone()
     }
 
     /// Waits until it has taken something that makes this true.
@@ -303,8 +328,11 @@ impl Seen {
     /// An error hangs up.
     async fn receive(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, String> {
         let (head, body) = request.into_parts();
+        let id = head.headers["webhook-id"].to_str().unwrap().to_owned();
+        self.ids.lock().unwrap().push(id);
         let body = body.collect().await.map_err(|error| error.to_string())?;
-        let json: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+        let body = body.to_bytes();
+        let json: Value = serde_json::from_slice(&body).unwrap();
         let object = json["object"].as_str().unwrap();
         let tried = self.try_once_more(object);
         let mut response = Response::new(Full::default());
@@ -325,7 +353,7 @@ impl Seen {
             Manner::Steady | Manner::Flaky => {}
         }
         self.take(&json);
-        *self.headers.lock().unwrap() = head.headers;
+        *self.last.lock().unwrap() = (head.headers, body);
         self.taken.send_modify(|taken| *taken += 1);
         Ok(response)
     }

@@ -1,0 +1,164 @@
+//! Changes of as many rows as there are objects, a page at a time. Each page is a work of its own,
+//! so that others come in between.
+//!
+//! The database holds what is left to do, so that a start goes on where a kill broke off: a
+//! subscription's `fill_after` is the last object that it is owed already, and deliveries without
+//! a subscription are left of one that was deleted.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Store, StoreError};
+
+/// Deliveries that have become pending.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Arc<str>>,
+    /// Where the next page begins; `None` if this was the last.
+    pub(crate) next: Option<Arc<str>>,
+}
+
+impl Store {
+    /// Owes a subscription up to `limit` more of the objects that it does not know. When it is owed
+    /// all of them, it is owed again those that had failed, in the order of their ids from `after`
+    /// on. O(limit · log n).
+    pub(crate) async fn owe(
+        &self,
+        id: Arc<str>,
+        after: Arc<str>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.run(move |db| match cursor(db, &id)? {
+            Some(cursor) => {
+                let objects = fill(db, &id, &cursor, limit)?;
+                let next = Some(after);
+                Ok(Page { objects, next })
+            }
+            None => revive(db, &id, &after, limit),
+        })
+        .await
+    }
+
+    /// Subscriptions that are not owed every object yet.
+    pub(crate) async fn unfilled(&self) -> Result<Vec<Arc<str>>, StoreError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT id FROM subscriptions WHERE fill_after IS NOT NULL")?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })
+        .await
+    }
+
+    /// Forgets up to `limit` of what a deleted subscription knew, and those deleted objects of
+    /// which no other subscription has to hear. Returns whether that was all. O(limit · log n).
+    pub(crate) async fn clear(&self, id: Arc<str>, limit: usize) -> Result<bool, StoreError> {
+        self.run(move |db| clear(db, &id, limit)).await
+    }
+
+    /// Deleted subscriptions that have something left to clear. O(s · log n) for s subscriptions.
+    pub(crate) async fn uncleared(&self) -> Result<Vec<Arc<str>>, StoreError> {
+        self.run(|db| {
+            let sql = "WITH RECURSIVE known (id) AS (
+                 SELECT min(subscription) FROM deliveries UNION ALL
+                 SELECT (SELECT min(subscription) FROM deliveries WHERE subscription > known.id)
+                 FROM known WHERE known.id IS NOT NULL)
+                 SELECT id FROM known
+                 WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM subscriptions)";
+            db.prepare_cached(sql)?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })
+        .await
+    }
+}
+
+/// How far a subscription has come that is not owed every object yet.
+struct Cursor {
+    fill_after: String,
+    revision: i64,
+}
+
+fn cursor(db: &Connection, id: &str) -> rusqlite::Result<Option<Cursor>> {
+    let sql = "SELECT fill_after, revision FROM subscriptions
+         WHERE id = ?1 AND fill_after IS NOT NULL";
+    db.prepare_cached(sql)?
+        .query_row([id], |row| {
+            Ok(Cursor {
+                fill_after: row.get(0)?,
+                revision: row.get(1)?,
+            })
+        })
+        .optional()
+}
+
+fn fill(
+    db: &Connection,
+    id: &str,
+    cursor: &Cursor,
+    limit: usize,
+) -> rusqlite::Result<Vec<Arc<str>>> {
+    let limit = rows(limit);
+    let last = "SELECT id FROM objects WHERE id > ?1 ORDER BY id LIMIT 1 OFFSET ?2";
+    let last: Option<String> = db
+        .prepare_cached(last)?
+        .query_row(params![cursor.fill_after, limit - 1], |row| row.get(0))
+        .optional()?;
+    // A version that is newer than the revision went to the present receiver, so it stays.
+    let sql = "INSERT INTO deliveries (subscription, object, state)
+         SELECT ?1, id, 'pending' FROM
+         (SELECT id, body IS NOT NULL AS lives FROM objects WHERE id > ?2 ORDER BY id LIMIT ?3)
+         WHERE lives
+         ON CONFLICT DO UPDATE SET delivered = 0, state = 'pending', error = NULL
+         WHERE delivered <= ?4 RETURNING object";
+    let objects = db
+        .prepare_cached(sql)?
+        .query_map(
+            params![id, cursor.fill_after, limit, cursor.revision],
+            |row| row.get(0),
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    db.prepare_cached("UPDATE subscriptions SET fill_after = ?2 WHERE id = ?1")?
+        .execute(params![id, last])?;
+    Ok(objects)
+}
+
+fn revive(db: &Connection, id: &str, after: &str, limit: usize) -> rusqlite::Result<Page> {
+    let sql = "UPDATE deliveries SET state = 'pending', error = NULL
+         WHERE subscription = ?1 AND object IN (SELECT object FROM deliveries
+         WHERE state = 'failed' AND subscription = ?1 AND object > ?2 ORDER BY object LIMIT ?3)
+         RETURNING object";
+    let objects: Vec<Arc<str>> = db
+        .prepare_cached(sql)?
+        .query_map(params![id, after, rows(limit)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_last = objects.len() < limit;
+    let next = objects.iter().max().filter(|_| !is_last).cloned();
+    Ok(Page { objects, next })
+}
+
+fn clear(db: &Connection, id: &str, limit: usize) -> rusqlite::Result<bool> {
+    let mut is_known = db.prepare_cached("SELECT 1 FROM subscriptions WHERE id = ?1")?;
+    if is_known.exists([id])? {
+        // It was put again: the rows belong to the new one.
+        return Ok(true);
+    }
+    let sql = "DELETE FROM deliveries WHERE subscription = ?1 AND object IN
+         (SELECT object FROM deliveries WHERE subscription = ?1 ORDER BY object LIMIT ?2)
+         RETURNING object";
+    let objects: Vec<String> = db
+        .prepare_cached(sql)?
+        .query_map(params![id, rows(limit)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let ended = "DELETE FROM objects WHERE id = ?1 AND body IS NULL
+         AND NOT EXISTS (SELECT 1 FROM deliveries WHERE object = ?1)";
+    let mut ended = db.prepare_cached(ended)?;
+    for object in &objects {
+        ended.execute([object])?;
+    }
+    Ok(objects.len() < limit)
+}
+
+fn rows(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX).max(1)
+}

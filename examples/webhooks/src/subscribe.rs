@@ -1,0 +1,118 @@
+//! Adding and removing subscriptions. A new one is owed every object there is; that is recorded a
+//! page at a time, and other requests come in between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::dispatch::{Dispatcher, PAGE_LEN};
+use crate::key::Key;
+use crate::say;
+use crate::store::{PutSubscription, StoreError, Subscription};
+
+/// How long a put waits until everything is owed. It is not lost when that takes longer.
+const FILL_WAIT: Duration = Duration::from_secs(10);
+
+impl Dispatcher {
+    /// Puts a subscription. A new receiver is owed every object, a known one what had failed.
+    ///
+    /// Once it is committed, the rest is certain: it goes on in the background if it takes long,
+    /// and after the next start if it is broken off.
+    pub(crate) async fn put_subscription(
+        self: &Arc<Self>,
+        id: Arc<str>,
+        subscription: Subscription,
+    ) -> Result<PutSubscription, StoreError> {
+        let held = self.subscribing.lock().await;
+        let rate = subscription.rate;
+        let put = self.store.put_subscription(Arc::clone(&id), subscription);
+        let put = put.await?;
+        if put == PutSubscription::TooMany {
+            return Ok(put);
+        }
+        self.gates.set(&id, rate);
+        drop(held);
+        let fill = tokio::spawn({
+            let dispatcher = Arc::clone(self);
+            async move { dispatcher.fill(&id).await }
+        });
+        let _ = timeout(FILL_WAIT, fill).await;
+        Ok(put)
+    }
+
+    /// Deletes a subscription. Returns whether it was there.
+    pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
+        let held = self.subscribing.lock().await;
+        let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
+        // Its keys may stay in the queue: there will be nothing to do for them.
+        self.gates.remove(&id);
+        drop(held);
+        let mut is_clear = false;
+        while !is_clear {
+            let clear = || self.store.clear(Arc::clone(&id), PAGE_LEN);
+            is_clear = self.page(clear).await.unwrap_or(true);
+        }
+        Ok(is_deleted)
+    }
+
+    /// Ends what the last run began and did not end.
+    pub(crate) async fn resume_pages(&self) -> Result<(), StoreError> {
+        for id in self.store.uncleared().await? {
+            while !self.store.clear(Arc::clone(&id), PAGE_LEN).await? {}
+        }
+        for id in self.store.unfilled().await? {
+            let mut next = Some("".into());
+            while let Some(after) = next {
+                let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN);
+                next = page.await?.next;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds everything that a subscription is owed, and makes it owed what it does not know.
+    async fn fill(&self, id: &Arc<str>) {
+        // What was parked at its gate was forgotten there.
+        let owed = || self.add_owed(Some(id));
+        let _ = self.insist(owed).await;
+        let mut next = Some("".into());
+        while let Some(after) = next {
+            let owe = || self.store.owe(Arc::clone(id), Arc::clone(&after), PAGE_LEN);
+            let Some(page) = self.page(owe).await else {
+                return;
+            };
+            next = page.next;
+            let key = |object| Key::new(Arc::clone(id), object);
+            self.add_asked_for(page.objects.into_iter().map(key));
+        }
+    }
+
+    /// Does one page of long work. There is one at a time, however many such works there are.
+    async fn page<T, F>(&self, work: impl Fn() -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let _held = self.paging.lock().await;
+        self.insist(work).await
+    }
+
+    /// Tries until the database has done what was promised. Returns `None` if the service ends.
+    async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        while !self.queue.shutting_down() {
+            match ask().await {
+                Ok(done) => return Some(done),
+                Err(StoreError::Closed) => return None,
+                Err(error) => say(&error.to_string()),
+            }
+            sleep(self.pause).await;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

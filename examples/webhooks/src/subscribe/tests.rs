@@ -1,0 +1,157 @@
+//! Subscriptions to many objects: what others notice of them, and what a kill leaves.
+
+use requeue::tokio::NamedMetrics;
+use requeue::{Bucket, ItemExponentialFailure};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::figures::{Figures, Waits};
+use crate::gate::Gates;
+use crate::post::Poster;
+use crate::stats::Tally;
+use crate::store::{State, Store};
+
+const OBJECTS: usize = 20 * PAGE_LEN;
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("db")
+    }
+
+    /// Runs SQL while the database is closed.
+    fn write(&self, sql: &str) {
+        let db = rusqlite::Connection::open(self.path()).unwrap();
+        db.execute_batch(sql).unwrap();
+    }
+
+    /// A database with many objects.
+    async fn with_objects() -> Self {
+        let place = Self::new();
+        Store::open(&place.path()).unwrap().close().await;
+        place.write(&format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {OBJECTS})
+             INSERT INTO objects SELECT printf('o%06d', i), i, '1' FROM n;
+             UPDATE versions SET newest = {OBJECTS};"
+        ));
+        place
+    }
+
+    /// A dispatcher without workers.
+    fn open(&self) -> Arc<Dispatcher> {
+        let waits = Arc::new(Waits::new().unwrap());
+        let pause = Duration::from_secs(1);
+        let limiter = (
+            ItemExponentialFailure::new(pause, pause),
+            Bucket::unlimited(),
+        );
+        let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
+        let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
+        Arc::new(Dispatcher {
+            queue: parts.build().into(),
+            store: Store::open(&self.path()).unwrap(),
+            gates: Arc::new(Gates::new(1)),
+            poster: Poster::new(true, pause, None),
+            tally: Arc::new(Tally::new()),
+            tries: 1,
+            pause,
+            allow_private: true,
+            subscribing: Mutex::new(()),
+            paging: Mutex::new(()),
+        })
+    }
+}
+
+fn subscription() -> Subscription {
+    Subscription {
+        url: "http://127.0.0.1:9/".into(),
+        rate: None,
+        secret: None,
+    }
+}
+
+/// Puts a subscription, and waits for it however long it takes.
+async fn put(dispatcher: Arc<Dispatcher>) {
+    let id: Arc<str> = "s".into();
+    let put = dispatcher
+        .store
+        .put_subscription(Arc::clone(&id), subscription());
+    put.await.unwrap();
+    dispatcher.gates.set(&id, None);
+    dispatcher.fill(&id).await;
+}
+
+/// Asks for something else until `work` is over, one question after the other, and returns by how
+/// many deliveries the database got further between two answers at most.
+async fn greatest_step<T>(dispatcher: &Dispatcher, work: JoinHandle<T>) -> i64 {
+    let owed = async || dispatcher.store.owed_len(State::Pending).await.unwrap();
+    let (mut last, mut greatest) = (owed().await, 0);
+    while !work.is_finished() {
+        let now = owed().await;
+        greatest = greatest.max((now - last).abs());
+        last = now;
+    }
+    greatest
+}
+
+#[tokio::test]
+async fn many_objects_are_owed_a_page_at_a_time() {
+    let place = Place::with_objects().await;
+    let dispatcher = place.open();
+    let (all, page) = (OBJECTS as i64, PAGE_LEN as i64);
+    let put = tokio::spawn(put(Arc::clone(&dispatcher)));
+    let step = greatest_step(&dispatcher, put).await;
+    assert!((1..=3 * page).contains(&step), "{step}");
+    assert_eq!(
+        dispatcher.store.owed_len(State::Pending).await.unwrap(),
+        all
+    );
+    assert_eq!(dispatcher.queue.len(), OBJECTS);
+    let delete = tokio::spawn({
+        let dispatcher = Arc::clone(&dispatcher);
+        async move { dispatcher.delete_subscription("s".into()).await }
+    });
+    let step = greatest_step(&dispatcher, delete).await;
+    assert!((1..=3 * page).contains(&step), "{step}");
+    assert_eq!(dispatcher.store.owed_len(State::Pending).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_had_failed_comes_back_a_page_at_a_time() {
+    let place = Place::with_objects().await;
+    place.write(
+        "INSERT INTO subscriptions VALUES ('s', 'http://127.0.0.1:9/', NULL, 1, NULL, NULL);
+         INSERT INTO deliveries SELECT 's', id, 0, 'failed', 'x' FROM objects",
+    );
+    let dispatcher = place.open();
+    assert_eq!(dispatcher.resume().await.unwrap(), 0);
+    let put = tokio::spawn(put(Arc::clone(&dispatcher)));
+    let step = greatest_step(&dispatcher, put).await;
+    assert!((1..=3 * PAGE_LEN as i64).contains(&step), "{step}");
+    assert_eq!(dispatcher.queue.len(), OBJECTS);
+}
+
+#[tokio::test]
+async fn a_start_goes_on_where_a_kill_broke_off() {
+    let place = Place::with_objects().await;
+    place.write(
+        "INSERT INTO subscriptions VALUES ('s', 'http://127.0.0.1:9/', NULL, 1, NULL, 'o000007');
+         INSERT INTO deliveries (subscription, object, state)
+         SELECT id, object, 'pending' FROM (SELECT 's' AS id UNION ALL SELECT 'gone'),
+         (SELECT id AS object FROM objects WHERE id <= 'o000007')",
+    );
+    let dispatcher = place.open();
+    assert_eq!(dispatcher.resume().await.unwrap(), OBJECTS);
+    assert_eq!(dispatcher.queue.len(), OBJECTS);
+    let owed = dispatcher.store.owed_len(State::Pending).await.unwrap();
+    assert_eq!(owed, OBJECTS as i64);
+}
