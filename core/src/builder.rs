@@ -134,9 +134,9 @@ impl<R, M> Builder<R, DefaultController, M, NoPriorities> {
 }
 
 impl<R, M, P> Builder<R, DefaultController, M, P> {
-    /// Sets the delay after the first failure of a key, which doubles with each further failure, and
-    /// the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self) has
-    /// an example.
+    /// Sets the delay after the first failure of a key, which doubles with each further failure,
+    /// and the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self)
+    /// has an example.
     pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
         self.limiter.0 = ItemExponentialFailure::new(base, max);
         self

@@ -1,4 +1,4 @@
-//! A span per run of a key, if the feature `tracing` is on: the two files offer the same.
+//! A span per run of a key, if the feature `tracing` is on. Both files have the same interface.
 
 #[cfg(not(feature = "tracing"))]
 mod disabled;
@@ -22,12 +22,12 @@ pub(crate) use disabled::log_failure;
 #[cfg(feature = "tracing")]
 pub(crate) use enabled::log_failure;
 
-/// How a run ended, as its span shows it.
+/// How a run ended, as the span records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome(&'static str);
 
 impl Outcome {
-    /// Of a run that has not failed.
+    /// The outcome of a run that has not failed.
     pub(crate) const fn of(action: Action) -> Self {
         Self(match action {
             Action::Success => "success",

@@ -199,7 +199,7 @@ where
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Look<T> {
-        let mut own = None;
+        let mut own = W::CLONES_FIRST.then(|| waker.clone());
         loop {
             // Dropped after the lock is released, as every waker.
             let mut stale = None;
@@ -295,16 +295,19 @@ where
     /// # Cancel safety
     ///
     /// The future may be dropped at any time.
-    pub async fn wait<T>(
+    // Not an `async fn`, whose future would hold each argument twice.
+    pub fn wait<T>(
         mut self,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
-    ) -> Result<T, GetError>
+    ) -> impl Future<Output = Result<T, GetError>>
     where
         C: Timer,
     {
-        let mut alarm = pin!(None);
-        poll_fn(|context| self.poll(context, alarm.as_mut(), deadline, &mut look)).await
+        async move {
+            let mut alarm = pin!(None);
+            poll_fn(|context| self.poll(context, alarm.as_mut(), deadline, &mut look)).await
+        }
     }
 }
 
@@ -420,8 +423,8 @@ impl<I: Default + PartialEq> Waiting<I> {
         Effect { value, wake }
     }
 
-    /// Removes the call, which has no result. If it has slept, another call is woken in its place if
-    /// a wake is needed.
+    /// Removes the call, which has no result. If it has slept, and a wake is needed, another call is
+    /// woken in its place.
     pub(crate) fn leave<K, S, L, M, W>(
         &mut self,
         state: &mut State<K, S, L, M, W>,

@@ -25,11 +25,11 @@ mod work;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::binding::{GrowableWaitList, State};
-/// use requeue_core::{Growable, NoLimit, NoMetrics, Queue};
+/// use requeue_core::binding::{FixedWaitList, State};
+/// use requeue_core::{Fixed, NoLimit, NoMetrics, Queue};
 ///
-/// type Strings = State<String, Growable, NoLimit, NoMetrics, GrowableWaitList>;
-/// let state: Strings = State::new(Queue::growable(NoLimit), GrowableWaitList::new());
+/// type Sensors = State<u16, Fixed<16>, NoLimit, NoMetrics, FixedWaitList<1>>;
+/// let state: Sensors = State::new(Queue::new(NoLimit), FixedWaitList::new());
 /// assert_eq!(state.queue().held_len(), 0);
 /// ```
 pub struct State<K, S, L, M, W>
@@ -155,8 +155,8 @@ where
     Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
 {
-    /// Runs `work` on the state machine, then sends the wake that it returns. For runtimes. Costs as
-    /// `work`.
+    /// Runs `work` on the state machine, then sends the wake that it returns. For runtimes. Costs
+    /// as `work`.
     ///
     /// `now` is the time only if [`Queue::needs_time`] returns true, else [`Instant::EPOCH`].
     ///
@@ -217,45 +217,38 @@ where
         all.into_iter().for_each(task::Waker::wake);
     }
 
+    /// Runs `work` under the lock, then wakes the calls that it names.
+    ///
+    /// Inlines only the check, because most operations wake no call.
+    /// Runs `work` under the lock, then wakes the calls that it names.
+    ///
+    /// Inlines only the check, because most operations wake no call.
     #[inline]
     pub(crate) fn under_lock<T>(
         &self,
         work: impl FnOnce(&mut State<K, S, L, M, W>) -> Effect<T>,
     ) -> T {
         let unwound = OnUnwind(|| self.wake_all());
-        let (value, wakers) = self.lock.with(|state| {
-            let Effect { value, wake } = work(state);
-            (value, Wakers::take(&mut state.waiters, wake))
-        });
+        let Effect { value, wake } = self.lock.with(work);
         mem::forget(unwound);
-        wakers.wake();
+        if wake != Wake::None {
+            self.wake(wake);
+        }
         value
     }
-}
 
-/// Wakers that were taken out of the list under the lock, to be called after it is released.
-enum Wakers<A> {
-    None,
-    One(task::Waker),
-    All(A),
-}
-
-impl<A: IntoIterator<Item = task::Waker>> Wakers<A> {
-    #[inline]
-    fn take(waiters: &mut impl WaitList<All = A>, wake: Wake) -> Self {
+    /// Takes the wakers under a lock of its own, so that operations that wake no call stay small.
+    /// A call that begins to wait in between is woken without need. One that ends in between has
+    /// looked at the queue itself, and has passed on what it left.
+    #[inline(never)]
+    fn wake(&self, wake: Wake) {
         match wake {
-            Wake::None => Self::None,
-            Wake::One => waiters.take_first().map_or(Self::None, Self::One),
-            Wake::All => Self::All(waiters.take_all()),
-        }
-    }
-
-    #[inline]
-    fn wake(self) {
-        match self {
-            Self::None => {}
-            Self::One(waker) => waker.wake(),
-            Self::All(all) => all.into_iter().for_each(task::Waker::wake),
+            Wake::None => {}
+            Wake::One => {
+                let first = self.lock.with(|state| state.waiters.take_first());
+                first.into_iter().for_each(task::Waker::wake);
+            }
+            Wake::All => self.wake_all(),
         }
     }
 }

@@ -98,7 +98,7 @@ where
     ) -> Result<Drained, TooManyWaiters> {
         let call = Wait::for_drain(&self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(drain);
-        match self.wait(call, deadline, look).await {
+        match Self::logged(call.wait(deadline, look).await) {
             Ok(ended) => Ok(ended),
             Err(GetError::TooManyWaiters) => Err(TooManyWaiters),
             Err(_) => Ok(Drained::Pending),

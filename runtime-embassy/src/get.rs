@@ -4,12 +4,12 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::binding::{Clock, Effect, Getter, Next, Timer, Wait};
+use requeue_core::binding::{Clock, Timer, Wait};
 use requeue_core::{Action, GetError, Instant, Queue, RateLimiter};
 
 use crate::logging;
 use crate::parts::Parts;
-use crate::queue::{Guard, Shared, Stored, WorkQueue};
+use crate::queue::{Guard, WorkQueue};
 
 impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
@@ -56,10 +56,8 @@ where
     where
         K: Clone,
     {
-        let work = self
-            .wait(Wait::for_key(&self.shared), None, Queue::poll_get)
-            .await?;
-        Ok(requeue_core::Guard::new(work, &self.shared))
+        let got = Wait::for_key(&self.shared).wait(None, Queue::poll_get).await;
+        Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -99,10 +97,9 @@ where
     where
         K: Clone,
     {
-        let work = self
-            .wait(Wait::for_key(&self.shared), Some(deadline), Queue::poll_get)
-            .await?;
-        Ok(requeue_core::Guard::new(work, &self.shared))
+        let call = Wait::for_key(&self.shared);
+        let got = call.wait(Some(deadline), Queue::poll_get).await;
+        Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
 
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
@@ -154,25 +151,15 @@ where
     where
         K: Clone,
     {
-        let call = Wait::after(guard, action, &self.shared);
+        let call = Wait::after(guard, action, &self.shared).wait(None, Queue::poll_get);
         async move {
-            let work = self.wait(call, None, Queue::poll_get).await?;
-            Ok(requeue_core::Guard::new(work, &self.shared))
+            let got = call.await;
+            Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
         }
     }
 
-    /// Looks until there is a result, and sleeps in between.
-    pub(crate) async fn wait<T>(
-        &self,
-        call: Wait<&Shared<R, K, N, L, WAITERS, P>>,
-        deadline: Option<Instant>,
-        look: impl FnMut(
-            &mut Queue<K, Stored<N, P>, L, P::Metrics>,
-            Instant,
-            &mut Getter,
-        ) -> Effect<Next<T>>,
-    ) -> Result<T, GetError> {
-        let result = call.wait(deadline, look).await;
+    /// Reports a call that finds no place to wait.
+    pub(crate) fn logged<T>(result: Result<T, GetError>) -> Result<T, GetError> {
         if matches!(result, Err(GetError::TooManyWaiters)) {
             logging::no_place(WAITERS);
         }

@@ -1,14 +1,13 @@
-//! Several limiters at once: a tuple of limiters is a limiter, and the longest delay wins.
+//! Several limiters together: a tuple of limiters is a limiter, and the longest delay wins.
 //!
-//! Tuples rather than a type of their own, because the language already composes them: memory,
-//! `const` construction and nesting come for free.
+//! Tuples need no type of their own: records, `const` construction and nesting follow from the
+//! language.
 
 use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without
-/// any.
+/// No limiter: the delay is zero, as for client-go's `MaxOfRateLimiter` without limiters.
 impl RateLimiter for () {
     type Record = ();
 
@@ -23,7 +22,7 @@ impl RateLimiter for () {
 
 macro_rules! max_of {
     ($($limiter:ident $index:tt),+) => {
-        /// The longest delay of all. Each limiter is asked and charged, also those that lose.
+        /// The longest delay of all. Every limiter is asked and charged, even if another one wins.
         impl<$($limiter: RateLimiter),+> RateLimiter for ($($limiter,)+) {
             type Record = ($($limiter::Record,)+);
 

@@ -1,17 +1,17 @@
-//! An upper limit on what another limiter answers.
+//! An upper limit on the delays of another limiter.
 
 use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// Asks the limiter inside and waits `max` where that would wait longer.
+/// Limits the delays of another limiter to at most `max`.
 ///
-/// client-go's `WithMaxWaitRateLimiter`. The limiter inside is charged in full: a bucket that is
-/// cut short here still counts every token it lent.
+/// client-go's `WithMaxWaitRateLimiter`. The inner limiter is charged in full: a bucket whose delay
+/// is shortened here still counts every token.
 ///
 /// # Cost
 ///
-/// That of the limiter inside, and one comparison.
+/// That of the inner limiter, and one comparison.
 ///
 /// # Examples
 ///
@@ -31,7 +31,7 @@ pub struct WithMaxWait<L> {
 }
 
 impl<L> WithMaxWait<L> {
-    /// Limits the delays of `inner` to at most `max`.
+    /// Creates a limiter that limits the delays of `inner` to at most `max`.
     pub const fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::{Bucket, ItemExponentialFailure};
 
-    /// One delay for the first `threshold` calls, for whatever key, and another for the rest.
+    /// One delay for the first `threshold` calls, for any key, and another for the rest.
     struct Step {
         count: u32,
         threshold: u32,

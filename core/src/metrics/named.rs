@@ -28,10 +28,12 @@ use ::metrics::{
 /// | `workqueue_unfinished_work_seconds` | gauge: the age of all present runs together |
 /// | `workqueue_longest_running_processor_seconds` | gauge: the age of the oldest present run |
 /// | `workqueue_retries_total` | counter: keys that were added with a delay |
-/// | `workqueue_depth_max` | gauge: the greatest depth so far; not in Kubernetes |
-/// | `workqueue_delayed` | gauge: keys that wait for a deadline; not in Kubernetes |
-/// | `workqueue_depth_by_priority` | gauge: the depth of each level; not in Kubernetes |
-/// | `workqueue_coalesced_total` | counter: adds that cause no run of their own; not in Kubernetes |
+/// | `workqueue_depth_max` | gauge: the greatest depth so far |
+/// | `workqueue_delayed` | gauge: keys that wait for a deadline |
+/// | `workqueue_depth_by_priority` | gauge: the depth of each priority level |
+/// | `workqueue_coalesced_total` | counter: adds that cause no run of their own |
+///
+/// Kubernetes does not have the last four.
 ///
 /// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
 /// counts a key twice. It is reported after a call of [`levels`](Self::levels).

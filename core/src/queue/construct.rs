@@ -181,7 +181,8 @@ mod growable {
         H: BuildHasher,
         P: Priorities,
     {
-        /// Creates an empty queue from its parts, which takes `keys` keys before it grows. O(`keys`).
+        /// Creates an empty queue from its parts, which takes `keys` keys before it grows.
+        /// O(`keys`).
         ///
         /// # Panics
         ///

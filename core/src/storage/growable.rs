@@ -19,15 +19,14 @@ pub(crate) use lists::GrowableLists;
 pub(crate) use nodes::GrowableNodes;
 pub use seed::RandomState;
 
-/// Room for as many keys as memory holds, up to 2^32 - 2.
+/// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
-/// `H` hashes the keys, and the default is foldhash. With the feature `std`, which `requeue-std` and
+/// `H` hashes the keys. The default is foldhash. With the feature `std`, which `requeue-std` and
 /// `requeue-tokio` turn on, its seed is the system's randomness: keys that collide cannot be
-/// prepared beforehand, also not for a program that runs elsewhere. Without it the seed is made of
-/// addresses, which repeat if the system does not randomise them. Foldhash is no defence against an
-/// attacker who can measure the queue and adapt the keys; SipHash is one, and slower.
-/// [`Queue::from_parts`](crate::Queue::from_parts) takes any
-/// hasher:
+/// prepared in advance, not even for another process. Without it the seed is made of addresses,
+/// which repeat if the system does not randomise them. Foldhash does not protect against an
+/// attacker who can measure the queue and adapt the keys; SipHash does, and is slower.
+/// [`Queue::from_parts`](crate::Queue::from_parts) takes any hasher:
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
@@ -41,8 +40,8 @@ pub use seed::RandomState;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// Growth moves the table: one add can then cost O(n). [`Queue::with_capacity`] and
-/// [`Queue::reserve`] do that beforehand.
+/// Growth moves the table, so that one add can cost O(n). [`Queue::with_capacity`] and
+/// [`Queue::reserve`] do that in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Queue::reserve`]: crate::Queue::reserve
@@ -74,7 +73,7 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
     entries: Vec<Option<Slot<K, S, Chained>>>,
-    /// Vacant slots. The last to be emptied is the first to be filled, because it is still in cache.
+    /// Vacant slots. The last to be emptied is filled first, because it is still in cache.
     free: Vec<u32>,
     /// The first slot of each chain. Empty until there is a key; then a power of two.
     heads: Vec<u32>,
@@ -227,7 +226,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         }
     }
 
-    // Always inlined, because most runs end here: a call costs a tenth of an add, get and done.
+    // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
     #[inline(always)]
     fn release(&mut self, id: SlotId) {
         let Some(slot) = self.slot(id) else {

@@ -49,7 +49,7 @@ impl<K> fmt::Display for Shown<'_, '_, K> {
     }
 }
 
-/// The span of one run of one key. Made by [`Workers::span`].
+/// The span of one run of a key. Made by [`Workers::span`].
 #[derive(Debug)]
 pub struct RunSpan(Span);
 
@@ -73,7 +73,7 @@ impl RunSpan {
     }
 }
 
-/// A failure for which there is no hook.
+/// Logs a failure for which there is no hook.
 pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
     let error: &dyn fmt::Debug = match failure {
         Failure::Error(error) => error,
@@ -84,14 +84,14 @@ pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Shows the key in the span of each run, as `show` writes it. At first it is not shown: a key
-    /// may be something that does not belong into a log.
+    /// Shows the key in the span of each run, as `show` writes it. By default it is not shown,
+    /// because a key may contain data that does not belong in a log.
     ///
-    /// The spans are named `reconcile`, of the target `requeue` and the level `INFO`, and have the
-    /// fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times:
-    /// [`Timed`](crate::Timed) will do) and `outcome`: `success`, `requeued`, `retried later`,
-    /// `released`, `failed` or `panicked`, the last two with `, given up` if the key is given up. A
-    /// run that is aborted has no outcome.
+    /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
+    /// the fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times, as
+    /// [`Timed`](crate::Timed) does) and `outcome`. The outcome is `success`, `requeued`,
+    /// `retried later`, `released`, `failed` or `panicked`, the last two with `, given up` if the
+    /// key is given up. A run that is aborted has no outcome.
     ///
     /// # Examples
     ///

@@ -1,6 +1,7 @@
 //! The calls that wait for a queue, first come, first served, with a fixed number of places.
 
 use core::fmt;
+use core::mem;
 use core::task::Waker;
 
 use heapless::Vec;
@@ -9,8 +10,7 @@ use heapless::Vec;
 ///
 /// The list is behind the lock of the queue. A call keeps its place when it is woken, so that a
 /// call that then finds nothing does not lose its turn. The trait is sealed: [`FixedWaitList`] has
-/// a fixed number of places, [`GrowableWaitList`](crate::binding::GrowableWaitList) as many as are
-/// needed.
+/// a fixed number of places, `GrowableWaitList` as many as are needed (feature `alloc`).
 ///
 /// # Examples
 ///
@@ -24,6 +24,10 @@ use heapless::Vec;
 /// # let _ = EMPTY;
 /// ```
 pub trait WaitList: sealed::Sealed {
+    /// Whether a call clones its waker before it knows that it has to wait. Otherwise it looks a
+    /// second time if it has to, which is right where a clone costs more than a look.
+    #[doc(hidden)]
+    const CLONES_FIRST: bool = false;
     /// The place of a call. The default is no place.
     #[doc(hidden)]
     type Id: Default + PartialEq + fmt::Debug;
@@ -146,6 +150,8 @@ impl<const N: usize> Default for FixedWaitList<N> {
 impl<const N: usize> sealed::Sealed for FixedWaitList<N> {}
 
 impl<const N: usize> WaitList for FixedWaitList<N> {
+    // The waker of a task in a `static` is copied, not counted.
+    const CLONES_FIRST: bool = true;
     type Id = Option<u16>;
     type All = Vec<Waker, N>;
 
@@ -180,8 +186,14 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
 
     fn remove(&mut self, place: &mut Option<u16>) -> Option<Waker> {
         let id = place.take()?;
-        let index = self.waiters.iter().position(|waiter| waiter.id == id)?;
-        self.waiters.remove(index).waker
+        let mut waiters = self.waiters.iter_mut();
+        let mut leaving = waiters.find(|waiter| waiter.id == id)?;
+        // The others keep their order. `Vec::remove` needs `memmove`, which is 1.5 KB of flash.
+        for next in waiters {
+            mem::swap(leaving, next);
+            leaving = next;
+        }
+        self.waiters.pop()?.waker
     }
 
     fn take_first(&mut self) -> Option<Waker> {

@@ -42,7 +42,7 @@ async fn worker() {
             // And look again in a minute, edge or not.
             Ok(Action::RequeueAfter(Duration::from_secs(60)))
         }
-        Job::Upload => upload().await.map(|()| Action::Done),
+        Job::Upload => upload().await.map(|()| Action::Success),
     };
     // Ends when the queue is shut down; an error says that there are more workers than places.
     let _ = JOBS.run_with(Retries::at_most(8), work, give_up).await;

@@ -7,10 +7,12 @@
 
 mod books;
 mod by_hand;
+mod compiler;
 mod dice;
 mod patience;
 
 pub use books::{AtWork, Books};
 pub use by_hand::{ByHand, by_hand};
+pub use compiler::is_pinned_compiler;
 pub use dice::Dice;
 pub use patience::in_time;
