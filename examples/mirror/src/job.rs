@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use crate::copy::Temps;
 use crate::figures::Figures;
 use crate::key::Key;
 use crate::mirror::{GivenUp, Mirror, Queue, Tally, Troubles, locked};
-use crate::plan::{Plan, Seen, Shape};
+use crate::plan::Plan;
 use crate::progress::{Load, Progress};
 use crate::report::Report;
 use crate::roots::Roots;
@@ -46,12 +45,9 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
     let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
     let queue = Queue::from(parts.build());
     // The watch comes before the first walk, so that nothing is missed in between.
-    let watch = if options.watch {
-        let watch = Watch::new(roots.source(), queue.clone());
-        Some(watch.map_err(|error| error.to_string())?)
-    } else {
-        None
-    };
+    let watch = options
+        .watch
+        .then(|| Watch::new(roots.source(), queue.clone()));
     let mirror = Mirror {
         roots,
         queue,
@@ -116,6 +112,7 @@ fn work(
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;
+    let mut polled = Instant::now();
     loop {
         match messages.recv_timeout(TICK) {
             Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return,
@@ -128,18 +125,29 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
                 mirror.queue.shut_down();
                 mirror.progress.warn("stopping; once more to stop at once");
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => poll(mirror, &mut polled),
         }
         let load = load(&mirror.queue);
-        let runs = mirror.tally.runs.load(Ordering::Relaxed);
+        let changes = mirror.tally.changes();
         if !load.is_idle() || is_stopping {
             mirror.progress.show(load, &mirror.tally);
         } else if mirror.watch.is_none() {
             mirror.queue.shut_down();
-        } else if in_step_after != Some(runs) {
-            in_step_after = Some(runs);
+        } else if in_step_after != Some(changes) {
+            in_step_after = Some(changes);
             mirror.progress.in_step(&mirror.tally);
         }
+    }
+}
+
+/// Adds the keys of what is polled, if it is time for that. While those of the last time are in the
+/// queue that changes nothing.
+fn poll(mirror: &Mirror, last: &mut Instant) {
+    if let Some(watch) = &mirror.watch
+        && last.elapsed() >= watch.poll_every()
+    {
+        mirror.add_all(watch.polls());
+        *last = Instant::now();
     }
 }
 
@@ -166,6 +174,8 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         .collect();
     let mut left: BTreeSet<Key> = take(&mut *locked(&mirror.troubles.refused));
     left.extend(leftovers.into_iter().map(|leftover| leftover.key));
+    // A poll that the end came before is nothing left undone.
+    left.retain(|key| !is_poll(&mirror, key) && is_amiss(&mirror, key));
     Report {
         source: mirror.roots.source().into(),
         target: mirror.roots.target().into(),
@@ -174,24 +184,34 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         given_up,
         left,
         special: take(&mut *locked(&mirror.troubles.special)),
+        without_set_id: take(&mut *locked(&mirror.troubles.without_set_id)),
+        polled: mirror.watch.as_ref().map_or(0, Watch::polled_len),
         elapsed,
     }
 }
 
-/// Whether a key that was given up still matters: its source may be gone since, and the target with
-/// it.
+/// Whether the key is of a directory that was looked into before, and is again from time to time.
+fn is_poll(mirror: &Mirror, key: &Key) -> bool {
+    match (&mirror.watch, key) {
+        (Some(watch), Key::Tree(path)) => watch.is_polled(path),
+        _ => false,
+    }
+}
+
+/// Whether there is something to do for a key: its source may be gone since, and the target with
+/// it, or the run of another key may have made it right.
 fn is_amiss(mirror: &Mirror, key: &Key) -> bool {
     let (path, is_tree) = match key {
         Key::Entry(path) => (path, false),
         Key::Tree(path) => (path, true),
     };
-    let seen = (
+    let looks = (
         mirror.roots.look_at_source(path),
         mirror.roots.look_at_target(path),
     );
-    match seen {
-        (Ok(source), _) if is_tree => matches!(source, Seen::Here(Shape::Directory { .. })),
-        (Ok(source), Ok(target)) => Plan::new(&source, &target) != Plan::Nothing,
+    match looks {
+        (Ok(source), _) if is_tree => source.is_directory(),
+        (Ok(source), Ok(target)) => Plan::new(&source.seen, &target.seen) != Plan::Nothing,
         _ => true,
     }
 }

@@ -20,13 +20,19 @@
 #[cfg(unix)]
 mod args;
 #[cfg(unix)]
+mod beneath;
+#[cfg(unix)]
 mod copy;
+#[cfg(unix)]
+mod dir;
 #[cfg(unix)]
 mod entry;
 #[cfg(unix)]
 mod error;
 #[cfg(unix)]
 mod figures;
+#[cfg(unix)]
+mod handle;
 #[cfg(unix)]
 mod job;
 #[cfg(unix)]
@@ -38,9 +44,17 @@ mod plan;
 #[cfg(unix)]
 mod progress;
 #[cfg(unix)]
+mod removal;
+#[cfg(unix)]
 mod report;
 #[cfg(unix)]
 mod roots;
+#[cfg(unix)]
+mod sparse;
+#[cfg(unix)]
+mod stat;
+#[cfg(unix)]
+mod text;
 #[cfg(unix)]
 mod tree;
 #[cfg(unix)]

@@ -14,6 +14,7 @@ use crate::figures::Figures;
 use crate::key::Key;
 use crate::progress::Progress;
 use crate::roots::Roots;
+use crate::text::Escaped;
 use crate::watch::Watch;
 
 /// Keys that fail wait for themselves alone: the default limiter's common bucket, made to spare a
@@ -42,9 +43,25 @@ pub(crate) struct Tally {
     pub(crate) links: AtomicU64,
     pub(crate) retouched: AtomicU64,
     pub(crate) deleted: AtomicU64,
+    /// Entries that were compared and found equal.
     pub(crate) right: AtomicU64,
     /// Runs that put a copy off, since the source was being written to.
     pub(crate) postponed: AtomicU64,
+}
+
+impl Tally {
+    /// How often the target was changed.
+    pub(crate) fn changes(&self) -> u64 {
+        let counters = [
+            &self.files,
+            &self.directories,
+            &self.links,
+            &self.retouched,
+            &self.deleted,
+        ];
+        let counts = counters.map(|counter| counter.load(Ordering::Relaxed));
+        counts.into_iter().fold(0, u64::saturating_add)
+    }
 }
 
 /// What was not done, and why.
@@ -55,8 +72,12 @@ pub(crate) struct Troubles {
     /// Not taken by the queue, since it was shutting down.
     pub(crate) refused: Mutex<BTreeSet<Key>>,
     /// Devices, sockets and FIFOs.
-    pub(crate) special: Mutex<BTreeSet<Arc<Path>>>,
+    pub(crate) special: Paths,
+    /// Copies that do not have the set-user-ID or set-group-ID bit of their source.
+    pub(crate) without_set_id: Paths,
 }
+
+pub(crate) type Paths = Mutex<BTreeSet<Arc<Path>>>;
 
 /// Why a key was given up.
 #[derive(Debug)]
@@ -136,13 +157,23 @@ impl Mirror {
     /// Tells the user of a change, if told to.
     pub(crate) fn tell(&self, what: &str, path: &Path) {
         if self.verbose {
-            self.progress.say(&format!("{what} {}", path.display()));
+            self.progress.say(&format!("{what} {}", Escaped(path)));
         }
     }
 }
 
 pub(crate) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// Puts a path in the set, or takes it out.
+pub(crate) fn mark(paths: &Paths, path: &Arc<Path>, is_in: bool) {
+    let mut paths = locked(paths);
+    if is_in {
+        paths.insert(Arc::clone(path));
+    } else {
+        paths.remove(path);
+    }
 }
 
 /// Nothing here is left half-done by a panic, so a poisoned lock is as good as any.

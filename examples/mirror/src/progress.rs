@@ -65,7 +65,10 @@ impl Progress {
                 if last.elapsed() >= LINE_EVERY {
                     *last = Instant::now();
                     let to_go = load.to_go();
-                    write_line(&format!("{runs} done, {to_go} to go, {}", Copied(tally)));
+                    write_line(&format!(
+                        "{runs} checks done, {to_go} to go, {}",
+                        Copied(tally)
+                    ));
                 }
             }
         }
@@ -74,7 +77,10 @@ impl Progress {
     /// Everything is done, and it goes on.
     pub(crate) fn in_step(&self, tally: &Tally) {
         let runs = tally.runs.load(Ordering::Relaxed);
-        let message = format!("in step after {runs} runs, {}; watching", Copied(tally));
+        let message = format!(
+            "target and source are the same, {}; watching",
+            Copied(tally)
+        );
         match self {
             Self::Bar(bar) => {
                 bar.set_length(runs);

@@ -94,7 +94,7 @@ fn a_watch_follows_every_change() {
     place.write("old/b/file", "y");
     place.write("gone/file", "z");
     let mut run = place.start(&["--watch", "--verbose"]);
-    run.wait_for("in step");
+    run.wait_for("are the same");
     place.assert_mirrored();
 
     let source = place.source();
@@ -111,7 +111,7 @@ fn a_watch_follows_every_change() {
     fs::write(source.join("gone"), "a file now").unwrap();
     // After the last change comes a last line.
     while !place.is_mirrored() {
-        run.wait_for("in step");
+        run.wait_for("are the same");
     }
 
     run.signal("INT");
