@@ -14,8 +14,9 @@
 //!
 //! - `key` and `job` are the queue's side: what a key is, and how queue, workers, signals and
 //!   progress come together.
-//! - `plan` compares, `entry` and `tree` act, `copy` writes, `watch` listens.
-//! - `args`, `roots`, `progress`, `figures` and `report` face the user.
+//! - `plan` compares, `entry` and `tree` act, `copy` and `removal` write, `watch` listens.
+//! - `roots` opens the two trees. `dir` is the only way into them, on `beneath` and `handle`.
+//! - `args`, `progress`, `figures`, `report` and `text` face the user.
 
 #[cfg(unix)]
 mod args;
@@ -53,6 +54,8 @@ mod roots;
 mod sparse;
 #[cfg(unix)]
 mod stat;
+#[cfg(all(test, unix))]
+mod swapped;
 #[cfg(unix)]
 mod text;
 #[cfg(unix)]

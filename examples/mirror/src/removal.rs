@@ -36,7 +36,7 @@ pub(crate) fn remove(spot: &Spot) -> io::Result<()> {
 
 impl<'s> Removal<'s> {
     /// Begins with the directory at `spot`. Returns `None` if there is none any more.
-    fn begin(spot: &'s Spot) -> io::Result<Option<Self>> {
+    pub(crate) fn begin(spot: &'s Spot) -> io::Result<Option<Self>> {
         let mut removal = Self {
             spot,
             levels: Vec::new(),
@@ -52,7 +52,7 @@ impl<'s> Removal<'s> {
     }
 
     /// Does one step. Returns whether there is more to do.
-    fn step(&mut self) -> io::Result<bool> {
+    pub(crate) fn step(&mut self) -> io::Result<bool> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(false);
         };
