@@ -141,6 +141,7 @@ fn what_stands_in_the_place_of_a_file_is_not_read() {
         case.spot("victim/sub/deep/file"),
     );
     case.swap("tree/victim/sub/file", "outside/sub/file");
+    assert!(from.dir.open_file(&from.name).is_err());
     let copied = copy_file(&from, &to, &case.temps, || Ok(()));
     assert!(matches!(copied, Err(Error::Unsettled)), "{copied:?}");
     case.assert_untouched();
