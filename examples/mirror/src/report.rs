@@ -60,19 +60,26 @@ impl Report {
     /// One line: whether the target is what it should be.
     fn verdict(&self) -> String {
         if !self.is_finished() {
-            let (given_up, left) = (self.given_up.len(), self.left.len());
             return format!(
-                "The target is not the same as the source yet: {given_up} paths were given up, \
-                 {left} left undone. The next run goes on from here."
+                "The target is not the same as the source yet (paths given up: {}, left undone: \
+                 {}). The next run goes on from here.",
+                self.given_up.len(),
+                self.left.len(),
             );
         }
+        // What is polled may have changed a moment ago.
+        let since = if self.polled == 0 {
+            "is now"
+        } else {
+            "was when it was last looked at"
+        };
         let is_all = self.special.is_empty() && self.without_set_id.is_empty();
         let but = if is_all {
             ""
         } else {
             ", except for what is named above"
         };
-        format!("The target is the same as the source now{but}.")
+        format!("The target is the same as the source {since}{but}.")
     }
 
     fn table(&self) -> String {

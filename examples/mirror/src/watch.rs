@@ -1,7 +1,7 @@
 //! Listening to the source: each event is a key, and nothing more.
 //!
-//! The system watches only so many directories. One that cannot be watched is polled: the key of its
-//! tree is added from time to time, and the queue makes one run of two adds that come too fast.
+//! The system watches only so many directories. One that cannot be watched is polled: the key of
+//! its tree is added from time to time, and the queue makes one run of adds that come too fast.
 
 use std::ops::Bound;
 use std::path::Path;

@@ -53,7 +53,10 @@ fn a_tree_is_copied_and_then_found_right() {
     assert_eq!(first.figure("files copied"), 8 * 12 + 7);
     assert_eq!(first.figure("symlinks made"), 3);
     assert_eq!(first.figure("given up"), 0);
-    assert_eq!(first.verdict(), "The target is the same as the source now.");
+    assert_eq!(
+        first.verdict(),
+        "The target is the same as the source is now."
+    );
     assert_eq!(first.figure("tried again"), 0);
 
     let again = place.mirror(&[]);
@@ -183,7 +186,7 @@ fn special_files_are_named_and_left_out() {
     );
     assert_eq!(
         run.verdict(),
-        "The target is the same as the source now, except for what is named above."
+        "The target is the same as the source is now, except for what is named above."
     );
     assert!(place.target().join("file").exists());
     assert!(!place.target().join("socket").exists());
@@ -205,7 +208,7 @@ fn what_cannot_be_copied_is_given_up_and_named() {
     assert_eq!(run.figure("tried again"), 2);
     assert_eq!(
         run.verdict(),
-        "The target is not the same as the source yet: 1 paths were given up, 0 left undone. The \
+        "The target is not the same as the source yet (paths given up: 1, left undone: 0). The \
          next run goes on from here."
     );
 }
