@@ -210,9 +210,9 @@ fn modes_and_times_are_set_where_they_were_to_be() {
 fn a_directory_is_opened_up_where_it_was() {
     let case = Case::new();
     let spot = case.spot("victim/sub/new");
-    let shut = fs::Permissions::from_mode(0o000);
-    fs::set_permissions(case.path("tree/victim/sub"), shut).unwrap();
     case.swap("tree/victim/sub", "outside/sub");
+    let shut = fs::Permissions::from_mode(0o000);
+    fs::set_permissions(case.path("kept"), shut).unwrap();
     let mut tries = 0;
     let done = in_directory(&spot.dir, || {
         tries += 1;

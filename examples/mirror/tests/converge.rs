@@ -216,6 +216,7 @@ fn what_cannot_be_copied_is_given_up_and_named() {
 #[test]
 fn modes_that_keep_their_owner_out_are_mirrored() {
     let mut place = varied();
+    set_mode(&place.source().join("closed"), 0o755);
     place.write("closed/inner/file", "x");
     place.write("shut/file", "y");
     set_mode(&place.source().join("closed/inner"), 0o500);
