@@ -240,9 +240,16 @@ impl Temp<'_> {
 
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // It may not have been made; what else goes wrong, the next run puts right.
-            let _ = self.spot.dir.remove_file(&self.name);
+        if self.is_kept {
+            return;
+        }
+        // It may not have been made; what else goes wrong, the next run puts right.
+        let dir = &self.spot.dir;
+        if let Err(error) = dir.remove_file(&self.name)
+            && error.kind() == io::ErrorKind::PermissionDenied
+            && dir.open_up().is_ok()
+        {
+            let _ = dir.remove_file(&self.name);
         }
     }
 }
@@ -389,6 +396,25 @@ mod tests {
         // A rename cannot put a file in the place of a directory.
         fs::create_dir(case.path("to")).unwrap();
         assert!(case.copy("from", "to").is_err());
+        assert_eq!(case.names(), ["from", "to"]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_copy_whose_directory_was_closed_meanwhile() {
+        let case = Case::new();
+        case.write_old("from", "content");
+        let (from, to) = (case.spot("from"), case.spot("to"));
+        let mut closes = vec![()];
+        let mut close = || {
+            if closes.pop().is_some() {
+                let read_only = Permissions::from_mode(0o500);
+                fs::set_permissions(case.root.path(), read_only).unwrap();
+            }
+            Ok(())
+        };
+        // To root it stays open, and there is one copy less.
+        let copied = in_directory(&to.dir, || copy_file(&from, &to, &case.temps, &mut close));
+        assert_eq!(copied.unwrap().bytes, 7);
         assert_eq!(case.names(), ["from", "to"]);
     }
 
