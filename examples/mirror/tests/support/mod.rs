@@ -185,6 +185,12 @@ impl Outcome {
         value.unwrap_or_else(|| panic!("{self:?}")).parse().unwrap()
     }
 
+    /// The lines about what is amiss. A run that takes long says in others how far it is.
+    pub fn warnings(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines.filter(|line| line.starts_with("mirror: ")).collect()
+    }
+
     /// The last line.
     #[track_caller]
     pub fn verdict(&self) -> &str {
