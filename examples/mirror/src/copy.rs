@@ -1,4 +1,4 @@
-//! Writing into the target: beside, then rename, so that nobody ever sees half a copy.
+//! Writing into the target: beside, then rename, so that no half-written copy has its name.
 //!
 //! A copy gets its time before its name. Killed at any moment, the program leaves entries that are
 //! whole, and [temporary](Temps) ones, which the next run finds in the target alone and deletes. (A

@@ -74,7 +74,7 @@ enum Message {
     Ended,
 }
 
-/// Runs the workers until everything is done, or until somebody stops it.
+/// Runs the workers until everything is done, or until a signal stops it.
 fn work(
     mirror: &Mirror,
     options: &Options,
@@ -90,7 +90,7 @@ fn work(
         let on_signal = sender.clone();
         scope.spawn(move || {
             for _ in &mut signals {
-                // Nobody listens any more once the workers have ended.
+                // The receiver is gone once the workers have ended.
                 let _ = on_signal.send(Message::Stop);
             }
         });
@@ -108,7 +108,7 @@ fn work(
     })
 }
 
-/// Shows how far it is, and shuts the queue down when all is done or somebody says stop.
+/// Shows how far it is, and shuts the queue down when all is done or on a signal.
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;

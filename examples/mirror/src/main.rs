@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     let done = match args::parse(std::env::args_os().skip(1)) {
         Ok(Command::Mirror(options)) => job::start(&options),
         Ok(Command::Say(text)) => {
-            // Whoever closes the pipe early has read enough.
+            // A pipe that is closed early is no error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }

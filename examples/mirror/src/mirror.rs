@@ -29,7 +29,7 @@ pub(crate) struct Mirror {
     pub(crate) tally: Tally,
     pub(crate) troubles: Troubles,
     pub(crate) progress: Progress,
-    /// Whether every change is told.
+    /// Whether every change is printed.
     pub(crate) verbose: bool,
 }
 

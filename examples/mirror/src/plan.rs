@@ -38,7 +38,7 @@ pub(crate) enum Shape {
     Special,
 }
 
-/// A mode, and the owner for whom it was meant.
+/// A mode, and the owner that it was set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
     pub(crate) mode: u32,
@@ -70,8 +70,8 @@ impl Rights {
     /// Returns the mode of a copy that belongs to `copy_owner`.
     ///
     /// Set-user-ID and set-group-ID are left out unless user and group are the same: a program that
-    /// runs as its owner must not become one that runs as whoever made the copy. The sticky bit
-    /// only takes rights away, and stays.
+    /// runs as its owner must not become one that runs as the user who made the copy. The sticky
+    /// bit only takes rights away, and stays.
     pub(crate) fn mode_for(self, copy_owner: Owner) -> u32 {
         const SET_ID: u32 = 0o6000;
         if self.owner == copy_owner {

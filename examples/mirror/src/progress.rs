@@ -28,7 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done. Nobody but the workers and the watch adds keys, so without a
+    /// Whether everything is done. Only the workers and the watch add keys, so without a
     /// watch this does not change any more.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
@@ -93,7 +93,7 @@ impl Progress {
 
     /// A line on stdout.
     pub(crate) fn say(&self, line: &str) {
-        // Nobody may be reading any more: the work matters more.
+        // If the reader is gone, the work still matters.
         self.above(|| drop(writeln!(io::stdout(), "{line}")));
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Report {
 impl Report {
     /// The table goes to stdout, what is amiss to stderr, and what it comes to, to stdout again.
     pub(crate) fn print(&self) {
-        // Whoever read may have gone; the exit code tells the rest.
+        // If the reader is gone, the exit code says enough.
         let _ = io::stdout().write_all(self.table().as_bytes());
         let _ = io::stderr().write_all(self.amiss().as_bytes());
         let _ = writeln!(io::stdout(), "{}", self.verdict());

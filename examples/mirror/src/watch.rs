@@ -16,7 +16,7 @@ use crate::key::Key;
 use crate::mirror::{Paths, Queue, locked};
 use crate::text::escaped;
 
-/// inotify watches single directories. Who watches recursively through it learns of a new
+/// inotify watches single directories. A recursive watch built on it learns of a new
 /// directory, and watches it, too late for what was made in it meanwhile. So a directory is watched
 /// here when its tree is about to be listed. Elsewhere the system itself watches recursively.
 const PER_DIRECTORY: bool = cfg!(any(target_os = "linux", target_os = "android"));

@@ -24,8 +24,8 @@ const SIGKILL: i32 = 9;
 const FILES: usize = 800;
 
 /// A tree about which a verbose run says more than a pipe holds, so that it stands still in the
-/// middle until somebody reads. There is enough for two such runs: a pipe holds 64 KiB at most, and
-/// a line has over 230 bytes.
+/// middle until it is read from. There is enough for two such runs: a pipe holds 64 KiB at most,
+/// and a line has over 230 bytes.
 fn much() -> Place {
     let mut place = Place::new();
     let padding = "p".repeat(220);
@@ -78,7 +78,7 @@ fn a_second_signal_stops_at_once() {
     let mut place = Place::new();
     place.write("file", "content");
     let mut run = place.start_unheard(&["--verbose", "--grace", "3600"]);
-    // Whoever has copied the file can never say so, so the workers cannot end by themselves.
+    // The worker that has copied the file cannot say so, so the workers cannot end by themselves.
     run.wait_for_file(&place.target().join("file"));
     run.signal("INT");
     run.wait_for("stopping");

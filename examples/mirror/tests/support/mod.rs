@@ -69,8 +69,8 @@ impl Place {
         self.run(program(options))
     }
 
-    /// Runs the program to its end, as a user whom modes can keep out: if this one is root, as
-    /// another, to whom everything here is given.
+    /// Runs the program to its end, as a user that modes can keep out: if this one is root, as
+    /// another, which owns everything here from then on.
     pub fn mirror_unprivileged(&self, options: &[&str]) -> Outcome {
         if !is_root() {
             return self.mirror(options);
