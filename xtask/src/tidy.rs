@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::steps::STEPS;
 use crate::workspace::{Package, Workspace};
-use pages::VERIFICATION;
+use pages::PAGES;
 use source::Source;
 
 /// A rule that was broken, and where.
@@ -37,9 +37,11 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
         check_file(shown, &text, &mut found);
     }
-    let page = fs::read_to_string(workspace.root.join(VERIFICATION))?;
     let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    pages::check(VERIFICATION, &page, &workspace.root, &steps, &mut found);
+    for page in PAGES {
+        let text = fs::read_to_string(workspace.root.join(page))?;
+        pages::check(page, &text, &workspace.root, &steps, &mut found);
+    }
     for path in words::pages(&workspace.root)? {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
         words::check(shown, &fs::read_to_string(&path)?, &mut found);
