@@ -7,7 +7,7 @@
     reason = "a test that panics has failed"
 )]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,22 +15,15 @@ use std::sync::Mutex;
 use std::task::Waker;
 use std::time::Duration;
 
+use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, Added, Fixed, Growable, Instant, ItemExponentialFailure, Metrics, NoLimit, NoMetrics,
     Rejected, Storage, Times, default_item_based,
 };
 
-/// The lock of a bare loop.
-struct Single<T>(RefCell<T>);
-
-impl<T> Lock for Single<T> {
-    type State = T;
-
-    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        work(&mut self.0.borrow_mut())
-    }
-}
+#[path = "common/lock.rs"]
+mod lock;
 
 /// A lock that can be in a `static`.
 struct Shared<T>(Mutex<T>);
@@ -90,7 +83,7 @@ type Counted<M> = WorkQueue<Single<State<u8, Growable, NoLimit, M, GrowableWaitL
 fn with_counting_clock<M: Metrics>(metrics: M) -> Counted<M> {
     let queue = Queue::builder().limiter(NoLimit).metrics(metrics).build();
     let state = State::new(queue, GrowableWaitList::new());
-    WorkQueue::new(Single(RefCell::new(state)), Counting::default())
+    WorkQueue::new(Single::new(state), Counting::default())
 }
 
 /// Everything a worker does that needs no time.

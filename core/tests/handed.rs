@@ -2,42 +2,29 @@
 #![cfg(feature = "alloc")]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use clock::Hand;
+use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, Batch, DefaultItemBased, Finished, Growable, Guard, Instant, NotActive, Timed, Workers,
     default_item_based,
 };
 
+#[path = "common/clock.rs"]
+mod clock;
+#[path = "common/lock.rs"]
+mod lock;
+
 type Guarded = State<u32, Growable, DefaultItemBased, Timed, GrowableWaitList>;
 
-struct Single(RefCell<Guarded>);
-
-impl Lock for Single {
-    type State = Guarded;
-
-    fn with<R>(&self, work: impl FnOnce(&mut Guarded) -> R) -> R {
-        work(&mut self.0.borrow_mut())
-    }
-}
-
-#[derive(Default)]
-struct Hand(Cell<Instant>);
-
-impl Clock for Hand {
-    fn now(&self) -> Instant {
-        self.0.get()
-    }
-}
-
-type Keys = WorkQueue<Single, Hand>;
+type Keys = WorkQueue<Single<Guarded>, Hand>;
 
 fn queue() -> Keys {
     let limited = Queue::builder().limiter(default_item_based());
     let state = State::new(limited.metrics(Timed).build(), GrowableWaitList::new());
-    WorkQueue::new(Single(RefCell::new(state)), Hand::default())
+    WorkQueue::new(Single::new(state), Hand::default())
 }
 
 /// Every key that is ready.
@@ -50,7 +37,7 @@ fn batch(queue: &Keys) -> Batch<u32, &Keys> {
 fn a_guard_says_how_long_its_key_has_waited() {
     let queue = queue();
     queue.add(7).unwrap();
-    queue.clock().0.set(Instant::from_nanos(1500));
+    queue.clock().set(1500);
     let guard = queue.try_get().unwrap();
     assert_eq!(guard.waited(), Duration::from_nanos(1500));
 }
@@ -66,7 +53,7 @@ fn a_guard_that_is_dropped_unreported_has_failed() {
     assert!(!state.active, "its run is over");
     assert_eq!(state.due, Some(Instant::from_nanos(1_000_000)));
 
-    queue.clock().0.set(Instant::from_nanos(1_000_000));
+    queue.clock().set(1_000_000);
     let guard = queue.try_get().unwrap();
     assert_eq!(guard.attempt(), 2);
     assert_eq!(guard.finish(Action::Success), Ok(Finished::Idle));
@@ -115,7 +102,7 @@ fn each_way_to_end_a_run_keeps_its_promise() {
     let end = |finish: fn(Guard<u32, &Keys>) -> Result<Finished, NotActive>| {
         let queue = queue();
         queue.add_rate_limited(7).unwrap();
-        queue.clock().0.set(Instant::from_nanos(1_000_000));
+        queue.clock().set(1_000_000);
         let finished = finish(queue.try_get().unwrap()).unwrap();
         (finished, queue.num_requeues(&7))
     };

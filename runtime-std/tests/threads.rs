@@ -16,7 +16,8 @@ use std::time::Duration;
 use requeue_std::core::binding::Clock;
 use requeue_std::core::{Backoff, BackoffUntil, Instant, NoJitter, Rejected};
 use requeue_std::{
-    Action, Drained, Finished, GetError, ManualClock, Stop, WorkQueue, Workers, backoff_until,
+    Action, Drained, Finished, GetError, ManualClock, Stop, SystemClock, WorkQueue, Workers,
+    backoff_until,
 };
 
 type Keys = WorkQueue<u32>;
@@ -467,6 +468,129 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
             stop.clock_moved();
         }
         runs.recv().unwrap();
+        stop.stop();
+    });
+    assert!(runs.try_recv().is_err());
+}
+
+/// Leaves a token for the next sleep of this thread, as other code in a program may.
+fn unpark_this_thread() {
+    thread::current().unpark();
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
+    let (queue, clock) = queue();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| {
+            unpark_this_thread();
+            queue.get().map(|guard| *guard)
+        });
+        let timed = scope.spawn(|| {
+            unpark_this_thread();
+            queue.get_timeout(SECOND).map(|guard| *guard)
+        });
+        while clock.waiting() != 2 {
+            thread::yield_now();
+        }
+        for thread in [getter.thread(), timed.thread()] {
+            thread.unpark();
+            thread.unpark();
+        }
+        until_asleep(&queue, 2);
+        clock.advance(SECOND);
+        queue.clock_moved();
+        assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+        queue.add(7).unwrap();
+        assert_eq!(getter.join().unwrap(), Some(7));
+
+        queue.add(8).unwrap();
+        let guard = queue.get().unwrap();
+        let drain = scope.spawn(|| {
+            unpark_this_thread();
+            queue.drain()
+        });
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        drain.thread().unpark();
+        guard.success().unwrap();
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+    });
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_looks_at_the_clock() {
+    let (queue, clock) = queue();
+    queue.add_after(1, SECOND).unwrap();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        clock.advance(SECOND);
+        // Without `clock_moved`: the clock alone wakes no thread.
+        while !getter.is_finished() {
+            getter.thread().unpark();
+            thread::yield_now();
+        }
+        assert_eq!(getter.join().unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn a_loop_that_is_woken_for_no_reason_pauses_on() {
+    let (clock, stop) = (ManualClock::new(), Stop::new());
+    let backoff = Backoff {
+        duration: SECOND,
+        ..Backoff::default()
+    };
+    let (ran, runs) = mpsc::channel();
+    thread::scope(|scope| {
+        let worker_clock = clock.clone();
+        let (stop, ran) = (&stop, &ran);
+        let looping = scope.spawn(move || {
+            let backoff = BackoffUntil::non_sliding(backoff, NoJitter);
+            backoff_until(backoff, worker_clock, stop, || {
+                unpark_this_thread();
+                ran.send(()).unwrap();
+            });
+        });
+        for _ in 0..3 {
+            runs.recv().unwrap();
+            looping.thread().unpark();
+            while clock.waiting() != 1 {
+                thread::yield_now();
+            }
+            assert!(runs.try_recv().is_err());
+            clock.advance(SECOND);
+            stop.clock_moved();
+        }
+        runs.recv().unwrap();
+        stop.stop();
+    });
+    assert!(runs.try_recv().is_err());
+}
+
+#[test]
+fn one_signal_stops_every_loop_in_its_pause() {
+    let stop = Stop::new();
+    let backoff = Backoff {
+        duration: Duration::MAX,
+        ..Backoff::default()
+    };
+    let (ran, runs) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let (stop, ran) = (stop.clone(), ran.clone());
+            scope.spawn(move || {
+                let backoff = BackoffUntil::sliding(backoff, NoJitter);
+                backoff_until(backoff, SystemClock::new(), &stop, || ran.send(()).unwrap());
+            });
+        }
+        for _ in 0..3 {
+            runs.recv().unwrap();
+        }
         stop.stop();
     });
     assert!(runs.try_recv().is_err());

@@ -10,7 +10,6 @@ use requeue::std::{Action, Failure, WorkQueue};
 use crate::copy::{REST, Temps};
 use crate::error::Error;
 use crate::figures::Figures;
-use crate::figures::Figures;
 use crate::key::Key;
 use crate::progress::Progress;
 use crate::roots::Roots;
