@@ -20,7 +20,7 @@ struct Board {
     about: &'static str,
     target: &'static str,
     emulator: &'static str,
-    /// How the emulator is told of the board, and where its output goes.
+    /// The emulator's arguments for the board, and where its output goes.
     machine: &'static str,
     /// How long one instruction takes, as a power of two of nanoseconds, for an image that counts.
     counting: &'static str,
@@ -166,7 +166,7 @@ fn build(board: &Board, folder: &Path, built: &Path) -> Verdict {
     Ok(())
 }
 
-/// Runs an image. Answers whether it passed, and what it said.
+/// Runs an image. Returns whether it passed, and what it said.
 fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, String), Stop> {
     let icount = if image.counts {
         board.counting

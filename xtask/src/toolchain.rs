@@ -70,7 +70,7 @@ pub(crate) fn for_rust_version(rust_version: &str, root: &Path) -> Result<String
     }
 }
 
-/// Whether a nightly toolchain is installed. It is not fetched: which one it is, is left to whoever
+/// Whether a nightly toolchain is installed. It is not fetched: which one it is, is left to the person who
 /// installs it.
 ///
 /// # Errors

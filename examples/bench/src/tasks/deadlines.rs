@@ -20,9 +20,9 @@ const WARM_UP: usize = 10;
 /// What waits behind each deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing: whoever takes the key leaves no timer behind.
+    /// Nothing: the getter that takes the key leaves no timer behind.
     Nothing,
-    /// A key that is due in an hour: whoever takes the key hands the timer over.
+    /// A key that is due in an hour: the getter that takes the key hands the timer over.
     FarKey,
 }
 

@@ -29,7 +29,7 @@ pub enum Whence {
     Inside,
 }
 
-/// Wakes the only worker of `queue`, a thread that is idle, `samples` times. Answers how many
+/// Wakes the only worker of `queue`, a thread that is idle, `samples` times. Returns how many
 /// nanoseconds each took.
 pub fn wake_thread(queue: &impl threads::Shared<u64>, samples: usize) -> Vec<u64> {
     let stamps = Timestamps::new();
