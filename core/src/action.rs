@@ -46,6 +46,7 @@ pub enum Action {
     #[doc(alias = "Forget")]
     Success,
     /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
+    #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
     /// It failed: counts one more failure and lets the limiter say when the key runs again.
     #[doc(alias = "AddRateLimited")]

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_numbered_anew_before_it_has_to_be() {
+    fn nothing_is_renumbered_before_it_has_to_be() {
         let mut heap = heap(&[5]);
         assert_eq!(heap.pop(), Some((SlotId(0), at(5))));
         assert_eq!(heap.schedule(SlotId(0), at(6)), DelayChange::New);
@@ -412,7 +412,7 @@ mod tests {
 
     /// For any number of nodes, even in reverse order.
     #[test]
-    fn numbering_anew_keeps_every_order() {
+    fn renumbering_keeps_every_order() {
         for len in 0..64 {
             let mut heap = Delays::new(FixedNodes::<64, u8>::new());
             // Each due time twice, the later ones first.

@@ -45,6 +45,7 @@ pub trait Producer<K> {
     ///
     /// [`Rejected`] returns the key: the queue is shutting down, or the key is new and there is no
     /// room. Nothing has changed then.
+    #[doc(alias = "Add")]
     fn add(&self, key: K) -> Result<Added, Rejected<K>>;
 
     /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
@@ -52,6 +53,7 @@ pub trait Producer<K> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    #[doc(alias = "AddAfter")]
     fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>>;
 
     /// Counts a failure of a key, and adds the key when its limiter says so. O(log n).
@@ -59,6 +61,7 @@ pub trait Producer<K> {
     /// # Errors
     ///
     /// As [`add`](Self::add).
+    #[doc(alias = "AddRateLimited")]
     fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>>;
 
     /// Adds a key as the options say. O(log n).

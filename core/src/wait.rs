@@ -111,6 +111,7 @@ pub struct Waiting<I> {
 
 impl<H: Deref<Target: Finish>> Wait<H> {
     /// Creates a call that waits for a key. O(1).
+    #[doc(alias = "Get")]
     pub fn for_key(queue: H) -> Self {
         Self::new(queue, WaitsFor::Key, None)
     }
@@ -186,8 +187,10 @@ where
     /// calls.
     ///
     /// `look` is [`Queue::poll_get`], or another method that takes a [`Getter`]. It runs under the
-    /// lock, and a second time if the call has to wait: `waker` is cloned in between, and only
-    /// then. A key that is ready is taken even if `deadline` has passed.
+    /// lock. With a growable list it runs a second time if the call has to wait: `waker` is cloned
+    /// in between, and only then. A fixed list expects a cheap waker, which is cloned first.
+    ///
+    /// A key that is ready is taken even if `deadline` has passed.
     ///
     /// Costs as `look`, and as [`WaitList::register`].
     ///
@@ -295,7 +298,10 @@ where
     /// # Cancel safety
     ///
     /// The future may be dropped at any time.
-    // Not an `async fn`, whose future would hold each argument twice.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
     pub fn wait<T>(
         mut self,
         deadline: Option<Instant>,
@@ -423,7 +429,7 @@ impl<I: Default + PartialEq> Waiting<I> {
         Effect { value, wake }
     }
 
-    /// Removes the call, which has no result. If it has slept, and a wake is needed, another call is
+    /// Removes the call, which has no result. If it has slept and a wake is needed, another call is
     /// woken in its place.
     pub(crate) fn leave<K, S, L, M, W>(
         &mut self,

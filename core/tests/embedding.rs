@@ -66,7 +66,7 @@ static SENSORS: WorkQueue<Shared<Sensors>, Stopped> = WorkQueue::new(
 );
 
 #[test]
-fn a_queue_stands_in_a_static() {
+fn a_queue_can_be_in_a_static() {
     for sensor in 0..4 {
         assert_eq!(SENSORS.add(sensor), Ok(Added::Ready));
     }
@@ -261,7 +261,7 @@ fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
 }
 
 #[test]
-fn keys_behind_one_whose_drop_panics_are_completed_by_name() {
+fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     let now = Instant::EPOCH;
     let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
     let _ = queue.add_many([1, 2, 3].map(Fragile), now, |_| {});

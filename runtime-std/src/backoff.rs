@@ -110,6 +110,7 @@ impl Stop {
             signal.wakers.push(parker.waker().clone());
             drop(signal);
             clock.park(&parker, Some(due));
+            return false;
         }
     }
 }

@@ -129,8 +129,11 @@ pub(crate) fn choose(words: &[String]) -> Result<Vec<&'static Step>, String> {
 }
 
 fn fmt(workspace: &Workspace) -> Verdict {
-    let apart = "cargo fmt --check --manifest-path examples/firmware/Cargo.toml";
-    let lines = ["cargo fmt --all --check", apart];
+    let lines = [
+        "cargo fmt --all --check",
+        "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
+        "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
+    ];
     run_each(lines.map(Invocation::new), workspace)
 }
 

@@ -102,7 +102,7 @@ pub struct DelayWithReset {
 }
 
 impl DelayWithReset {
-    /// Creates a backoff that starts over each `reset_interval`, the first of which begins at `now`.
+    /// Creates a backoff that starts over each `reset_interval`. The first one begins at `now`.
     pub const fn new(backoff: Backoff, reset_interval: Duration, now: Instant) -> Self {
         let mut initial = backoff;
         let reset_interval = if backoff.factor <= 0.0 {

@@ -73,6 +73,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
+    #[doc(alias = "Get")]
     pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
@@ -223,6 +224,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let finished = queue.finish(work.ticket, Action::RequeueAfter(minute), now);
     /// assert_eq!(finished.value, Ok(Finished::Delayed(minute)));
     /// ```
+    #[doc(alias = "Done")]
     pub fn finish(
         &mut self,
         ticket: Ticket,

@@ -25,7 +25,7 @@ use heapless::Vec;
 /// ```
 pub trait WaitList: sealed::Sealed {
     /// Whether a call clones its waker before it knows that it has to wait. Otherwise it looks a
-    /// second time if it has to, which is right where a clone costs more than a look.
+    /// second time if it has to, which is better if a clone costs more than a look.
     #[doc(hidden)]
     const CLONES_FIRST: bool = false;
     /// The place of a call. The default is no place.

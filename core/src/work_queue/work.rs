@@ -95,6 +95,7 @@ where
     /// let finished = queue.finish(ticket, Action::Success);
     /// assert_eq!(finished, Ok(Finished::Idle));
     /// ```
+    #[doc(alias = "Done")]
     #[inline]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
         if action.needs_time() {

@@ -24,8 +24,7 @@ const KEYS_MAX: usize = 8;
 
 type Parts<'c> = With<Figures, u8, &'c ManualClock>;
 type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
-type Taken<'q, 'c> =
-    Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
+type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
 
 /// What is compared of a recording beside its steps.
 const DRAIN: u8 = 1;
@@ -46,10 +45,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
         turn: 0,
         judge,
     };
-    let calls = [
-        pin!(queue.drain()),
-        pin!(queue.drain()),
-    ];
+    let calls = [pin!(queue.drain()), pin!(queue.drain())];
     let mut drains = Drains::new(calls);
     let steps = bytes.number();
     let mut taken = 0;
@@ -147,7 +143,9 @@ impl<'p, 'c> Player<'p, 'c> {
                 let done = self.done(key);
                 self.expect("done", done, Ok(()));
             }
-            Operation::DoneIdle(key) => self.expect("done", queue.release_key(&key), Err(NotActive)),
+            Operation::DoneIdle(key) => {
+                self.expect("done", queue.release_key(&key), Err(NotActive))
+            }
             Operation::Forget(key) => {
                 queue.forget(&key);
             }
@@ -243,7 +241,10 @@ impl<'p, 'c> Player<'p, 'c> {
 
     fn finish(&mut self, bytes: &mut Bytes<'_>, keys: u8) {
         self.expect("the time", self.clock.now().as_nanos(), bytes.number());
-        let figures = self.queue.lock().with(|state| state.queue().metrics().clone());
+        let figures = self
+            .queue
+            .lock()
+            .with(|state| state.queue().metrics().clone());
         self.expect("the figures", figures, Figures::read(bytes));
         for key in 1..=keys {
             // Zero stands for what is not compared, else it is one more than recorded.

@@ -10,8 +10,14 @@ use crate::recording::Bytes;
 
 const KEYS_MAX: usize = 16;
 
-type Keys<'c> =
-    WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, NoLimit, 1, With<NoMetrics, u8, &'c ManualClock>>;
+type Keys<'c> = WorkQueue<
+    CriticalSectionRawMutex,
+    u8,
+    KEYS_MAX,
+    NoLimit,
+    1,
+    With<NoMetrics, u8, &'c ManualClock>,
+>;
 
 /// Replays the next recording: `build/ties.rs` is the other end of this.
 pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
