@@ -7,17 +7,20 @@ mod caught;
 pub mod conformance;
 mod figures;
 pub mod histories;
+pub mod limiter;
+#[cfg(all(feature = "std", feature = "tokio"))]
 pub mod linear;
 mod model;
+mod rules;
 pub mod simulation;
 mod soak;
 pub mod subject;
-pub mod suite;
+#[cfg(all(feature = "std", feature = "tokio", feature = "embassy"))]
 pub mod trace;
 mod watched;
 
 pub use proptest;
 
 pub use figures::Figures;
-pub use model::{Model, ModelDrain, ModelTicket, Rules};
+pub use model::{Model, Rules};
 pub use soak::rounds;

@@ -5,9 +5,9 @@
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
-mod beyond;
 mod drains;
-mod essence;
+mod extensions;
+mod fingerprint;
 mod memory;
 mod priorities;
 mod subject;
@@ -17,12 +17,11 @@ use std::fmt;
 use requeue_core::{Added, Instant, NotActive, Rejected};
 
 use crate::Figures;
-use crate::subject::{Handed, Key, Known, Retried, Setup};
-use crate::trace::limiter::{AnyLimiter, AnyMemory};
+use crate::limiter::{AnyLimiter, AnyMemory};
+use crate::subject::{Handed, Key, Known, NumberedRun, Retried, Setup, Ticket};
 
 use drains::Drains;
-pub use drains::ModelDrain;
-pub(crate) use essence::Essence;
+pub(crate) use fingerprint::Fingerprint;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +98,6 @@ struct Waiting {
     number: u64,
     key: Key,
     level: u8,
-}
-
-/// One run of one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelTicket {
-    key: Key,
-    run: u64,
 }
 
 impl Model {
@@ -307,7 +299,7 @@ impl Model {
     }
 
     /// queue.go, Get, once there is a key.
-    fn take(&mut self) -> Option<Handed<ModelTicket>> {
+    fn take(&mut self) -> Option<Handed> {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
@@ -331,10 +323,10 @@ impl Model {
         self.last_run.push((key, self.runs));
         Some(Handed {
             key,
-            ticket: ModelTicket {
+            ticket: Ticket::Numbered(NumberedRun {
                 key,
                 run: self.runs,
-            },
+            }),
             requeues: self.failures_of(key),
             priority,
         })

@@ -9,7 +9,7 @@
 pub mod backoff;
 pub mod differences;
 pub mod file;
-pub mod limiter;
+pub use crate::limiter;
 pub mod limiter_replay;
 mod player;
 pub mod priority;

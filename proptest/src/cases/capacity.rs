@@ -1,10 +1,10 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, capacity, full, ms};
+use super::{Script, ms};
 use crate::subject::{Key, Subject};
 
-pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
+pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
+    let Some(new) = script.fill() else {
         return;
     };
     // More often than there is room, so that what is not given back runs out.
@@ -17,9 +17,8 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
     }
 }
 
-pub(crate) fn delayed_keys_and_keys_in_work_take_room<S: Subject>() {
-    let mut script = Script::<S>::new();
-    let Some(capacity) = capacity(&script) else {
+pub(crate) fn delayed_keys_and_keys_in_work_take_room(script: &mut Script) {
+    let Some(capacity) = script.capacity() else {
         return;
     };
     script.add(1, Added::Ready);

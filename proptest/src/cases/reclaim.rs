@@ -1,10 +1,10 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, capacity, full};
+use super::Script;
 use crate::subject::{Key, Subject};
 
-pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
+pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
+    let Some(new) = script.fill() else {
         return;
     };
     // Each has failed and is delayed, ready or in work besides.
@@ -21,9 +21,8 @@ pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
     }
 }
 
-pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice<S: Subject>() {
-    let mut script = Script::<S>::new();
-    let Some(capacity) = capacity(&script) else {
+pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
+    let Some(capacity) = script.capacity() else {
         return;
     };
     let capacity = capacity as Key;

@@ -12,9 +12,9 @@ use super::run::{Trial, first_failure};
 use super::turns::{InTurn, Turns, pass};
 use super::{Answer, Concurrent, Op, Program, Runs, Work, without_waiting};
 use crate::caught::guarded;
+use crate::limiter::AnyLimiter;
 use crate::rounds;
 use crate::subject::{Home, Key, Setup, poll_once};
-use crate::trace::limiter::AnyLimiter;
 
 /// In how many ways a program is run.
 const SCHEDULES: u32 = 8;

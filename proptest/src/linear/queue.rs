@@ -3,12 +3,16 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use requeue_core::{Added, AddedMany, Completion, Drained, Finished, Next, NotActive, Rejected};
+use requeue_core::{
+    Added, AddedMany, Completion, Drained, Finished, Getter, Next, NotActive, Rejected,
+};
 
 use super::Specification;
-use crate::model::Essence;
-use crate::subject::{Handed, Key, Known, Left, Retried, Setup, Subject};
-use crate::{Model, ModelDrain, ModelTicket, Rules};
+use crate::model::Fingerprint;
+use crate::subject::{
+    Drain, Handed, Key, Known, Left, NumberedRun, Retried, Setup, Subject, Ticket,
+};
+use crate::{Model, Rules};
 
 /// A call of a work queue. What is handed out gets a number from its caller, by which it is
 /// completed: no two runs of a history have the same.
@@ -103,15 +107,15 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct QueueSpec {
     model: Model,
-    runs: Vec<(u32, ModelTicket)>,
-    drains: Vec<(u32, ModelDrain)>,
-    essence: Box<Compared>,
+    runs: Vec<(u32, NumberedRun)>,
+    drains: Vec<(u32, Drain)>,
+    fingerprint: Box<Compared>,
 }
 
 /// What tells two states apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Compared {
-    model: Essence,
+    model: Fingerprint,
     /// Each run that is known by a number, and its key unless the run is over.
     runs: Vec<(u32, Option<Key>)>,
     drains: Vec<u32>,
@@ -123,13 +127,13 @@ impl QueueSpec {
         Self::after(Model::new(Rules::Requeue, setup, capacity), vec![], vec![])
     }
 
-    fn after(model: Model, runs: Vec<(u32, ModelTicket)>, drains: Vec<(u32, ModelDrain)>) -> Self {
-        let essence = Box::new(Compared::of(&model, &runs, &drains));
+    fn after(model: Model, runs: Vec<(u32, NumberedRun)>, drains: Vec<(u32, Drain)>) -> Self {
+        let fingerprint = Box::new(Compared::of(&model, &runs, &drains));
         Self {
             model,
             runs,
             drains,
-            essence,
+            fingerprint,
         }
     }
 
@@ -171,10 +175,13 @@ impl QueueSpec {
             Op::TryGet(_) | Op::GetNow(_) | Op::Get(_) | Op::GetMany(..) => return self.get(op),
             Op::Complete(run, how) => {
                 let ticket = self.take_run(run)?;
-                Answer::Finished(self.model.complete(ticket, how))
+                Answer::Finished(self.model.complete(Ticket::Numbered(ticket), how))
             }
             Op::CompleteMany(ref runs, how) => {
-                let tickets: Option<Vec<_>> = runs.iter().map(|run| self.take_run(*run)).collect();
+                let tickets = runs
+                    .iter()
+                    .map(|run| self.take_run(*run).map(Ticket::Numbered));
+                let tickets: Option<Vec<_>> = tickets.collect();
                 Answer::Completed(self.model.complete_many(tickets?, how))
             }
             // Two steps, which a history has as two calls.
@@ -188,12 +195,12 @@ impl QueueSpec {
                 Some(handed) => Some(self.handed(run, vec![handed])),
                 None => Some(Answer::Nothing),
             },
-            Op::GetNow(run) | Op::Get(run) => match self.model.get(&mut ()) {
+            Op::GetNow(run) | Op::Get(run) => match self.model.get(&mut Getter::default()) {
                 Next::Work(handed) => Some(self.handed(run, vec![handed])),
                 Next::Closed => Some(Answer::Closed),
                 Next::Wait { .. } => matches!(op, Op::GetNow(_)).then_some(Answer::Nothing),
             },
-            Op::GetMany(run, max) => match self.model.get_many(max, &mut ()) {
+            Op::GetMany(run, max) => match self.model.get_many(max, &mut Getter::default()) {
                 Next::Work(handed) => Some(self.handed(run, handed)),
                 Next::Closed => Some(Answer::Closed),
                 Next::Wait { .. } => None,
@@ -202,15 +209,17 @@ impl QueueSpec {
         }
     }
 
-    fn handed(&mut self, first: u32, handed: Vec<Handed<ModelTicket>>) -> Answer {
+    fn handed(&mut self, first: u32, handed: Vec<Handed>) -> Answer {
         let told = handed.iter().map(|handed| (handed.key, handed.requeues));
         let told = told.collect();
-        let tickets = handed.into_iter().map(|handed| handed.ticket);
+        let tickets = handed
+            .into_iter()
+            .filter_map(|handed| handed.ticket.numbered().ok());
         self.runs.extend((first..).zip(tickets));
         Answer::Work(told)
     }
 
-    fn take_run(&mut self, run: u32) -> Option<ModelTicket> {
+    fn take_run(&mut self, run: u32) -> Option<NumberedRun> {
         let index = self.runs.iter().position(|(number, _)| *number == run)?;
         Some(self.runs.remove(index).1)
     }
@@ -227,18 +236,18 @@ impl Specification for QueueSpec {
         if answer.is_some_and(|answer| *answer != expected) {
             return false;
         }
-        *self.essence = Compared::of(&self.model, &self.runs, &self.drains);
+        *self.fingerprint = Compared::of(&self.model, &self.runs, &self.drains);
         true
     }
 }
 
 impl Compared {
-    fn of(model: &Model, runs: &[(u32, ModelTicket)], drains: &[(u32, ModelDrain)]) -> Self {
-        let key = |&(run, ticket): &(u32, ModelTicket)| (run, model.key_of(ticket));
+    fn of(model: &Model, runs: &[(u32, NumberedRun)], drains: &[(u32, Drain)]) -> Self {
+        let key = |&(run, ticket): &(u32, NumberedRun)| (run, model.key_of(ticket));
         let mut runs: Vec<_> = runs.iter().map(key).collect();
         runs.sort_unstable();
         Self {
-            model: model.essence(),
+            model: model.fingerprint(),
             runs,
             drains: drains.iter().map(|(number, _)| *number).collect(),
         }
@@ -247,7 +256,7 @@ impl Compared {
 
 impl PartialEq for QueueSpec {
     fn eq(&self, other: &Self) -> bool {
-        self.essence == other.essence
+        self.fingerprint == other.fingerprint
     }
 }
 
@@ -255,7 +264,7 @@ impl Eq for QueueSpec {}
 
 impl Hash for QueueSpec {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.essence.model.hash(state);
-        self.essence.runs.hash(state);
+        self.fingerprint.model.hash(state);
+        self.fingerprint.runs.hash(state);
     }
 }

@@ -17,9 +17,9 @@ use super::program::{KEYS, Program, programs};
 use super::queue::{Answer, Op, QueueSpec};
 use super::{Failure, History, Work, check};
 use crate::caught::guarded;
+use crate::limiter::LimiterSpec;
 use crate::rounds;
 use crate::subject::Setup;
-use crate::trace::limiter::LimiterSpec;
 
 /// What the search remembers at most. The histories that are drawn here need some hundred states.
 const STATES_MAX: usize = 100_000;

@@ -9,8 +9,8 @@ use requeue_tokio::{Guard, WorkQueue};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Answer, Concurrent, Op, Runs, Work, without_waiting};
+use crate::limiter::AnyLimiter;
 use crate::subject::{Home, Key, Setup};
-use crate::trace::limiter::AnyLimiter;
 
 /// requeue-tokio's queue. Its clock goes by itself, since Tokio pauses one only on a single thread:
 /// delays are hours, and what is left of them is rounded up to hours.

@@ -7,8 +7,8 @@ use requeue_core::{GetError, Growable, Lock, NoMetrics};
 use requeue_std::{Guard, ManualClock, WorkQueue};
 
 use super::{Answer, Concurrent, Op, Runs, Work, without_waiting};
+use crate::limiter::AnyLimiter;
 use crate::subject::{Home, Key, Setup, poll_once};
-use crate::trace::limiter::AnyLimiter;
 
 /// requeue-std's queue, on a clock that is moved by calls.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ pub const DELAY_OF_2_POW_63: &str = "an exponential delay of exactly 2^63 ns";
 /// # Examples
 ///
 /// ```
-/// use requeue_proptest::trace::limiter_replay::replay;
+/// use requeue_proptest::limiter_replay::replay;
 ///
 /// let recorded = r#"{"id":"a","limiter":{"type":"default_item_based"},"ops":[
 ///     {"op":"when","k":1,"delay":1000000},{"op":"num_requeues","k":1,"n":1}]}"#;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::{Drained, Next};
+use requeue_core::{Drained, Getter, Next};
 
 use super::queue::{Got, Op};
-use crate::subject::{Key, Subject};
+use crate::subject::{Drain, Key, Subject, Ticket};
 
 /// client-go sets the gauges of work under way this often, from the creation of the queue on.
 const TICK: Duration = Duration::from_millis(500);
@@ -37,8 +37,8 @@ pub(super) struct Gauges {
 /// A subject, and what its callers hold.
 pub(super) struct Player<S: Subject> {
     pub(super) subject: S,
-    tickets: BTreeMap<Key, S::Ticket>,
-    drains: Vec<S::Drain>,
+    tickets: BTreeMap<Key, Ticket>,
+    drains: Vec<Drain>,
     uses_tickets: bool,
     completions: u64,
 }
@@ -141,7 +141,7 @@ impl<S: Subject> Player<S> {
     /// The same, and the level of a key that is handed out.
     pub(super) fn get_with_priority(&mut self) -> (Got, u8) {
         let handed = if self.completions.is_multiple_of(2) {
-            let mut getter = S::Getter::default();
+            let mut getter = Getter::default();
             match self.subject.get(&mut getter) {
                 Next::Work(handed) => Some(handed),
                 _ => {

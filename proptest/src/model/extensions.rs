@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use requeue_core::{Completion, Finished, NotActive};
 
-use super::{Model, ModelTicket, Waiting, remove};
-use crate::subject::Left;
+use super::{Model, Waiting, remove};
+use crate::subject::{Left, NumberedRun};
 
 impl Model {
-    pub(super) fn is_current(&self, ticket: ModelTicket) -> bool {
+    pub(super) fn is_current(&self, ticket: NumberedRun) -> bool {
         self.processing.contains(&ticket.key) && self.last_run.contains(&(ticket.key, ticket.run))
     }
 
@@ -16,7 +16,7 @@ impl Model {
     /// after shutdown is kept among the waiting, unless it will be worked on in any case.
     pub(super) fn complete_run(
         &mut self,
-        ticket: ModelTicket,
+        ticket: NumberedRun,
         completion: Completion,
     ) -> Result<Finished, NotActive> {
         if !self.is_current(ticket) {

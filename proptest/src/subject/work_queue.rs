@@ -6,15 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use requeue_core::{
-    AddOptions, Added, AddedMany, Clock, Completion, Drain, Drained, Finished, Getter, Guard,
-    Instant, Lock, Next, NoMetrics, NotActive, Priorities, Queue, Rejected, Step, Storage, Ticket,
-    Wake, Waker, WorkQueue,
+    AddOptions, Added, AddedMany, Clock, Completion, Drained, Finished, Getter, Guard, Instant,
+    Lock, Next, NoMetrics, NotActive, Priorities, Queue, Rejected, Step, Storage, Wake, Waker,
+    WorkQueue,
 };
 
 use super::direct::{Home, Note};
-use super::{HandClock, Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
+use super::{
+    Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
+    LocalCall, Retried, Setup, Subject, Ticket, Totals, Turn, map_next,
+};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// A runtime's queue under test: where its [`WorkQueue`] is, and how to move its clock.
 ///
@@ -30,6 +33,16 @@ pub trait Runtime {
     type Clock: Clock;
     /// The runtime's waker.
     type Waker: Waker;
+    /// What keeps the calls that have begun.
+    type Calls: Drive;
+
+    /// Whether the runtime calls a guard [abandoned](Waker::is_abandoned) that is dropped while its
+    /// thread panics.
+    const GIVES_BACK: bool = true;
+    /// As [`Abilities::grain`].
+    const GRAIN: Duration = Duration::from_nanos(1);
+    /// As [`Abilities::places`].
+    const PLACES: Option<usize> = None;
 
     /// Makes an empty queue.
     fn new(setup: &Setup) -> Self;
@@ -40,20 +53,28 @@ pub trait Runtime {
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
 
+    /// A call of the runtime's own, about to begin; `None` if the queue has no such call.
+    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive>::Begun>;
+
+    /// The calls that have begun.
+    fn calls(&mut self) -> &mut Self::Calls;
+
+    /// As [`Subject::next_unrun`].
+    fn next_unrun(&mut self, completion: Completion) -> bool {
+        let _ = completion;
+        false
+    }
+
     /// Whom the queue has woken since this was last asked; nothing if that cannot be seen.
     fn wakes(&mut self) -> Option<Wake> {
         None
     }
 
     /// Takes the first ready key without waiting, in the runtime's own way.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         let guard = self.queue().try_get()?;
         handed(guard)
     }
-
-    /// Whether the runtime calls a guard [abandoned](Waker::is_abandoned) that is dropped while its
-    /// thread panics.
-    const GIVES_BACK: bool = true;
 
     /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught.
     fn panic_at_work(&mut self) {
@@ -73,12 +94,12 @@ pub fn panicking<G>(take: impl FnOnce() -> G) {
 
 /// Takes a guard apart, so that a test can complete the key when it likes. Nothing if its run has
 /// been completed before.
-pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed<Ticket>>
+pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed>
 where
     H: std::ops::Deref<Target: requeue_core::Complete>,
 {
     let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
-    let ticket = guard.into_ticket()?;
+    let ticket = Ticket::Core(guard.into_ticket()?);
     Some(Handed {
         key,
         ticket,
@@ -89,7 +110,7 @@ where
 
 /// A [`Subject`] for every queue that is a [`WorkQueue`] of core.
 #[derive(Debug)]
-pub struct OnWorkQueue<R>(pub(super) R);
+pub struct OnWorkQueue<R>(R);
 
 impl<R: Runtime> OnWorkQueue<R> {
     fn queue(&self) -> &WorkQueue<R::Lock, R::Clock, R::Waker> {
@@ -105,11 +126,6 @@ impl<R: Runtime> OnWorkQueue<R> {
 }
 
 impl<R: Runtime> Subject for OnWorkQueue<R> {
-    type Ticket = Ticket;
-    type Getter = Getter;
-    type Drain = Drain;
-    const GIVES_BACK: bool = R::GIVES_BACK;
-
     fn new(setup: &Setup) -> Self {
         Self(R::new(setup))
     }
@@ -120,6 +136,16 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn levels(&self) -> u8 {
         <R::Storage as Storage>::Priorities::LEVELS
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            gives_back: R::GIVES_BACK,
+            runs_by_itself: R::Calls::RUNS_BY_ITSELF,
+            cancels: R::Calls::CANCELS,
+            grain: R::GRAIN,
+            places: R::PLACES,
+        }
     }
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
@@ -153,15 +179,15 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().forget(&key)
     }
 
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.0.try_get()
     }
 
-    fn get(&mut self, getter: &mut Getter) -> Next<Handed<Ticket>> {
+    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
         map_next(self.queue().poll_get(getter), Handed::from)
     }
 
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed<Ticket>>> {
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let mut taken = Vec::new();
         let next = self.queue().act(|queue, now| {
             queue.get_many(max, now, getter, |work| taken.push(Handed::from(work)))
@@ -169,12 +195,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         map_next(next, |_| taken)
     }
 
-    fn next(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        getter: &mut Getter,
-    ) -> Turn<Ticket> {
+    fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn {
+        let Ok(ticket) = ticket.core() else {
+            return (Err(NotActive), self.get(getter));
+        };
         let Step { finished, next, .. } = self
             .queue()
             .act_now(|queue, now| queue.next(ticket, completion, now, getter));
@@ -190,7 +214,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     }
 
     fn done(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.queue().complete(ticket, Completion::Done).map(|_| ())
+        self.complete(ticket, Completion::Done).map(|_| ())
     }
 
     fn complete_many(
@@ -198,11 +222,12 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         tickets: Vec<Ticket>,
         completion: Completion,
     ) -> Result<(), NotActive> {
+        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
         self.queue().complete_many(tickets, completion)
     }
 
     fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        self.queue().complete(ticket, completion)
+        self.queue().complete(ticket.core()?, completion)
     }
 
     fn panic_at_work(&mut self) {
@@ -214,11 +239,14 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     }
 
     fn begin_drain(&mut self) -> Drain {
-        self.queue().begin_drain()
+        Drain::Core(self.queue().begin_drain())
     }
 
     fn drained(&mut self, drain: &Drain) -> Drained {
-        self.queue().drained(drain)
+        match drain {
+            Drain::Core(drain) => self.queue().drained(drain),
+            Drain::Numbered(_) => Drained::Pending,
+        }
     }
 
     fn take_delayed(&mut self) -> Option<Left> {
@@ -285,11 +313,38 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     fn assert_valid(&mut self) {
         self.with(|queue| queue.assert_valid());
     }
+
+    fn start(&mut self, id: CallId, call: Call) -> bool {
+        let begun = self.0.begin(call);
+        let started = begun.map(|begun| self.0.calls().start(id, begun));
+        started.is_some()
+    }
+
+    fn next_unrun(&mut self, completion: Completion) -> bool {
+        self.0.next_unrun(completion)
+    }
+
+    fn settle(&mut self) -> bool {
+        self.0.calls().settle()
+    }
+
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
+        self.0.calls().answer(id)
+    }
+
+    fn cancel(&mut self, id: CallId) {
+        self.0.calls().cancel(id);
+    }
+
+    fn nudge(&mut self, id: CallId) {
+        self.0.calls().nudge(id);
+    }
 }
 
 /// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
 pub struct Bare<S: Home> {
     queue: WorkQueue<Alone<S>, HandClock, Bell>,
+    calls: Futures,
 }
 
 type Alone<S> = Single<Queue<Key, S, AnyLimiter, NoMetrics>>;
@@ -334,11 +389,13 @@ impl<S: Home> Runtime for Bare<S> {
     type Lock = Alone<S>;
     type Clock = HandClock;
     type Waker = Bell;
+    type Calls = Futures;
 
     fn new(setup: &Setup) -> Self {
         let lock = Single(RefCell::new(S::build(setup, NoMetrics)));
         Self {
             queue: WorkQueue::from_parts(lock, HandClock::new(), Bell::default()),
+            calls: Futures::new(),
         }
     }
 
@@ -348,6 +405,14 @@ impl<S: Home> Runtime for Bare<S> {
 
     fn advance(&mut self, by: Duration) {
         self.queue.clock().advance(by);
+    }
+
+    fn begin(&self, _: Call) -> Option<LocalCall> {
+        None
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
     }
 
     fn wakes(&mut self) -> Option<Wake> {

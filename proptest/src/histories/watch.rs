@@ -2,15 +2,14 @@
 
 use requeue_core::{Drained, Wake};
 
-use super::{Check, Run, Sleeper};
-use crate::ModelDrain;
-use crate::subject::Subject;
-use crate::suite::Op;
+use super::Step;
+use super::pair::{Check, Pair, Sleeper};
+use crate::subject::{Drain, Subject};
 
-impl<S: Subject> Run<S> {
+impl Pair {
     pub(super) fn pending_drains(&mut self) -> usize {
         let model = &mut self.model;
-        let pending = |drain: &ModelDrain| model.drained(drain) == Drained::Pending;
+        let pending = |drain: &Drain| model.drained(drain) == Drained::Pending;
         self.drains
             .iter()
             .map(|(_, drain)| drain)
@@ -20,13 +19,13 @@ impl<S: Subject> Run<S> {
     }
 
     /// Whoever has to be woken has been.
-    pub(super) fn check_wakes(&mut self, op: &Op, pending_drains: usize) -> Check {
+    pub(super) fn check_wakes(&mut self, op: &Step, pending_drains: usize) -> Check {
         let Some(wake) = self.subject.wakes() else {
             return Ok(());
         };
         self.woken |= wake != Wake::None;
         let waits = !self.sleepers.is_empty() || pending_drains > 0;
-        let closes = matches!(op, Op::ShutDown | Op::BeginDrain);
+        let closes = matches!(op, Step::ShutDown | Step::BeginDrain);
         if wake == Wake::One && self.sleepers.is_empty() {
             return Err(String::from("somebody is woken, but nobody sleeps"));
         }
@@ -49,7 +48,7 @@ impl<S: Subject> Run<S> {
             return Ok(());
         }
         let somebody_comes = |by| {
-            let comes = |sleeper: &Sleeper<S>| sleeper.until.is_some_and(|until| until <= by);
+            let comes = |sleeper: &Sleeper| sleeper.until.is_some_and(|until| until <= by);
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();

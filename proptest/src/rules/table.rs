@@ -1,11 +1,10 @@
-//! The table of all rules. Documentation and tests are made from it.
+//! The table.
 
 /// Calls a macro with every case there is: its group, its name, how many keys it needs room for,
 /// the rule in a line, and where the rule comes from.
 ///
 /// The first argument is the macro in brackets, the second is handed on to it. The cases under
-/// `steps` run on every [`Subject`](crate::subject::Subject), those under `waits` on one that
-/// [`Waits`](crate::subject::Waits).
+/// `steps` never wait; those under `waits` are histories of calls that do.
 ///
 /// # Examples
 ///

@@ -18,7 +18,7 @@ use serde::Deserialize;
 ///
 /// ```
 /// use requeue_core::{Instant, RateLimiter};
-/// use requeue_proptest::trace::limiter::{AnyMemory, LimiterSpec};
+/// use requeue_proptest::limiter::{AnyMemory, LimiterSpec};
 ///
 /// let json = r#"{"type":"with_max_wait","max_ns":3,
 ///     "inner":{"type":"exponential","base_ns":1,"max_ns":1000}}"#;
@@ -229,12 +229,12 @@ impl TryFrom<String> for FloatBits {
 }
 
 /// A count of a recording, where Go's may be negative and ours starts at zero.
-pub(super) fn saturating_u32(count: i64) -> u32 {
+pub(crate) fn saturating_u32(count: i64) -> u32 {
     u32::try_from(count.max(0)).unwrap_or(u32::MAX)
 }
 
 /// A duration of a recording.
-pub(super) const fn nanos(nanos: u64) -> Duration {
+pub(crate) const fn nanos(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)
 }
 

@@ -7,23 +7,24 @@ use proptest::prelude::*;
 use requeue_core::{AddOptions, Completion, Instant};
 
 use super::Step;
-use crate::subject::{Call, Key, LimiterSpec, Setup, Waits};
-use crate::suite::Op;
+use crate::limiter::LimiterSpec;
+use crate::subject::{Call, Key, Setup};
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
 /// is in whole milliseconds.
 ///
 /// Each history is made of some kinds of steps, and not of others: a wake that is lost shows best
 /// where little else happens.
-pub fn histories() -> impl Strategy<Value = Vec<Step>> {
+pub fn calls() -> impl Strategy<Value = Vec<Step>> {
     histories_in(MILLISECOND)
 }
 
 /// The same with time in whole units, of which failed keys wait one, two, and so on. It is one that
 /// no timer rounds, or the shortest that the queue's timers can tell apart.
-pub(super) fn histories_of<S: Waits>() -> impl Strategy<Value = (Setup, Vec<Step>)> {
-    let unit = any::<bool>().prop_map(|is_fine| if is_fine { S::GRAIN } else { MILLISECOND });
+pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
+    let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
     unit.prop_flat_map(|unit| (Just(setup_in(unit)), histories_in(unit)))
+        .boxed()
 }
 
 fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
@@ -40,8 +41,13 @@ fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+/// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
+pub(super) fn setup() -> Setup {
+    setup_in(MILLISECOND)
+}
+
 /// A queue whose failed keys wait one unit, two, four and eight.
-pub(super) fn setup_in(unit: Duration) -> Setup {
+fn setup_in(unit: Duration) -> Setup {
     let base_ns = (Instant::EPOCH + unit).as_nanos();
     let max_ns = base_ns.saturating_mul(8);
     Setup::new(LimiterSpec::Exponential { base_ns, max_ns })
@@ -56,32 +62,32 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 const BUSY: [Kind; 19] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
-    (6, |a, _, _| Step::Do(Op::Add(key(a)))),
-    (8, |a, b, u| Step::Do(Op::AddAfter(key(a), delay(b, u)))),
+    (6, |a, _, _| Step::Add(key(a))),
+    (8, |a, b, u| Step::AddAfter(key(a), delay(b, u))),
     (4, |a, _, _| Step::Cancel(a)),
-    (6, |_, _, _| Step::Do(Op::AdvanceToDeadline)),
-    (4, |a, _, u| Step::Do(Op::Advance(units(a % 8, u)))),
+    (6, |_, _, _| Step::AdvanceToDeadline),
+    (4, |a, _, u| Step::Advance(units(a % 8, u))),
     (4, |_, b, u| Step::Start(Call::GetTimeout(delay(b, u)))),
-    (6, |a, b, u| Step::Do(Op::Complete(a, completion(b, u)))),
+    (6, |a, b, u| Step::Complete(a, completion(b, u))),
     (3, |_, b, u| Step::Start(Call::Next(completion(b, u)))),
     (2, |_, b, u| Step::NextUnrun(completion(b, u))),
     (2, |a, _, _| Step::Nudge(a)),
-    (3, |a, _, _| Step::Do(Op::AddRateLimited(key(a)))),
-    (2, |a, b, _| Step::Do(Op::AddMany(vec![key(a), key(b)]))),
-    (3, |a, b, u| Step::Do(Op::AddWith(key(a), options(a, b, u)))),
-    (2, |_, _, _| Step::Do(Op::TryGet)),
-    (1, |a, _, _| Step::Do(Op::Done(a))),
-    (2, |a, _, _| Step::Do(Op::DoneKey(key(a)))),
-    (2, |_, _, _| Step::Do(Op::PanicAtWork)),
+    (3, |a, _, _| Step::AddRateLimited(key(a))),
+    (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
+    (3, |a, b, u| Step::AddWith(key(a), options(a, b, u))),
+    (2, |_, _, _| Step::TryGet),
+    (1, |a, _, _| Step::Done(a)),
+    (2, |a, _, _| Step::DoneKey(key(a))),
+    (2, |_, _, _| Step::PanicAtWork),
 ];
 const ALWAYS: usize = 2;
 
 const CLOSING: [Kind; 5] = [
     (3, |_, _, _| Step::Start(Call::Drain)),
     (2, |_, b, u| Step::Start(Call::DrainTimeout(delay(b, u)))),
-    (1, |_, _, _| Step::Do(Op::ShutDown)),
-    (1, |_, _, _| Step::Do(Op::TakeReady)),
-    (1, |_, _, _| Step::Do(Op::TakeDelayed)),
+    (1, |_, _, _| Step::ShutDown),
+    (1, |_, _, _| Step::TakeReady),
+    (1, |_, _, _| Step::TakeDelayed),
 ];
 
 /// A step of one of the kinds whose bits are set.

@@ -4,14 +4,14 @@ use std::hash::{Hash, Hasher};
 
 use requeue_core::Instant;
 
-use super::{Drains, Model, ModelTicket};
-use crate::subject::Key;
-use crate::trace::limiter::AnyMemory;
+use super::{Drains, Model};
+use crate::limiter::AnyMemory;
+use crate::subject::{Key, NumberedRun};
 
-/// Two models with the same essence answer every later call alike, but for what they have told
+/// Two models with the same fingerprint answer every later call alike, but for what they have told
 /// their metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Essence {
+pub(crate) struct Fingerprint {
     limiter: String,
     now: Instant,
     /// Keys and their levels, as below.
@@ -26,7 +26,7 @@ pub(crate) struct Essence {
     drains: Drains,
 }
 
-impl Hash for Essence {
+impl Hash for Fingerprint {
     /// What is left out differs seldom if the rest is the same.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.now.as_nanos().hash(state);
@@ -43,7 +43,7 @@ impl Hash for Essence {
 
 impl Model {
     /// Lists in which the order says nothing are sorted, and numbers that only order are left out.
-    pub(crate) fn essence(&self) -> Essence {
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
         let Self {
             rules: _,
             limiter,
@@ -84,7 +84,7 @@ impl Model {
         processing.sort_unstable();
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
-        Essence {
+        Fingerprint {
             limiter: format!("{limiter:?}"),
             now: *now,
             queue: queue.iter().copied().map(queued).collect(),
@@ -102,7 +102,7 @@ impl Model {
     }
 
     /// The key of a run, if the run is not over.
-    pub(crate) fn key_of(&self, ticket: ModelTicket) -> Option<Key> {
+    pub(crate) fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
         self.is_current(ticket).then_some(ticket.key)
     }
 }
