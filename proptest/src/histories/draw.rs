@@ -93,6 +93,8 @@ impl Draw {
         let mut config = ProptestConfig {
             failure_persistence: None,
             max_shrink_iters: 100_000,
+            // A strategy forks its generator at every branch, which costs ChaCha more than a queue.
+            rng_algorithm: RngAlgorithm::XorShift,
             ..ProptestConfig::default()
         };
         config.cases = match self {
@@ -190,7 +192,7 @@ impl Search {
     fn runner(&self) -> TestRunner {
         let config = self.config.clone();
         if self.is_same {
-            let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+            let rng = TestRng::deterministic_rng(config.rng_algorithm);
             TestRunner::new_with_rng(config, rng)
         } else {
             TestRunner::new(config)
