@@ -1,7 +1,7 @@
 //! The cases of the suite: each is one rule, of which the [table](crate::rules) says what it is and
 //! where it comes from. There is a file for each group.
 //!
-//! A case panics if its rule does not hold. One that says nothing of a queue is skipped.
+//! A case panics if its rule does not hold.
 
 mod batches;
 mod calls;
@@ -35,7 +35,6 @@ use std::time::Duration;
 
 use requeue_core::{Added, Drained, Getter, Next, Rejected};
 
-use crate::caught::guarded;
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
 use crate::subject::{Drain, Handed, Key, NewSubject, Setup, Subject, Ticket};
@@ -53,7 +52,9 @@ pub(crate) enum Case {
 
 macro_rules! cases {
     ({}
-        steps { $($group:ident { $($name:ident: $keys:literal, $rule:literal, $source:literal;)+ })+ }
+        steps { $($group:ident {
+            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+        })+ }
         waits { $($calls:ident { $($call:ident: $n:literal, $r:literal, $s:literal;)+ })+ }
     ) => {
         /// The cases of [`RULES`](crate::rules::RULES), in the same order.
@@ -67,35 +68,26 @@ macro_rules! cases {
 crate::for_each_case!([cases] {});
 
 impl Case {
-    /// Why the case says nothing of such a queue, if it does not. Steps that never wait are tried
-    /// for that; if they fail they are not skipped.
+    /// Why the queue lacks calls that the case makes; `None` if it has them all.
     pub(crate) fn skipped(&self, new: NewSubject) -> Option<String> {
         match self {
-            Self::Steps(_) => guarded(|| self.run(new)).ok().flatten(),
+            Self::Steps(_) => None,
             Self::Waits(script) => skipped(&script(), new),
         }
     }
 
-    /// Tries the case on a new queue. Returns why it was skipped, if it was.
+    /// Tries the case on a new queue.
     ///
     /// # Panics
     ///
     /// If its rule does not hold.
-    pub(crate) fn run(&self, new: NewSubject) -> Option<String> {
+    pub(crate) fn run(&self, new: NewSubject) {
         match self {
-            Self::Steps(case) => {
-                let mut script = Script::new(new);
-                case(&mut script);
-                script.skipped
-            }
-            Self::Waits(script) => {
-                let script = script();
-                let skipped = skipped(&script, new);
-                if skipped.is_none() {
-                    script.play(new);
-                }
-                skipped
-            }
+            Self::Steps(case) => case(&mut Script {
+                subject: Recorder::new(new, &setup()),
+                new,
+            }),
+            Self::Waits(script) => script().play(new),
         }
     }
 }
@@ -104,8 +96,6 @@ impl Case {
 pub(crate) struct Script {
     subject: Recorder,
     new: NewSubject,
-    /// Why the case says nothing of the queue.
-    skipped: Option<String>,
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -113,14 +103,6 @@ const fn ms(millis: u64) -> Duration {
 }
 
 impl Script {
-    fn new(new: NewSubject) -> Self {
-        Self {
-            subject: Recorder::new(new, &setup()),
-            new,
-            skipped: None,
-        }
-    }
-
     /// Begins again with a new queue.
     fn restart(&mut self) {
         self.renew(&setup());
@@ -131,37 +113,21 @@ impl Script {
         self.subject = Recorder::new(self.new, setup);
     }
 
-    /// Gives up, because the case says nothing of this queue.
-    fn skip(&mut self, reason: &str) {
-        self.skipped = Some(String::from(reason));
-    }
-
-    /// How much room there is. Skips the case if the queue grows.
-    fn capacity(&mut self) -> Option<usize> {
-        let capacity = self.subject.capacity();
-        if capacity.is_none() {
-            self.skip("the queue has no capacity");
-        }
-        capacity
-    }
-
-    /// Fills the queue with ready keys 1, 2 and so on, and returns a key that is new. Skips the
-    /// case if the queue grows.
-    fn fill(&mut self) -> Option<Key> {
-        let capacity = Key::try_from(self.capacity()?).ok()?;
+    /// Fills the queue with ready keys 1, 2 and so on, and returns a key that is new.
+    fn fill(&mut self) -> Key {
+        let capacity = self.capacity();
         for key in 1..=capacity {
             self.add(key, Added::Ready);
         }
-        Some(capacity + 1)
+        capacity + 1
     }
 
-    /// Whether a key comes back whose worker panics. Skips the case otherwise.
-    fn gives_back(&mut self) -> bool {
-        let gives_back = self.subject.abilities().gives_back;
-        if !gives_back {
-            self.skip("the queue does not give keys back with which a worker panics");
-        }
-        gives_back
+    /// How many keys there is room for, in a queue that does not grow.
+    fn capacity(&self) -> Key {
+        let capacity = self.subject.capacity();
+        capacity.map_or(0, |capacity| {
+            Key::try_from(capacity).unwrap_or(Key::MAX - 1)
+        })
     }
 
     #[track_caller]

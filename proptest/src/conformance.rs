@@ -14,6 +14,8 @@ use crate::caught::guarded;
 use crate::histories::{self, Crowd, Draw};
 use crate::subject::{NewSubject, Setup, Subject, boxed};
 
+use crate::rules::too_crowded;
+
 pub use crate::rules::{RULES, Rule};
 
 /// A rule that was not tried on a queue: see [`rules_not_tried`].
@@ -67,29 +69,28 @@ fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
     not_tried
 }
 
-/// Runs the case of a rule, and returns why it was skipped; or the whole message if it fails.
+/// Tries the case of a rule, unless it is skipped. Returns the whole message if it fails.
 fn run(new: NewSubject, rule: &'static Rule, case: &Case) -> Result<Option<NotTried>, String> {
-    let because = |reason| NotTried { rule, reason };
-    if let Some(reason) = too_crowded(new, rule.keys) {
-        return Ok(Some(because(reason)));
+    if let Some(skipped) = skipped(new, rule, case) {
+        return Ok(Some(skipped));
     }
     cases::begin();
-    match guarded(|| case.run(new)) {
-        Ok(skipped) => Ok(skipped.map(because)),
-        Err(failure) => {
-            let (group, name, timeline) = (rule.group, rule.name, cases::timeline());
-            Err(format!(
-                "{group}::{name}\n{timeline}{failure}\nBroken: {rule}"
-            ))
-        }
-    }
+    guarded(|| case.run(new)).map_err(|failure| {
+        let (group, name, timeline) = (rule.group, rule.name, cases::timeline());
+        format!("{group}::{name}\n{timeline}{failure}\nBroken: {rule}")
+    })?;
+    Ok(None)
+}
+
+/// Why a case says nothing of such a queue.
+fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
+    let lacks = || rule.skipped(&*new(&Setup::exponential()));
+    let reason = case.skipped(new).or_else(lacks)?;
+    Some(NotTried { rule, reason })
 }
 
 /// Returns the rules whose cases say nothing of an `S`, and why. A test of your own that states the
 /// list notices when a rule falls out.
-///
-/// Tries all rules but those of calls that wait, of which it only asks whether the queue has the
-/// calls. A rule that does not hold is not in the list.
 ///
 /// # Examples
 ///
@@ -108,22 +109,9 @@ pub fn rules_not_tried<S: Subject + 'static>() -> Vec<NotTried> {
 
 fn skipped_on(new: NewSubject) -> Vec<NotTried> {
     let rules = RULES.iter().zip(CASES);
-    let skipped = |(rule, case): (&'static Rule, &Case)| {
-        let too_crowded = || too_crowded(new, rule.keys);
-        let reason = match case {
-            Case::Steps(_) => too_crowded().or_else(|| case.skipped(new)),
-            Case::Waits(_) => case.skipped(new).or_else(too_crowded),
-        }?;
-        Some(NotTried { rule, reason })
-    };
-    rules.filter_map(skipped).collect()
-}
-
-/// Why a case cannot be tried for which there has to be so much room.
-fn too_crowded(new: NewSubject, keys: usize) -> Option<String> {
-    let capacity = new(&Setup::exponential()).capacity()?;
-    let why = || format!("there is room for {capacity} keys, which is too little");
-    (capacity < keys).then(why)
+    rules
+        .filter_map(|(rule, case)| skipped(new, rule, case))
+        .collect()
 }
 
 /// Writes what is skipped of an `S` to the standard error, a line for each reason, past the test
@@ -136,7 +124,8 @@ pub fn report_skipped<S: Subject + 'static>(module: &str) {
         reasons.entry(reason).or_default().push(rule);
     }
     let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
-    let crowd = too_crowded(new, CROWD_MIN).map(|why| (why, String::from(ON_MANY_KEYS)));
+    let crowd = too_crowded(&*new(&Setup::exponential()), CROWD_MIN)
+        .map(|why| (why, String::from(ON_MANY_KEYS)));
     for (why, names) in of_rules.chain(crowd) {
         // A report that cannot be written is no failure of the queue.
         let _ = writeln!(stderr(), "{module}, {why}: {names}");
@@ -164,7 +153,7 @@ const ON_MANY_KEYS: &str = "drawn_operations::on_many_keys";
 
 /// Drawn histories, of operations that never wait and of calls.
 pub mod drawn {
-    use super::{CROWD_MIN, Crowd, Draw, Subject, boxed, eprintln_skipped, histories, too_crowded};
+    use super::{CROWD_MIN, Crowd, Draw, Setup, Subject, eprintln_skipped, histories, too_crowded};
 
     /// Any history of operations over six keys: see [`histories`].
     pub fn operations_on_a_few_keys<S: Subject + 'static>(regressions: &'static str) {
@@ -174,7 +163,7 @@ pub mod drawn {
     /// Any history of operations over forty keys, if there is room for half of them: see
     /// [`histories`].
     pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
-        match too_crowded(boxed::<S>, CROWD_MIN) {
+        match too_crowded(&S::new(&Setup::exponential()), CROWD_MIN) {
             None => histories::run::<S>(Draw::Operations(Crowd::Many), regressions),
             Some(reason) => eprintln_skipped(&reason),
         }

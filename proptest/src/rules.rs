@@ -5,6 +5,8 @@ mod table;
 
 use std::fmt;
 
+use crate::subject::Subject;
+
 /// A rule that a queue keeps.
 ///
 /// # Examples
@@ -28,13 +30,46 @@ pub struct Rule {
     pub name: &'static str,
     /// How many keys its case needs room for.
     pub keys: usize,
+    /// What else its case needs.
+    pub(crate) need: Option<Need>,
     /// The rule itself.
     pub text: &'static str,
     /// Where it comes from.
     pub source: &'static str,
 }
 
+/// What not every queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    Capacity,
+    Growth,
+    Levels,
+    Panics,
+}
+
+/// How many priority levels there have to be for a case that is about them.
+const LEVELS_MIN: u8 = 3;
+
 impl Rule {
+    /// Why its case cannot be tried on such a queue; `None` if it can.
+    pub(crate) fn skipped(&self, subject: &dyn Subject) -> Option<String> {
+        let capacity = subject.capacity();
+        let lacks = |what: &str| Some(String::from(what));
+        match self.need {
+            Some(Need::Capacity) if capacity.is_none() => lacks("the queue has no capacity"),
+            Some(Need::Growth) if capacity.is_some() => {
+                lacks("the queue has a capacity, and no limit to its memories")
+            }
+            Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
+                lacks("the queue has too few priority levels")
+            }
+            Some(Need::Panics) if !subject.abilities().gives_back => {
+                lacks("the queue does not give keys back with which a worker panics")
+            }
+            _ => too_crowded(subject, self.keys),
+        }
+    }
+
     /// A rule of the table: a test looks up all that are asked for.
     pub(crate) fn named(group: &str, name: &str) -> &'static Self {
         let rule = RULES.iter().find(|it| it.group == group && it.name == name);
@@ -49,10 +84,36 @@ impl fmt::Display for Rule {
     }
 }
 
+/// Why a case cannot be tried for which there has to be so much room.
+pub(crate) fn too_crowded(subject: &dyn Subject, keys: usize) -> Option<String> {
+    let room = subject.capacity().filter(|capacity| *capacity < keys)?;
+    Some(format!(
+        "there is room for {room} keys, which is too little"
+    ))
+}
+
+macro_rules! need {
+    () => {
+        None
+    };
+    (capacity) => {
+        Some(Need::Capacity)
+    };
+    (growth) => {
+        Some(Need::Growth)
+    };
+    (levels) => {
+        Some(Need::Levels)
+    };
+    (panics) => {
+        Some(Need::Panics)
+    };
+}
+
 macro_rules! table {
     ({}
         $($kind:ident { $($group:ident {
-            $($name:ident: $keys:literal, $rule:literal, $source:literal;)+
+            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
         })+ })+
     ) => {
         /// All rules, in the order in which they are tried.
@@ -61,6 +122,7 @@ macro_rules! table {
                 group: stringify!($group),
                 name: stringify!($name),
                 keys: $keys,
+                need: need!($($need)?),
                 text: $rule,
                 source: $source,
             },)+)+)+

@@ -4,9 +4,6 @@ use super::{Script, ms};
 use crate::subject::{Left, Subject};
 
 pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
-    if !script.gives_back() {
-        return;
-    }
     script.add(1, Added::Ready);
     for (failures, delay) in [(1, 1), (2, 2)] {
         script.subject.panic_at_work();
@@ -21,9 +18,6 @@ pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
 }
 
 pub(crate) fn its_key_is_kept_while_the_queue_shuts_down(script: &mut Script) {
-    if !script.gives_back() {
-        return;
-    }
     script.add(1, Added::Ready);
     script.subject.shut_down();
     script.subject.panic_at_work();

@@ -3,18 +3,6 @@ use requeue_core::{AddOptions, Added, Completion};
 use super::{Script, ms};
 use crate::subject::{Key, Subject};
 
-/// How many levels a queue must have for these cases.
-const LEVELS_MIN: u8 = 3;
-
-/// Whether the queue has levels.
-fn leveled(script: &mut Script) -> bool {
-    let is_leveled = script.subject.levels() >= LEVELS_MIN;
-    if !is_leveled {
-        script.skip("the queue has too few priority levels");
-    }
-    is_leveled
-}
-
 fn at(priority: u8) -> AddOptions {
     AddOptions {
         priority: Some(priority),
@@ -31,9 +19,6 @@ fn add(script: &mut Script, key: Key, options: AddOptions, expected: Added) {
 }
 
 pub(crate) fn the_highest_level_comes_first(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     for (key, level) in [(1, 0), (2, 2), (3, 1)] {
         add(script, key, at(level), Added::Ready);
     }
@@ -43,9 +28,6 @@ pub(crate) fn the_highest_level_comes_first(script: &mut Script) {
 }
 
 pub(crate) fn keys_of_a_level_keep_their_order(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     for key in [3, 1, 2] {
         add(script, key, at(1), Added::Ready);
     }
@@ -55,9 +37,6 @@ pub(crate) fn keys_of_a_level_keep_their_order(script: &mut Script) {
 }
 
 pub(crate) fn an_add_never_lowers_a_priority(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     add(script, 1, at(2), Added::Ready);
     add(script, 2, at(1), Added::Ready);
     add(script, 1, at(0), Added::Coalesced);
@@ -66,9 +45,6 @@ pub(crate) fn an_add_never_lowers_a_priority(script: &mut Script) {
 }
 
 pub(crate) fn a_raise_goes_to_the_end_of_its_level(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     script.add(1, Added::Ready);
     add(script, 2, at(2), Added::Ready);
     let raised = script.subject.add_with(1, at(2));
@@ -80,9 +56,6 @@ pub(crate) fn a_raise_goes_to_the_end_of_its_level(script: &mut Script) {
 }
 
 pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     let later = AddOptions {
         after: Some(ms(10)),
         ..at(1)
@@ -95,9 +68,6 @@ pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
 }
 
 pub(crate) fn a_priority_survives_retries(script: &mut Script) {
-    if !leveled(script) {
-        return;
-    }
     add(script, 1, at(2), Added::Ready);
     let ticket = script.get(1);
     let retried = script.subject.complete(ticket, Completion::Retry);

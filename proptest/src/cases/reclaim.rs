@@ -1,12 +1,10 @@
 use requeue_core::{Added, Rejected};
 
 use super::Script;
-use crate::subject::{Key, Subject};
+use crate::subject::Subject;
 
 pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
-    let Some(new) = script.fill() else {
-        return;
-    };
+    let new = script.fill();
     // Each has failed and is delayed, ready or in work besides.
     for key in 1..new {
         script.fail(key, 1);
@@ -22,10 +20,7 @@ pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
 }
 
 pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
-    let Some(capacity) = script.capacity() else {
-        return;
-    };
-    let capacity = capacity as Key;
+    let capacity = script.capacity();
     for key in 1..=capacity {
         script.fail(key, 1);
         script.advance(1);

@@ -96,7 +96,7 @@ macro_rules! __tests {
 macro_rules! __groups {
     (($subject:ty)
         $($group:ident {
-            $($name:ident: $keys:literal, $rule:literal, $source:literal;)+
+            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
         })+
     ) => {
         $(

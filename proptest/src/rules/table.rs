@@ -1,7 +1,7 @@
 //! The table.
 
-/// Calls a macro with every case there is: its group, its name, how many keys it needs room for,
-/// the rule in a line, and where the rule comes from.
+/// Calls a macro with every case there is: its group, its name, how many keys it needs room for and
+/// what else of the queue, the rule in a line, and where the rule comes from.
 ///
 /// The first argument is the macro in brackets, the second is handed on to it. The cases under
 /// `steps` never wait; those under `waits` are histories of calls that do.
@@ -13,7 +13,7 @@
 ///     ($what:ident $(
 ///         $kind:ident {
 ///             $($group:ident {
-///                 $($name:ident: $keys:literal, $rule:literal, $source:literal;)+
+///                 $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
 ///             })+
 ///         }
 ///     )+) => {
@@ -155,18 +155,18 @@ macro_rules! for_each_case {
                 "requeue-core, Queue::take_ready";
             }
             capacity {
-                a_key_that_is_done_gives_its_room_back: 1,
+                a_key_that_is_done_gives_its_room_back: 1 capacity,
                 "A key that is neither ready, in work, delayed nor remembered takes no room.",
                 "docs/design.md, Q4";
-                delayed_keys_and_keys_in_work_take_room: 2,
+                delayed_keys_and_keys_in_work_take_room: 2 capacity,
                 "A delayed key and one in work each take up room.",
                 "docs/design.md, One slot per key";
             }
             reclaim {
-                work_is_never_dropped_for_room: 1,
+                work_is_never_dropped_for_room: 1 capacity,
                 "A key that is ready, in work or delayed is not dropped, whatever its failures.",
                 "docs/design.md, One slot per key";
-                a_memory_that_is_forgotten_is_not_dropped_twice: 2,
+                a_memory_that_is_forgotten_is_not_dropped_twice: 2 capacity,
                 "A key that failed and is forgotten gives its room back.",
                 "docs/design.md, Q5";
             }
@@ -179,30 +179,30 @@ macro_rules! for_each_case {
                 "docs/design.md, done_with_a_stale_ticket_is_an_error";
             }
             panicking_worker {
-                its_key_comes_back_as_failed: 1,
+                its_key_comes_back_as_failed: 1 panics,
                 "A key whose worker panics counts a failure and comes back after its delay.",
                 "requeue-core, Guard";
-                its_key_is_kept_while_the_queue_shuts_down: 1,
+                its_key_is_kept_while_the_queue_shuts_down: 1 panics,
                 "A key whose worker panics after shutdown is kept among the delayed.",
                 "docs/design.md, a_retry_after_shutdown_is_kept_among_the_delayed";
             }
             priorities {
-                the_highest_level_comes_first: 3,
+                the_highest_level_comes_first: 3 levels,
                 "Of keys that are ready the one with the highest priority is handed out first.",
                 "controller-runtime priorityqueue.go, less";
-                keys_of_a_level_keep_their_order: 3,
+                keys_of_a_level_keep_their_order: 3 levels,
                 "Keys of one priority are handed out in the order in which they came to it.",
                 "controller-runtime priorityqueue.go, less: AddedCounter";
-                an_add_never_lowers_a_priority: 2,
+                an_add_never_lowers_a_priority: 2 levels,
                 "An add with a lower priority leaves the one that a key has.",
                 "controller-runtime priorityqueue.go, AddWithOpts";
-                a_raise_goes_to_the_end_of_its_level: 3,
+                a_raise_goes_to_the_end_of_its_level: 3 levels,
                 "A key whose priority is raised stands behind those that had it before.",
                 "controller-runtime priorityqueue.go, AddWithOpts";
-                a_delayed_key_keeps_its_priority: 2,
+                a_delayed_key_keeps_its_priority: 2 levels,
                 "A key that is added with a delay and a priority has it when its time comes.",
                 "controller-runtime priorityqueue.go, AddWithOpts";
-                a_priority_survives_retries: 2,
+                a_priority_survives_retries: 2 levels,
                 "A key that failed comes back with the priority of its run.",
                 "controller-runtime controller.go, reconcileHandler";
             }
@@ -302,16 +302,16 @@ macro_rules! for_each_case {
                 equal_deadlines_leave_in_insertion_order: 10,
                 "Equal deadlines leave in the order in which they were set, unlike client-go's.",
                 "docs/design.md, differences";
-                a_full_queue_hands_the_key_back: 1,
+                a_full_queue_hands_the_key_back: 1 capacity,
                 "A new key for which there is no room comes back, and nothing changes.",
                 "docs/design.md, One slot per key";
-                a_key_that_is_held_is_never_refused: 1,
+                a_key_that_is_held_is_never_refused: 1 capacity,
                 "Whatever happens to a key that has room needs no more.",
                 "docs/design.md, One slot per key";
-                the_oldest_memory_of_failures_makes_room: 1,
+                the_oldest_memory_of_failures_makes_room: 1 capacity,
                 "Where room is short the oldest mere memory of failures goes.",
                 "docs/design.md, One slot per key";
-                memories_of_failures_can_be_limited: 3,
+                memories_of_failures_can_be_limited: 3 growth,
                 "A queue that grows can limit how many mere memories of failures it keeps.",
                 "docs/design.md, One slot per key";
             }
