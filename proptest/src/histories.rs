@@ -29,7 +29,7 @@ use requeue_core::{AddOptions, Completion, Instant};
 
 use crate::caught::guarded;
 use crate::subject::{Call, Key, NewSubject, Setup, Subject, boxed};
-use crate::watched::{begins, begins_anew};
+use crate::watched::{begins, restarts};
 use pair::Pair;
 
 pub use draw::{Draw, find, run};
@@ -157,7 +157,7 @@ fn check_on(
 ) -> Result<(), Failure> {
     let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
     let mut pair = Pair::new(new(setup), setup, keys, patience);
-    begins_anew();
+    restarts();
     for step in steps {
         begins(|| format!("{step:?}"));
         let outcome = guarded(|| pair.step(step, looks));

@@ -13,7 +13,7 @@ use requeue_core::{
 use super::choices::{Choice, Choices, Point, Site};
 use super::driven::{Driven, Taken};
 use super::ledger::Ledger;
-use super::story::{Entry, What, Who};
+use super::timeline::{Entry, What, Who};
 
 /// What the driver is to do at some time.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) enum Task {
 /// When something is to be done: the time, the rank, and the order of asking.
 pub(super) type Slot = (Instant, u8, u64);
 
-pub(super) struct Hub<K> {
+pub(super) struct Shared<K> {
     now: Cell<Instant>,
     queue: RefCell<Box<dyn Driven<K>>>,
     agenda: RefCell<BTreeMap<Slot, Task>>,
@@ -52,7 +52,7 @@ pub(super) struct Hub<K> {
     pub(super) last_fault: Cell<Instant>,
 }
 
-impl<K: Ord + Clone + Debug> Hub<K> {
+impl<K: Ord + Clone + Debug> Shared<K> {
     pub(super) fn new(queue: Box<dyn Driven<K>>, choices: Choices<K>) -> Self {
         Self {
             now: Cell::new(Instant::EPOCH),
@@ -190,7 +190,7 @@ impl<K: Ord + Clone + Debug> Hub<K> {
             }
             (Completion::Retry, Ok(Finished::Ready)) => {
                 ledger.added(key, now, now);
-                // The limiter's delay is not told of a key that was added during its run.
+                // The limiter's delay is not reported of a key that was added during its run.
                 if let Some(due) = self.act(|queue| queue.due(key, now)) {
                     ledger.added(key, due, now);
                 }

@@ -1,4 +1,4 @@
-//! A worker's seat: the run that it is at, and how that goes on.
+//! A worker: the run that it is at, and how that goes on.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use std::task::{Context as TaskContext, Poll, Wake};
 use requeue_core::{Action, Failure, Getter, Instant, RunSpan, Ticket};
 
 use super::World;
-use super::hub::Slot;
+use super::shared::Slot;
 use crate::caught::caught;
 
-pub(super) struct Seat<W: World> {
+pub(super) struct Worker<W: World> {
     pub(super) state: State<W>,
     /// Set by whatever the run waits for.
     pub(super) bell: Arc<Bell>,
@@ -27,12 +27,12 @@ pub(super) struct Seat<W: World> {
 pub(super) enum State<W: World> {
     /// Looks for a key, or sleeps until there is one.
     Idle,
-    Busy(Run<W>),
+    Busy(Attempt<W>),
     /// The queue is closed.
     Gone,
 }
 
-pub(super) struct Run<W: World> {
+pub(super) struct Attempt<W: World> {
     pub(super) key: W::Key,
     pub(super) number: u32,
     pub(super) ticket: Ticket,
@@ -47,9 +47,9 @@ pub(super) struct Run<W: World> {
 pub(super) type Reconciling<W> = Pin<Box<dyn Future<Output = Result<Action, <W as World>::Error>>>>;
 
 /// How a run ended.
-pub(super) type Answer<W> = Result<Action, Failure<<W as World>::Error>>;
+pub(super) type Outcome<W> = Result<Action, Failure<<W as World>::Error>>;
 
-impl<W: World> Seat<W> {
+impl<W: World> Worker<W> {
     pub(super) fn new() -> Self {
         Self {
             state: State::Idle,
@@ -61,7 +61,7 @@ impl<W: World> Seat<W> {
     }
 
     /// Polls the run.
-    pub(super) fn poll(run: &mut Run<W>, bell: &Arc<Bell>) -> Poll<Answer<W>> {
+    pub(super) fn poll(run: &mut Attempt<W>, bell: &Arc<Bell>) -> Poll<Outcome<W>> {
         run.polls += 1;
         let waker = Arc::clone(bell).into();
         let mut context = TaskContext::from_waker(&waker);

@@ -80,7 +80,7 @@ impl fmt::Display for What {
 
 /// The lines of a history: the virtual time, who, the key, and what.
 pub(super) fn timeline<K: Debug>(entries: &[Entry<K>]) -> String {
-    let entries: Vec<_> = telling(entries).collect();
+    let entries: Vec<_> = merged(entries).collect();
     let time = |entry: &Entry<K>| entry.at.to_string();
     let who = |entry: &Entry<K>| match entry.who {
         Who::World => String::from("world"),
@@ -112,7 +112,7 @@ pub(super) fn timeline<K: Debug>(entries: &[Entry<K>]) -> String {
 /// What does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum Property {
     /// [`World::always`](super::World::always), after some step.
     Always,
     /// [`World::eventually`](super::World::eventually), once all was quiet.
@@ -137,7 +137,7 @@ pub enum Rule {
     SameSeedSameHistory,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for Property {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Always => "`always` does not hold",
@@ -172,11 +172,11 @@ pub(super) fn excerpt(timeline: &str) -> String {
         .concat()
 }
 
-/// How many lines are told at both ends of a history.
+/// How many lines are shown at both ends of a history.
 const EXCERPT: usize = 60;
 
 /// A call that is not interrupted is one line, not three.
-fn telling<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
+fn merged<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
     let same = |entry: &Entry<K>, other: Option<&Entry<K>>, what: fn(&What) -> bool| {
         other.is_some_and(|other| {
             other.who == entry.who && other.at == entry.at && what(&other.what)
@@ -188,7 +188,7 @@ fn telling<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
         .filter_map(move |(place, entry)| {
             let next = entries.get(place + 1);
             let last = place.checked_sub(1).and_then(|last| entries.get(last));
-            let is_told = match &entry.what {
+            let is_merged = match &entry.what {
                 What::Request(..) => same(entry, next, |next| {
                     matches!(next, What::Done(..) | What::RequestLost(_))
                 }),
@@ -196,22 +196,22 @@ fn telling<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
                 What::Answer(_) => same(entry, last, |last| matches!(last, What::Done(..))),
                 _ => false,
             };
-            (!is_told).then_some(entry)
+            (!is_merged).then_some(entry)
         })
 }
 
-/// A rule that does not hold, and why.
+/// A property that does not hold, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// What does not hold.
-    pub rule: Rule,
+    pub property: Property,
     /// In words, with the virtual time and the key where there is one.
     pub reason: String,
 }
 
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.rule, self.reason)
+        write!(f, "{}: {}", self.property, self.reason)
     }
 }
 
