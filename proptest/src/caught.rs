@@ -15,7 +15,8 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 /// Runs `work`, and returns the payload if it panics.
 ///
 /// Shortening plays a history that panics hundreds of times, and what the hook for panics would
-/// print each time would bury its timeline. What panics elsewhere in the program is printed as ever.
+/// print each time would bury its timeline. What panics elsewhere in the program is printed as
+/// ever.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> thread::Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(install);

@@ -22,5 +22,5 @@ mod watched;
 pub use proptest;
 
 pub use figures::Figures;
-pub use model::{Model, Rules};
+pub use model::{Fingerprint, Model, Rules};
 pub use soak::rounds;

@@ -21,7 +21,7 @@ use crate::limiter::{AnyLimiter, AnyMemory};
 use crate::subject::{Handed, Key, Known, NumberedRun, Retried, Setup, Ticket};
 
 use drains::Drains;
-pub(crate) use fingerprint::Fingerprint;
+pub use fingerprint::Fingerprint;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -411,10 +411,10 @@ impl fmt::Display for Model {
             .filter(|key| self.dirty.contains(key));
         let failed = self.failures.iter().map(|(key, _)| *key);
         let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
-        let mut told = vec![format!("it is {}", self.now)];
+        let mut state = vec![format!("it is {}", self.now)];
         let mut tell = |what, keys: Vec<String>| {
             if !keys.is_empty() {
-                told.push(format!("{what} {}", keys.join(", ")));
+                state.push(format!("{what} {}", keys.join(", ")));
             }
         };
         tell("ready", self.queue.iter().map(Key::to_string).collect());
@@ -426,9 +426,9 @@ impl fmt::Display for Model {
         tell("delayed", waiting.collect());
         tell("failures of", failed.collect());
         if self.shutting_down {
-            told.push(String::from("shut down"));
+            state.push(String::from("shut down"));
         }
-        f.write_str(&told.join("; "))
+        f.write_str(&state.join("; "))
     }
 }
 

@@ -71,16 +71,16 @@ impl Setup {
 ///
 /// The operations mean what those of [`requeue_core::Queue`] mean. What a queue cannot do it states
 /// here: that it [has a capacity or none](Self::capacity), [no metrics](Self::figures),
-/// [no sleepers that can be counted](Self::asleep), and its [abilities](Self::abilities). What needs
-/// more is skipped, and everything else is tested.
+/// [no sleepers that can be counted](Self::asleep), and its [abilities](Self::abilities). Rules
+/// that need more are skipped, and all others are tested.
 ///
 /// # Calls that wait
 ///
 /// The last six methods drive the queue's own calls that wait, which are what a runtime adds to
 /// core. A call is [started](Self::start), and answers or waits. Then [`settle`](Self::settle) lets
 /// everything run that can, and the test looks which calls have answered. Time passes by
-/// [`advance`](Self::advance), which makes the runtime's timers ring but need not run the calls that
-/// they wake. A queue that leaves waiting to others has no such calls, and keeps the defaults.
+/// [`advance`](Self::advance), which makes the runtime's timers ring but need not run the calls
+/// that they wake. A queue that leaves waiting to others has no such calls, and keeps the defaults.
 ///
 /// A queue that is core's `WorkQueue` implements [`Runtime`] instead.
 #[expect(clippy::len_without_is_empty, reason = "a test needs one of the two")]
@@ -126,7 +126,7 @@ pub trait Subject {
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
     /// Completes a run and looks for the next key.
     fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn;
-    /// A call that was told to wait is cancelled.
+    /// Cancels a call that was told to wait.
     fn leave(&mut self, getter: &mut Getter);
 
     /// Completes the run of a key by name.
@@ -275,7 +275,7 @@ pub enum Ticket {
     Numbered(NumberedRun),
 }
 
-/// A run that is told by a number from the others of its key.
+/// A run of a key, numbered by its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberedRun {
     /// The key.

@@ -193,9 +193,11 @@ mod tests {
             Step::TakeReady => 23,
             Step::PanicAtWork => 24,
             // Calls that wait are no operations.
-            Step::Start(_) | Step::NextUnrun(_) | Step::Cancel(_) | Step::Nudge(_) | Step::Settle => {
-                u8::MAX
-            }
+            Step::Start(_)
+            | Step::NextUnrun(_)
+            | Step::Cancel(_)
+            | Step::Nudge(_)
+            | Step::Settle => u8::MAX,
         }
     }
 

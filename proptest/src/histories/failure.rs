@@ -6,8 +6,8 @@ use crate::rules::Rule;
 
 /// Where a queue and the model part.
 ///
-/// Printed it is a timeline: what was done and what came of it, step by step, what went wrong in the
-/// end, how things should stand, and which rule is broken.
+/// Its `Display` is a timeline: what was done and what came of it, step by step, what went wrong,
+/// how things should stand, and which rule is broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {

@@ -46,10 +46,8 @@ pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
         return Some(String::from("the queue has no calls that wait"));
     }
     let lacks = script.steps.iter().find_map(|step| match step {
-        Step::Start(call) if !starts(new, *call) => Some(format!("{call:?}")),
-        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
-            Some(format!("{:?}", Call::Next(*how)))
-        }
+        Step::Start(call) if !starts(new, *call) => Some(call.name()),
+        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => Some(Call::Next(*how).name()),
         _ => None,
     });
     lacks.map(|call| format!("the queue has no call {call}"))

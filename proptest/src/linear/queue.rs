@@ -8,11 +8,10 @@ use requeue_core::{
 };
 
 use super::Specification;
-use crate::model::Fingerprint;
 use crate::subject::{
     Drain, Handed, Key, Known, Left, NumberedRun, Retried, Setup, Subject, Ticket,
 };
-use crate::{Model, Rules};
+use crate::{Fingerprint, Model, Rules};
 
 /// A call of a work queue. What is handed out gets a number from its caller, by which it is
 /// completed: no two runs of a history have the same.

@@ -8,10 +8,12 @@ use super::{Drains, Model};
 use crate::limiter::AnyMemory;
 use crate::subject::{Key, NumberedRun};
 
-/// Two models with the same fingerprint answer every later call alike, but for what they have told
-/// their metrics.
+/// What of a [`Model`] a later call can still tell.
+///
+/// Two models with the same fingerprint answer every later call alike, but for what they have
+/// reported to their metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     limiter: String,
     now: Instant,
     /// Keys and their levels, as below.
@@ -42,8 +44,10 @@ impl Hash for Fingerprint {
 }
 
 impl Model {
+    /// Returns what a later call can still tell of this model.
+    ///
     /// Lists in which the order says nothing are sorted, and numbers that only order are left out.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> Fingerprint {
         let Self {
             rules: _,
             limiter,
@@ -101,8 +105,8 @@ impl Model {
         }
     }
 
-    /// The key of a run, if the run is not over.
-    pub(crate) fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
+    /// Returns the key of a run; `None` if the run is over.
+    pub fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
         self.is_current(ticket).then_some(ticket.key)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_core::{RateLimiter, Workers};
 
 use super::World;
-use super::choices::{Choices, Dice, Fault, Terms};
+use super::choices::{ChoiceRng, Choices, Fault, Terms};
 use super::driven::Driven;
 use super::plan::{Bounds, Plan, Tree, drawn};
 use super::play::{Played, play};
@@ -246,7 +246,7 @@ impl<W: World> Check<W> {
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
         let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
-        let played = self.play(&plan, self.dice(seed, &plan));
+        let played = self.play(&plan, self.choices(seed, &plan));
         if let Some(breach) = played.breach {
             let chosen = played.chosen;
             return Err(self.shorten(seed, breach, Plan { chosen, ..plan }, trees));
@@ -281,7 +281,7 @@ impl<W: World> Check<W> {
     /// ```
     pub fn history(&self, seed: u64) -> String {
         let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
-        timeline(&self.play(&plan, self.dice(seed, &plan)).log)
+        timeline(&self.play(&plan, self.choices(seed, &plan)).log)
     }
 
     /// Shortens what failed, and reports it.
@@ -302,10 +302,10 @@ impl<W: World> Check<W> {
         Failure::new(seed, again.breach.unwrap_or(breach), log, &shortest, &plan)
     }
 
-    fn dice(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
+    fn choices(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
         let events = u32::try_from(plan.arrivals.len()).unwrap_or(u32::MAX);
-        let dice = Dice::new(seed, events, &self.terms);
-        Choices::drawn(dice)
+        let rng = ChoiceRng::new(seed, events, &self.terms);
+        Choices::drawn(rng)
     }
 
     fn play_again(&self, plan: &Plan<W>) -> Played<W> {
@@ -346,8 +346,8 @@ impl std::ops::AddAssign for Summary {
     }
 }
 
-/// A seed that fails, and the shortest history found that breaks the same property. Its `Display` is
-/// the whole report.
+/// A seed that fails, and the shortest history found that breaks the same property. Its `Display`
+/// is the whole report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The seed.

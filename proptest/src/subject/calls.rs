@@ -26,6 +26,18 @@ pub enum Call {
     DrainTimeout(Duration),
 }
 
+impl Call {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::GetTimeout(_) => "GetTimeout",
+            Self::Next(_) => "Next",
+            Self::Drain => "Drain",
+            Self::DrainTimeout(_) => "DrainTimeout",
+        }
+    }
+}
+
 /// What a call has answered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {

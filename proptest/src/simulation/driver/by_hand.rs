@@ -122,7 +122,8 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that nobody does.
+    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
+    /// happens.
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
         loop {
             let now = self.shared.now();
