@@ -6,9 +6,13 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::thread;
 
-/// Runs `work`, and returns its [description](describe) if it panics. What it worked on must not be
-/// used any more then, but to be looked at.
-pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs `work`, without a message on the standard error if it panics.
+///
+/// # Errors
+///
+/// If `work` panics: its message, and where it was. What it worked on may be looked at then, and
+/// not be used any more.
+pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     caught(work).map_err(|payload| describe(&*payload))
 }
 

@@ -1,8 +1,8 @@
-//! A limiter that is composed at run time, as the recordings describe it.
+//! A limiter that is composed at run time.
 //!
-//! requeue composes limiters as types. A recording composes them as values, so this is the one
-//! place that turns values into types: an enum over core's limiters, which only dispatches. Every
-//! delay it answers has been computed by core.
+//! requeue composes limiters as types. A test or a recording composes them as values, so this is
+//! the one place that turns values into types: an enum over core's limiters, which only dispatches.
+//! Every delay it returns is computed by core.
 
 use std::time::Duration;
 
@@ -10,9 +10,7 @@ use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
     WithMaxWait, default_controller, default_item_based,
 };
-use serde::Deserialize;
-
-/// A limiter object of a recording.
+/// A limiter as a value. With the feature `serde` it is read from JSON, as recordings hold it.
 ///
 /// # Examples
 ///
@@ -20,17 +18,15 @@ use serde::Deserialize;
 /// use requeue_core::{Instant, RateLimiter};
 /// use requeue_proptest::limiter::{AnyMemory, LimiterSpec};
 ///
-/// let json = r#"{"type":"with_max_wait","max_ns":3,
-///     "inner":{"type":"exponential","base_ns":1,"max_ns":1000}}"#;
-/// let spec: LimiterSpec = serde_json::from_str(json)?;
-/// let mut limiter = spec.build();
+/// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
+/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
 /// let mut memory = AnyMemory::default();
 /// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
 /// assert_eq!([when(), when(), when()], [1, 2, 3]);
-/// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "type", rename_all = "snake_case"))]
 pub enum LimiterSpec {
     /// [`ItemExponentialFailure`].
     Exponential {
@@ -213,11 +209,10 @@ impl AnyMemory {
     }
 }
 
-/// A float of a recording: 16 hexadecimal digits, the bits of an IEEE 754 double.
-///
-/// Decimal digits would do as well with a parser that is exact; bits need no trust.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(try_from = "String")]
+/// A float. Recordings hold its bits, in 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String"))]
 pub struct FloatBits(pub f64);
 
 impl TryFrom<String> for FloatBits {
@@ -229,12 +224,12 @@ impl TryFrom<String> for FloatBits {
 }
 
 /// A count of a recording, where Go's may be negative and ours starts at zero.
-pub(crate) fn saturating_u32(count: i64) -> u32 {
+fn saturating_u32(count: i64) -> u32 {
     u32::try_from(count.max(0)).unwrap_or(u32::MAX)
 }
 
 /// A duration of a recording.
-pub(crate) const fn nanos(nanos: u64) -> Duration {
+const fn nanos(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)
 }
 
@@ -242,20 +237,27 @@ pub(crate) const fn nanos(nanos: u64) -> Duration {
 mod tests {
     use super::*;
 
-    fn build(json: &str) -> AnyLimiter {
-        let spec: LimiterSpec = serde_json::from_str(json).unwrap();
-        spec.build()
+    const BUCKET: LimiterSpec = LimiterSpec::Bucket {
+        rate_bits: FloatBits(f64::MAX),
+        burst: 1,
+    };
+
+    fn max_of<const N: usize>(limiters: [LimiterSpec; N]) -> LimiterSpec {
+        let limiters = Vec::from(limiters);
+        LimiterSpec::MaxOf { limiters }
     }
 
-    const BUCKET: &str =
-        r#"{"type":"bucket","rate":"inf","rate_bits":"7fefffffffffffff","burst":1}"#;
+    const fn fast_slow(fast_ns: u64, slow_ns: u64, max_fast_attempts: i64) -> LimiterSpec {
+        LimiterSpec::FastSlow {
+            fast_ns,
+            slow_ns,
+            max_fast_attempts,
+        }
+    }
 
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
-        let nested = format!(
-            r#"{{"type":"max_of","limiters":[{BUCKET},{{"type":"max_of","limiters":[]}}]}}"#
-        );
-        let mut limiter = build(&nested);
+        let mut limiter = max_of([BUCKET, max_of([])]).build();
         let mut memory = AnyMemory::default();
         assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::ZERO);
         assert_eq!(memory, AnyMemory::Fresh);
@@ -263,15 +265,11 @@ mod tests {
 
     #[test]
     fn each_limiter_of_a_list_has_a_memory_of_its_own() {
-        let mut limiter = build(
-            r#"{"type":"max_of","limiters":[
-                {"type":"fast_slow","fast_ns":9,"slow_ns":0,"max_fast_attempts":1},
-                {"type":"exponential","base_ns":1,"max_ns":100},
-                {"type":"fast_slow","fast_ns":0,"slow_ns":3,"max_fast_attempts":-1}]}"#,
-        );
+        let (base_ns, max_ns) = (1, 100);
+        let exponential = LimiterSpec::Exponential { base_ns, max_ns };
+        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
         let mut memory = AnyMemory::default();
-        let delays = [9, 3, 4, 8];
-        for expected in delays {
+        for expected in [9, 3, 4, 8] {
             let delay = limiter.when(&mut memory, Instant::EPOCH);
             assert_eq!(delay, nanos(expected));
         }
