@@ -5,9 +5,9 @@
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
-mod beyond;
 mod drains;
-mod essence;
+mod extensions;
+mod fingerprint;
 mod memory;
 mod priorities;
 mod subject;
@@ -17,12 +17,11 @@ use std::fmt;
 use requeue_core::{Added, Instant, NotActive, Rejected};
 
 use crate::Figures;
-use crate::subject::{Handed, Key, Known, Retried, Setup};
-use crate::trace::limiter::{AnyLimiter, AnyMemory};
+use crate::limiter::{AnyLimiter, AnyMemory};
+use crate::subject::{Handed, Key, Known, NumberedRun, Retried, Setup, Ticket};
 
 use drains::Drains;
-pub use drains::ModelDrain;
-pub(crate) use essence::Essence;
+pub use fingerprint::Fingerprint;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +98,6 @@ struct Waiting {
     number: u64,
     key: Key,
     level: u8,
-}
-
-/// One run of one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelTicket {
-    key: Key,
-    run: u64,
 }
 
 impl Model {
@@ -307,7 +299,7 @@ impl Model {
     }
 
     /// queue.go, Get, once there is a key.
-    fn take(&mut self) -> Option<Handed<ModelTicket>> {
+    fn take(&mut self) -> Option<Handed> {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
@@ -331,10 +323,10 @@ impl Model {
         self.last_run.push((key, self.runs));
         Some(Handed {
             key,
-            ticket: ModelTicket {
+            ticket: Ticket::Numbered(NumberedRun {
                 key,
                 run: self.runs,
-            },
+            }),
             requeues: self.failures_of(key),
             priority,
         })
@@ -419,10 +411,10 @@ impl fmt::Display for Model {
             .filter(|key| self.dirty.contains(key));
         let failed = self.failures.iter().map(|(key, _)| *key);
         let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
-        let mut told = vec![format!("it is {}", self.now)];
+        let mut state = vec![format!("it is {}", self.now)];
         let mut tell = |what, keys: Vec<String>| {
             if !keys.is_empty() {
-                told.push(format!("{what} {}", keys.join(", ")));
+                state.push(format!("{what} {}", keys.join(", ")));
             }
         };
         tell("ready", self.queue.iter().map(Key::to_string).collect());
@@ -434,9 +426,9 @@ impl fmt::Display for Model {
         tell("delayed", waiting.collect());
         tell("failures of", failed.collect());
         if self.shutting_down {
-            told.push(String::from("shut down"));
+            state.push(String::from("shut down"));
         }
-        f.write_str(&told.join("; "))
+        f.write_str(&state.join("; "))
     }
 }
 

@@ -24,8 +24,7 @@ use requeue_core::{
 };
 use requeue_proptest::conformance;
 use requeue_proptest::subject::{
-    Answer, AnyLimiter, Call, Futures, Home, Key, LocalCall, OnWorkQueue, Runtime, Setup,
-    WaitingRuntime, handed,
+    Answer, AnyLimiter, Call, Futures, Home, Key, LocalCall, OnWorkQueue, Runtime, Setup, handed,
 };
 
 #[path = "toy/faults.rs"]
@@ -334,6 +333,7 @@ impl<P: Plan> Runtime for Toy<P> {
     type Lock = Single<State>;
     type Clock = Timers;
     type Waker = Line<P>;
+    type Calls = Futures;
 
     fn new(setup: &Setup) -> Self {
         let queue = Single(RefCell::new(Fixed::build(setup, NoMetrics)));
@@ -351,10 +351,6 @@ impl<P: Plan> Runtime for Toy<P> {
     fn advance(&mut self, by: Duration) {
         self.queue.0.clock().advance(by);
     }
-}
-
-impl<P: Plan> WaitingRuntime for Toy<P> {
-    type Calls = Futures;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();

@@ -12,8 +12,8 @@ use requeue_core::{
     RandomState, Ticket, WorkOf,
 };
 use requeue_proptest::Figures;
+use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key};
-use requeue_proptest::trace::limiter::AnyLimiter;
 
 use crate::{draw, script};
 

@@ -7,7 +7,7 @@ use requeue_core::{
     Bucket, Fixed, ItemExponentialFailure, ItemFastSlow, KeyedLimiter, RateLimiter, Storage,
     WithMaxWait,
 };
-use requeue_proptest::trace::limiter::{AnyLimiter, AnyMemory, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyMemory, LimiterSpec};
 
 use crate::{draw, script};
 

@@ -3,8 +3,7 @@ use requeue_core::{Added, Completion, Finished};
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn a_key_that_is_forgotten_starts_anew<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_that_is_forgotten_starts_anew(script: &mut Script) {
     assert_eq!(script.subject.forget(1), 0, "nobody has failed yet");
     script.fail(1, 1);
     script.fail(1, 2);
@@ -13,8 +12,7 @@ pub(crate) fn a_key_that_is_forgotten_starts_anew<S: Subject>() {
     script.fail(1, 1);
 }
 
-pub(crate) fn a_run_that_succeeded_forgets<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
@@ -31,8 +29,7 @@ pub(crate) fn a_run_that_succeeded_forgets<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn forgetting_leaves_the_delay<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn forgetting_leaves_the_delay(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.fail(1, 1);
     assert_eq!(script.subject.forget(1), 1);

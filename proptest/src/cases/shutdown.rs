@@ -3,8 +3,7 @@ use requeue_core::{Added, Completion};
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn keys_that_are_ready_are_still_handed_out<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     script.subject.shut_down();
@@ -18,8 +17,7 @@ pub(crate) fn keys_that_are_ready_are_still_handed_out<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn a_dirty_key_comes_back_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -31,8 +29,7 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown<S: Subject>() {
     script.closed();
 }
 
-pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     let again = Completion::RetryAfter(ms(5));

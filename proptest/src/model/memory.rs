@@ -5,8 +5,8 @@ use std::time::Duration;
 use requeue_core::{RateLimiter, Rejected};
 
 use super::{Model, remove};
+use crate::limiter::AnyMemory;
 use crate::subject::Key;
-use crate::trace::limiter::AnyMemory;
 
 impl Model {
     /// A new key takes the place of the oldest memory if there is no other.

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drain, Drained, Effect, Finished, Fixed, Getter,
-    Growable, Index, Instant, Metrics, Next, NoMetrics, NotActive, Priorities, Queue, RandomState,
-    Rejected, Step, Storage, Ticket, Wake,
+    AddOptions, Added, AddedMany, Completion, Drained, Effect, Finished, Fixed, Getter, Growable,
+    Index, Instant, Metrics, Next, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected,
+    Step, Storage, Wake,
 };
 
-use super::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
+use super::{
+    Drain, Handed, Key, Known, Left, Retried, Setup, Subject, Ticket, Totals, Turn, map_next,
+};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// core's `Queue` with storage `S` and metrics `M`.
 ///
@@ -94,10 +96,6 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
 }
 
 impl<S: Home, M: Note> Subject for Direct<S, M> {
-    type Ticket = Ticket;
-    type Getter = Getter;
-    type Drain = Drain;
-
     fn new(setup: &Setup) -> Self {
         Self {
             queue: S::build(setup, M::default()),
@@ -158,19 +156,19 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.queue.forget(&key)
     }
 
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         let now = self.any_time();
         let effect = self.queue.try_get(now);
         self.obey(effect).map(Handed::from)
     }
 
-    fn get(&mut self, getter: &mut Getter) -> Next<Handed<Ticket>> {
+    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
         let now = self.any_time();
         let effect = self.queue.get(now, getter);
         map_next(self.obey(effect), Handed::from)
     }
 
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed<Ticket>>> {
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let now = self.any_time();
         let mut taken = Vec::new();
         let effect = self
@@ -182,12 +180,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         })
     }
 
-    fn next(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        getter: &mut Getter,
-    ) -> Turn<Ticket> {
+    fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn {
+        let Ok(ticket) = ticket.core() else {
+            return (Err(NotActive), self.get(getter));
+        };
         let now = self.time_for(completion);
         let effect = self.queue.next(ticket, completion, now, getter);
         let Step { finished, next, .. } = self.obey(effect);
@@ -207,7 +203,7 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn done(&mut self, ticket: Ticket) -> Result<(), NotActive> {
         let now = self.any_time();
-        let effect = self.queue.done(ticket, now);
+        let effect = self.queue.done(ticket.core()?, now);
         self.obey(effect)
     }
 
@@ -217,13 +213,14 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         completion: Completion,
     ) -> Result<(), NotActive> {
         let now = self.time_for(completion);
+        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
         let effect = self.queue.complete_many(tickets, completion, now);
         self.obey(effect)
     }
 
     fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
         let now = self.time_for(completion);
-        let effect = self.queue.complete(ticket, completion, now);
+        let effect = self.queue.complete(ticket.core()?, completion, now);
         self.obey(effect)
     }
 
@@ -234,11 +231,14 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn begin_drain(&mut self) -> Drain {
         let effect = self.queue.shut_down_with_drain(self.now);
-        self.obey(effect)
+        Drain::Core(self.obey(effect))
     }
 
     fn drained(&mut self, drain: &Drain) -> Drained {
-        self.queue.drained(drain)
+        match drain {
+            Drain::Core(drain) => self.queue.drained(drain),
+            Drain::Numbered(_) => Drained::Pending,
+        }
     }
 
     fn take_delayed(&mut self) -> Option<Left> {

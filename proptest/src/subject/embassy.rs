@@ -5,19 +5,15 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::{
-    Completion, Drained, Fixed, Guard, Instant, NoPriorities, Priorities, Queue, Ticket,
-};
+use requeue_core::{Completion, Drained, Fixed, Guard, Instant, NoPriorities, Priorities, Queue};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{GetError, Locked, Shared, Timer, TooManyWaiters, Wakers, WorkQueue};
 
 use super::futures::poll_once;
-use super::shared::{Runtime, handed};
-use super::{
-    Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup, Sleep, WaitingRuntime,
-};
+use super::work_queue::{Runtime, handed};
+use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup, Sleep};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
@@ -59,12 +55,14 @@ impl HandTimer for HandClock {
     }
 }
 
-impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
+impl<const N: usize, P: Priorities + 'static, C: HandTimer> Runtime for Embassy<N, P, C> {
     type Storage = Fixed<N, u16, P>;
     type Metrics = Figures;
     type Lock = Locked<NoopRawMutex, Held<N, P>>;
     type Clock = C;
     type Waker = Wakers<NoopRawMutex, WAITERS>;
+    type Calls = Futures;
+    const PLACES: Option<usize> = Some(WAITERS);
 
     fn new(setup: &Setup) -> Self {
         let queue = Fixed::build(setup, Figures::default());
@@ -84,7 +82,7 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -93,10 +91,6 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
         };
         guard.and_then(handed)
     }
-}
-
-impl<const N: usize, P: Priorities + 'static, C: HandTimer> WaitingRuntime for Embassy<N, P, C> {
-    type Calls = Futures;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = Rc::clone(&self.queue);
@@ -128,13 +122,9 @@ impl<const N: usize, P: Priorities + 'static, C: HandTimer> WaitingRuntime for E
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-
-    fn places(&self) -> Option<usize> {
-        Some(WAITERS)
-    }
 }
 
-fn work<H>(got: Result<Guard<Key, H>, GetError>) -> Answer<Ticket>
+fn work<H>(got: Result<Guard<Key, H>, GetError>) -> Answer
 where
     H: Deref<Target: requeue_core::Complete>,
 {
@@ -147,7 +137,7 @@ where
     }
 }
 
-fn drained(got: Result<Drained, TooManyWaiters>) -> Answer<Ticket> {
+fn drained(got: Result<Drained, TooManyWaiters>) -> Answer {
     got.map_or(Answer::Refused, Answer::Drained)
 }
 

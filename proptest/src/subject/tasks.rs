@@ -3,15 +3,15 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::{Clock, Completion, GetError, Growable, Instant, Queue, Ticket};
-use requeue_tokio::{Guard, Locked, Shared, TokioClock, Wakers, WorkQueue};
+use requeue_core::{Clock, Completion, Growable, Instant, Queue};
+use requeue_tokio::{Locked, Shared, TokioClock, Wakers, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;
-use super::shared::{Runtime, handed, panicking};
-use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup, WaitingRuntime};
+use super::work_queue::{Runtime, handed, panicking};
+use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
 #[derive(Debug)]
@@ -69,12 +69,14 @@ impl Paused {
     }
 }
 
-impl<S: Home> Runtime for Tasks<S> {
+impl<S: Home + 'static> Runtime for Tasks<S> {
     type Storage = S;
     type Metrics = Figures;
     type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
     type Clock = TokioClock;
     type Waker = Wakers;
+    type Calls = Futures;
+    const GRAIN: Duration = TICK;
 
     fn new(setup: &Setup) -> Self {
         let queue = S::build(setup, Figures::default());
@@ -102,7 +104,7 @@ impl<S: Home> Runtime for Tasks<S> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -115,22 +117,19 @@ impl<S: Home> Runtime for Tasks<S> {
     fn panic_at_work(&mut self) {
         panicking(|| self.queue.try_get());
     }
-}
-
-impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
-    type Calls = Futures;
-    const GRAIN: Duration = TICK;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
         Some(match call {
-            Call::Get => Box::pin(async move { work(queue.get().await) }),
+            Call::Get => Box::pin(async move { Answer::from(queue.get().await.and_then(handed)) }),
             Call::GetTimeout(timeout) => {
-                Box::pin(async move { work_in_time(queue.get_timeout(timeout).await) })
+                Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
             }
             Call::Next(completion) => {
                 let guard = queue.try_get()?;
-                Box::pin(async move { work(queue.next(guard, completion).await) })
+                Box::pin(async move {
+                    Answer::from(queue.next(guard, completion).await.and_then(handed))
+                })
             }
             Call::Drain => {
                 Box::pin(async move { Answer::Drained(queue.shut_down_with_drain().await) })
@@ -151,14 +150,4 @@ impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-}
-
-fn work<S: Home>(guard: Option<Guard<Key, AnyLimiter, Figures, S>>) -> Answer<Ticket> {
-    work_in_time(guard.ok_or(GetError::Closed))
-}
-
-fn work_in_time<S: Home>(
-    got: Result<Guard<Key, AnyLimiter, Figures, S>, GetError>,
-) -> Answer<Ticket> {
-    Answer::from(got.map(handed))
 }

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Clock, Growable, Instant, Lock, Queue, Ticket};
+use requeue_core::{Clock, Growable, Instant, Lock, Queue};
 use requeue_std::{Condvars, Locked, ManualClock, Shared, WorkQueue};
 
-use super::shared::{Runtime, handed, panicking};
-use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup, WaitingRuntime};
+use super::work_queue::{Runtime, handed, panicking};
+use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 type Inner<S> = WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>;
 
@@ -24,12 +24,16 @@ pub struct Threads<S: Home = Growable> {
     calls: ThreadCalls<S>,
 }
 
-impl<S: Home> Runtime for Threads<S> {
+impl<S: Home + 'static> Runtime for Threads<S>
+where
+    Inner<S>: Send,
+{
     type Storage = S;
     type Metrics = Figures;
     type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
     type Clock = ManualClock;
     type Waker = Condvars;
+    type Calls = ThreadCalls<S>;
 
     fn new(setup: &Setup) -> Self {
         let queue = S::build(setup, Figures::default());
@@ -50,7 +54,7 @@ impl<S: Home> Runtime for Threads<S> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             self.queue.get_timeout(Duration::ZERO).ok()
@@ -63,28 +67,15 @@ impl<S: Home> Runtime for Threads<S> {
     fn panic_at_work(&mut self) {
         panicking(|| self.queue.try_get());
     }
-}
-
-impl<S: Home + 'static> WaitingRuntime for Threads<S>
-where
-    Inner<S>: Send,
-{
-    type Calls = ThreadCalls<S>;
 
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
         Some(Box::new(move || match call {
-            Call::Get => match queue.get().and_then(handed) {
-                Some(handed) => Answer::Work(handed),
-                None => Answer::Closed,
-            },
+            Call::Get => Answer::from(queue.get().and_then(handed)),
             Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
             Call::Next(completion) => {
                 let next = queue.try_get().map(|guard| queue.next(guard, completion));
-                match next.flatten().and_then(handed) {
-                    Some(handed) => Answer::Work(handed),
-                    None => Answer::Closed,
-                }
+                Answer::from(next.flatten().and_then(handed))
             }
             Call::Drain => Answer::Drained(queue.shut_down_with_drain()),
             Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
@@ -97,7 +88,7 @@ where
 }
 
 /// A call that a thread makes.
-pub type ThreadCall = Box<dyn FnOnce() -> Answer<Ticket> + Send>;
+pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
 
 /// Calls that are made by threads, each by one of its own.
 ///
@@ -108,11 +99,11 @@ pub type ThreadCall = Box<dyn FnOnce() -> Answer<Ticket> + Send>;
 pub struct ThreadCalls<S: Home = Growable> {
     queue: Inner<S>,
     waiting: usize,
-    answers: BTreeMap<CallId, thread::Result<Answer<Ticket>>>,
+    answers: BTreeMap<CallId, thread::Result<Answer>>,
     answered: (Sender<Answered>, Receiver<Answered>),
 }
 
-type Answered = (CallId, thread::Result<Answer<Ticket>>);
+type Answered = (CallId, thread::Result<Answer>);
 
 impl<S: Home> ThreadCalls<S> {
     fn new(queue: Inner<S>) -> Self {
@@ -168,7 +159,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
         clock.waiting() == self.waiting && !rings(clock.next_alarm()) && self.is_watched()
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer<Ticket>> {
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
         let answer = self.answers.remove(&id)?;
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
