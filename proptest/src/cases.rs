@@ -33,7 +33,8 @@ mod wake_obligations;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::{Added, Drained, Getter, Next, Rejected};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Added, Drained, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
@@ -186,7 +187,7 @@ impl Script {
 
     #[track_caller]
     fn done(&mut self, key: Key) {
-        assert_eq!(self.subject.done_key(key), Ok(()), "done {key}");
+        assert_eq!(self.subject.release_key(key), Ok(()), "done {key}");
         self.subject.assert_valid();
     }
 

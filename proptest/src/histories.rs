@@ -25,7 +25,7 @@ mod watch;
 
 use std::time::Duration;
 
-use requeue_core::{AddOptions, Completion, Instant};
+use requeue_core::{Action, AddOptions, Instant};
 
 use crate::caught::guarded;
 use crate::subject::{Call, Key, NewSubject, Setup, Subject, boxed};
@@ -71,11 +71,11 @@ pub enum Step {
     /// Completes a run, which may have been completed before.
     Done(u8),
     /// Completes a run, and says what becomes of the key.
-    Complete(u8, Completion),
+    Complete(u8, Action),
     /// Completes runs together.
-    CompleteMany(Vec<u8>, Completion),
+    CompleteMany(Vec<u8>, Action),
     /// Completes a run and looks for the next key; sleeps if there is none.
-    Next(u8, Completion),
+    Next(u8, Action),
     /// A worker takes a key and panics with it, if the queue
     /// [gives such keys back](crate::subject::Abilities::gives_back).
     PanicAtWork,
@@ -96,7 +96,7 @@ pub enum Step {
     /// Begins a call of the queue's own.
     Start(Call),
     /// Makes a call that completes a key and waits for the next, and drops it before it has run.
-    NextUnrun(Completion),
+    NextUnrun(Action),
     /// A call that waits is cancelled.
     Cancel(u8),
     /// A call that waits is let run although it was not woken.
@@ -166,7 +166,7 @@ fn check_on(
         })?;
     }
     begins(|| String::from("in the end"));
-    guarded(|| pair.finish(looks)).unwrap_or_else(|panic| {
+    guarded(|| pair.conclude(looks)).unwrap_or_else(|panic| {
         Err(pair.failure(None, format!("in the end the queue panicked: {panic}")))
     })
 }

@@ -16,11 +16,11 @@ use requeue_core::{
 ///
 /// ```
 /// use requeue_core::{Instant, RateLimiter};
-/// use requeue_proptest::limiter::{AnyMemory, LimiterSpec};
+/// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
 ///
 /// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
 /// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
-/// let mut memory = AnyMemory::default();
+/// let mut memory = AnyRecord::default();
 /// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
 /// assert_eq!([when(), when(), when()], [1, 2, 3]);
 /// ```
@@ -126,56 +126,56 @@ pub enum AnyLimiter {
 
 /// What an [`AnyLimiter`] remembers of a key: its shape follows the limiter's.
 ///
-/// A memory in which nothing has failed is always [`Fresh`](AnyMemory::Fresh), however the limiter
+/// A memory in which nothing has failed is always [`Fresh`](AnyRecord::Fresh), however the limiter
 /// is nested, because a queue tells by that value whether a key still costs room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AnyMemory {
+pub enum AnyRecord {
     /// Nothing.
     #[default]
     Fresh,
     /// So many failures.
     Failures(u32),
     /// What two limiters remember.
-    Both(Box<(AnyMemory, AnyMemory)>),
+    Both(Box<(AnyRecord, AnyRecord)>),
 }
 
 impl RateLimiter for AnyLimiter {
-    type Memory = AnyMemory;
+    type Record = AnyRecord;
 
-    fn when(&mut self, memory: &mut AnyMemory, now: Instant) -> Duration {
+    fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
         match self {
-            Self::Exponential(limiter) => memory.with_failures(|it| limiter.when(it, now)),
-            Self::FastSlow(limiter) => memory.with_failures(|it| limiter.when(it, now)),
+            Self::Exponential(limiter) => record.with_failures(|it| limiter.when(it, now)),
+            Self::FastSlow(limiter) => record.with_failures(|it| limiter.when(it, now)),
             Self::Bucket(limiter) => limiter.when(&mut (), now),
-            Self::DefaultController(limiter) => memory.with_failures(|it| {
+            Self::DefaultController(limiter) => record.with_failures(|it| {
                 let mut pair = (*it, ());
                 let delay = limiter.when(&mut pair, now);
                 *it = pair.0;
                 delay
             }),
             Self::NoLimit(limiter) => limiter.when(&mut (), now),
-            Self::MaxOf(limiters) => memory.with_both(|it| limiters.as_mut().when(it, now)),
-            Self::WithMaxWait(limiter) => limiter.as_mut().when(memory, now),
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
+            Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
         }
     }
 
-    fn requeues(&self, memory: &AnyMemory) -> u32 {
+    fn requeues(&self, record: &AnyRecord) -> u32 {
         match self {
-            Self::Exponential(limiter) => limiter.requeues(&memory.failures()),
-            Self::FastSlow(limiter) => limiter.requeues(&memory.failures()),
+            Self::Exponential(limiter) => limiter.requeues(&record.failures()),
+            Self::FastSlow(limiter) => limiter.requeues(&record.failures()),
             Self::Bucket(limiter) => limiter.requeues(&()),
-            Self::DefaultController(limiter) => limiter.requeues(&(memory.failures(), ())),
+            Self::DefaultController(limiter) => limiter.requeues(&(record.failures(), ())),
             Self::NoLimit(limiter) => limiter.requeues(&()),
-            Self::MaxOf(limiters) => match memory {
-                AnyMemory::Both(both) => limiters.as_ref().requeues(both),
-                AnyMemory::Fresh | AnyMemory::Failures(_) => 0,
+            Self::MaxOf(limiters) => match record {
+                AnyRecord::Both(both) => limiters.as_ref().requeues(both),
+                AnyRecord::Fresh | AnyRecord::Failures(_) => 0,
             },
-            Self::WithMaxWait(limiter) => limiter.as_ref().requeues(memory),
+            Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
         }
     }
 }
 
-impl AnyMemory {
+impl AnyRecord {
     fn failures(&self) -> u32 {
         match self {
             Self::Failures(failures) => *failures,
@@ -195,7 +195,7 @@ impl AnyMemory {
 
     fn with_both(
         &mut self,
-        when: impl FnOnce(&mut (AnyMemory, AnyMemory)) -> Duration,
+        when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> Duration,
     ) -> Duration {
         let mut both = match std::mem::take(self) {
             Self::Both(both) => both,
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
         let mut limiter = max_of([BUCKET, max_of([])]).build();
-        let mut memory = AnyMemory::default();
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::ZERO);
-        assert_eq!(memory, AnyMemory::Fresh);
+        let mut record = AnyRecord::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
+        assert_eq!(record, AnyRecord::Fresh);
     }
 
     #[test]
@@ -268,11 +268,11 @@ mod tests {
         let (base_ns, max_ns) = (1, 100);
         let exponential = LimiterSpec::Exponential { base_ns, max_ns };
         let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
-        let mut memory = AnyMemory::default();
+        let mut record = AnyRecord::default();
         for expected in [9, 3, 4, 8] {
-            let delay = limiter.when(&mut memory, Instant::EPOCH);
+            let delay = limiter.when(&mut record, Instant::EPOCH);
             assert_eq!(delay, nanos(expected));
         }
-        assert_eq!(limiter.requeues(&memory), 4);
+        assert_eq!(limiter.requeues(&record), 4);
     }
 }

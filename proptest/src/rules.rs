@@ -58,7 +58,7 @@ impl Rule {
         match self.need {
             Some(Need::Capacity) if capacity.is_none() => lacks("the queue has no capacity"),
             Some(Need::Growth) if capacity.is_some() => {
-                lacks("the queue has a capacity, and no limit to its memories")
+                lacks("the queue has a capacity, and no limit to its records")
             }
             Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
                 lacks("the queue has too few priority levels")

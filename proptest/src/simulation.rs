@@ -41,9 +41,9 @@
 //!         let wanted = context.call("read", |world| world.wanted).await?;
 //!         let wrote = context.call("write", |world| world.real = wanted).await;
 //!         if context.world(|world| world.is_careless) {
-//!             return Ok(Action::Done);
+//!             return Ok(Action::Success);
 //!         }
-//!         wrote.map(|()| Action::Done)
+//!         wrote.map(|()| Action::Success)
 //!     }
 //!
 //!     fn eventually(&self) -> Result<(), String> {

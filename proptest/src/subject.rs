@@ -15,9 +15,10 @@ mod work_queue;
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drained, Facts, Finished, Getter, Instant, KeyState,
-    Leftover, Limited, Next, NotActive, Rejected, Wake, Work,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover,
+    NotActive, Rejected,
 };
 
 use crate::Figures;
@@ -44,7 +45,7 @@ pub struct Setup {
     /// What decides how long a failed key waits.
     pub limiter: LimiterSpec,
     /// How many keys may be kept for their failures alone, by a queue without a capacity.
-    pub memories_max: usize,
+    pub failure_records_max: usize,
 }
 
 impl Setup {
@@ -52,7 +53,7 @@ impl Setup {
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
             limiter,
-            memories_max: usize::MAX,
+            failure_records_max: usize::MAX,
         }
     }
 
@@ -103,16 +104,16 @@ pub trait Subject {
         Abilities::default()
     }
 
-    /// Marks a key as having work to do.
+    /// KeyLevels a key as having work to do.
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>>;
     /// Adds a key after a delay.
     fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
     /// Adds a key at a point in time.
     fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
     /// Counts a failure, and adds the key after the delay it answers.
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>>;
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>>;
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
     /// Adds keys in order, and answers which were handed back.
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
@@ -125,22 +126,18 @@ pub trait Subject {
     /// The same for many keys.
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
     /// Completes a run and looks for the next key.
-    fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn;
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
     /// Cancels a call that was told to wait.
     fn leave(&mut self, getter: &mut Getter);
 
     /// Completes the run of a key by name.
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive>;
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive>;
     /// Completes a run.
-    fn done(&mut self, ticket: Ticket) -> Result<(), NotActive>;
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive>;
     /// Completes runs in order.
-    fn complete_many(
-        &mut self,
-        tickets: Vec<Ticket>,
-        completion: Completion,
-    ) -> Result<(), NotActive>;
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive>;
     /// Completes a run, and says what becomes of the key.
-    fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive>;
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
 
     /// A worker takes the first ready key, panics with it, and is caught.
     ///
@@ -201,8 +198,8 @@ pub trait Subject {
     /// Takes the first ready key, makes the call that completes it and waits for the next, and
     /// cancels that call before it has run at all: the key is completed nevertheless. Called only
     /// while a key is ready. Returns `false`, and does nothing, if the queue has no such call.
-    fn next_unrun(&mut self, completion: Completion) -> bool {
-        let _ = completion;
+    fn next_unrun(&mut self, action: Action) -> bool {
+        let _ = action;
         false
     }
     /// Lets everything run that can, until every call has answered or sleeps and no wake is under
@@ -270,7 +267,7 @@ pub(crate) fn boxed<S: Subject + 'static>(setup: &Setup) -> Box<dyn Subject> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ticket {
     /// core's.
-    Core(requeue_core::Ticket),
+    Core(requeue_core::binding::Ticket),
     /// That of a queue which numbers its runs itself.
     Numbered(NumberedRun),
 }
@@ -290,7 +287,7 @@ impl Ticket {
     /// # Errors
     ///
     /// [`NotActive`] if it is not core's: a queue that is core's has no such run.
-    pub fn core(self) -> Result<requeue_core::Ticket, NotActive> {
+    pub fn core(self) -> Result<requeue_core::binding::Ticket, NotActive> {
         match self {
             Self::Core(ticket) => Ok(ticket),
             Self::Numbered(_) => Err(NotActive),
@@ -310,8 +307,8 @@ impl Ticket {
     }
 }
 
-impl From<requeue_core::Ticket> for Ticket {
-    fn from(ticket: requeue_core::Ticket) -> Self {
+impl From<requeue_core::binding::Ticket> for Ticket {
+    fn from(ticket: requeue_core::binding::Ticket) -> Self {
         Self::Core(ticket)
     }
 }
@@ -320,7 +317,7 @@ impl From<requeue_core::Ticket> for Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     /// core's.
-    Core(requeue_core::Drain),
+    Core(requeue_core::binding::Drain),
     /// That of a queue which numbers them itself.
     Numbered(usize),
 }
@@ -353,7 +350,7 @@ pub type Turn = (Result<Finished, NotActive>, Next<Handed>);
 
 /// What became of an add that may have the key wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retried {
+pub struct Scheduled {
     /// How long the limiter lets the key wait, or the add.
     pub delay: Duration,
     /// What became of the key.
@@ -403,10 +400,10 @@ pub struct Totals {
     pub next_deadline: Option<Instant>,
 }
 
-impl<F: Facts> From<Work<Key, F>> for Handed {
-    fn from(work: Work<Key, F>) -> Self {
+impl From<Work<Key>> for Handed {
+    fn from(work: Work<Key>) -> Self {
         Self {
-            priority: work.priority(),
+            priority: work.priority,
             key: work.key,
             ticket: Ticket::Core(work.ticket),
             requeues: work.requeues,
@@ -414,8 +411,8 @@ impl<F: Facts> From<Work<Key, F>> for Handed {
     }
 }
 
-impl From<Limited> for Retried {
-    fn from(limited: Limited) -> Self {
+impl From<requeue_core::Scheduled> for Scheduled {
+    fn from(limited: requeue_core::Scheduled) -> Self {
         Self {
             delay: limited.delay,
             added: limited.added,

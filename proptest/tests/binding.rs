@@ -1,15 +1,16 @@
-//! The binding of the README, and a runtime for it: one thread, whose tasks stand in line for keys.
+//! The binding of the README, and a runtime for it: one thread, whose tasks wait for keys.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::{Fixed, NoMetrics, WorkQueue};
+use requeue_core::binding::{FixedWaitList, State, WorkQueue};
+use requeue_core::{Fixed, NoMetrics};
 use requeue_proptest::subject::{
     Answer, Call, Futures, HandClock, Home, LocalCall, OnWorkQueue, Runtime, Setup, handed,
 };
 
-use my_runtime::{Line, Shared, Single, State, get};
+use my_runtime::{Guarded, Shared, Single, get};
 
 struct Bound {
     queue: Rc<Shared>,
@@ -19,14 +20,15 @@ struct Bound {
 impl Runtime for Bound {
     type Storage = Fixed<8>;
     type Metrics = NoMetrics;
-    type Lock = Single<State>;
+    type Waiters = FixedWaitList<4>;
+    type Lock = Single<Guarded>;
     type Clock = HandClock;
-    type Waker = Line;
     type Calls = Futures;
+    const PLACES: Option<usize> = Some(4);
 
     fn new(setup: &Setup) -> Self {
-        let queue = Single(RefCell::new(Fixed::build(setup, NoMetrics)));
-        let queue = WorkQueue::from_parts(queue, HandClock::new(), Line::default());
+        let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
+        let queue = WorkQueue::new(Single(RefCell::new(state)), HandClock::new());
         let (queue, calls) = (Rc::new(queue), Futures::new());
         Self { queue, calls }
     }
@@ -40,9 +42,11 @@ impl Runtime for Bound {
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
-        let get = get(&self.queue);
+        let queue = Rc::clone(&self.queue);
         match call {
-            Call::Get => Some(Box::pin(async { Answer::from(get.await.and_then(handed)) })),
+            Call::Get => Some(Box::pin(async {
+                Answer::from(get(queue).await.map(handed))
+            })),
             // It has no calls with a time limit, and none that wait for the drain.
             _ => None,
         }
@@ -55,16 +59,15 @@ impl Runtime for Bound {
 
 requeue_proptest::conformance!(OnWorkQueue<Bound>);
 
-/// The runtime: its lock, its waker, and its way of waiting.
+/// The runtime: its lock, and its way of waiting.
 mod my_runtime {
-    use std::cell::{Cell, RefCell};
-    use std::collections::BTreeMap;
-    use std::pin::Pin;
+    use std::cell::RefCell;
     use std::rc::Rc;
-    use std::task::{self, Context, Poll};
 
-    use requeue_core::{Fixed, Getter, Guard, Lock, Next, NoMetrics, Queue, Waker, WorkQueue};
-    use requeue_proptest::subject::{AnyLimiter, HandClock, Key, Sleep};
+    use requeue_core::binding::{FixedWaitList, Lock, State, Wait, WorkQueue};
+    use requeue_core::{Fixed, GetError, Guard, NoMetrics, Queue};
+    use requeue_proptest::limiter::AnyLimiter;
+    use requeue_proptest::subject::{HandClock, Key};
 
     pub(super) struct Single<T>(pub(super) RefCell<T>);
 
@@ -76,87 +79,13 @@ mod my_runtime {
         }
     }
 
-    /// Tasks that wait, in the order of their calls.
-    #[derive(Default)]
-    pub(super) struct Line {
-        tasks: RefCell<BTreeMap<u64, task::Waker>>,
-        last: Cell<u64>,
-    }
+    pub(super) type Guarded = State<Key, Fixed<8>, AnyLimiter, NoMetrics, FixedWaitList<4>>;
+    pub(super) type Shared = WorkQueue<Single<Guarded>, HandClock>;
 
-    impl Waker for Line {
-        fn wake_one(&self) {
-            let first = self.tasks.borrow_mut().pop_first();
-            first.into_iter().for_each(|(_, task)| task.wake());
-        }
-
-        fn wake_all(&self) {
-            let all = self.tasks.take();
-            all.into_values().for_each(task::Waker::wake);
-        }
-
-        fn is_abandoned(&self) -> bool {
-            true
-        }
-    }
-
-    pub(super) type State = Queue<Key, Fixed<8>, AnyLimiter, NoMetrics>;
-    pub(super) type Shared = WorkQueue<Single<State>, HandClock, Line>;
-
-    /// A task that waits for a key.
-    pub(super) struct Get {
-        queue: Rc<Shared>,
-        getter: Getter,
-        place: u64,
-        timer: Option<Sleep>,
-    }
-
-    pub(super) fn get(queue: &Rc<Shared>) -> Get {
-        let last = &queue.waker().last;
-        last.set(last.get() + 1);
-        Get {
-            queue: Rc::clone(queue),
-            getter: Getter::new(),
-            place: last.get(),
-            timer: None,
-        }
-    }
-
-    impl Future for Get {
-        type Output = Option<Guard<Key, Rc<Shared>>>;
-
-        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-            loop {
-                let Self {
-                    queue,
-                    getter,
-                    place,
-                    timer,
-                } = &mut *self;
-                let line = &queue.waker().tasks;
-                line.borrow_mut().remove(place);
-                let until = match queue.poll_get(getter) {
-                    Next::Work(work) => {
-                        return Poll::Ready(Some(Guard::new(work, Rc::clone(queue))));
-                    }
-                    Next::Closed => return Poll::Ready(None),
-                    Next::Wait { until } => until,
-                };
-                line.borrow_mut().insert(*place, context.waker().clone());
-                *timer = until.map(|due| queue.clock().sleep_until(due));
-                match timer.as_mut().map(|timer| Pin::new(timer).poll(context)) {
-                    Some(Poll::Ready(())) => {}
-                    _ => return Poll::Pending,
-                }
-            }
-        }
-    }
-
-    /// A task that is dropped leaves the line, and passes its wake on.
-    impl Drop for Get {
-        fn drop(&mut self) {
-            self.queue.waker().tasks.borrow_mut().remove(&self.place);
-            self.queue.leave(&mut self.getter);
-        }
+    /// Waits for a key.
+    pub(super) async fn get(queue: Rc<Shared>) -> Result<Guard<Key, Rc<Shared>>, GetError> {
+        let work = Wait::for_key(&*queue).wait(None, Queue::poll_get).await?;
+        Ok(Guard::new(work, queue))
     }
 }
 

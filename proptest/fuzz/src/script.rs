@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{AddOptions, Completion};
+use requeue_core::{AddOptions, Action};
 use requeue_proptest::histories::Step;
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
 use requeue_proptest::subject::{Key, Setup};
@@ -18,7 +18,7 @@ pub(crate) const OPS_MAX: usize = 200;
 pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
     Ok(Setup {
         limiter: limiter(bytes, 2)?,
-        memories_max: match bytes.int_in_range(0..=4)? {
+        failure_records_max: match bytes.int_in_range(0..=4)? {
             4 => usize::MAX,
             few => few,
         },
@@ -86,12 +86,12 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         17 => Step::Leave(bytes.arbitrary()?),
         18 => Step::DoneKey(key(bytes, keys)?),
         19 => Step::Done(bytes.arbitrary()?),
-        20..=22 => Step::Complete(bytes.arbitrary()?, completion(bytes)?),
+        20..=22 => Step::Complete(bytes.arbitrary()?, action(bytes)?),
         23 => Step::CompleteMany(
             several(bytes, |bytes| bytes.arbitrary())?,
-            completion(bytes)?,
+            action(bytes)?,
         ),
-        24 => Step::Next(bytes.arbitrary()?, completion(bytes)?),
+        24 => Step::Next(bytes.arbitrary()?, action(bytes)?),
         25 => Step::ReportRunning,
         26 => Step::Advance(step(bytes)?),
         27 => Step::AdvanceToDeadline,
@@ -132,13 +132,13 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
 }
 
 /// How a run may end.
-pub(crate) fn completion(bytes: &mut Unstructured) -> Result<Completion> {
+pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
     Ok(match bytes.int_in_range(0..=4_u8)? {
-        0 => Completion::Done,
-        1 => Completion::Succeeded,
-        2 => Completion::SucceededAgainAfter(draw::duration(bytes)?),
-        3 => Completion::Retry,
-        _ => Completion::RetryAfter(draw::duration(bytes)?),
+        0 => Action::Release,
+        1 => Action::Success,
+        2 => Action::RequeueAfter(draw::duration(bytes)?),
+        3 => Action::Retry,
+        _ => Action::RetryAfter(draw::duration(bytes)?),
     })
 }
 

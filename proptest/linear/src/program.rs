@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fmt, iter};
 
-use requeue_core::Completion;
+use requeue_core::Action;
 use requeue_proptest::proptest::collection::vec;
 use requeue_proptest::proptest::prelude::*;
 use requeue_proptest::proptest::sample::{select, subsequence};
@@ -45,11 +45,11 @@ pub enum Step {
     /// Waits for keys, at most this many.
     GetMany(u8),
     /// Completes a run.
-    Complete(u8, Completion),
+    Complete(u8, Action),
     /// Completes every run together.
-    CompleteAll(Completion),
+    CompleteAll(Action),
     /// Completes a run and waits for the next key.
-    Next(u8, Completion),
+    Next(u8, Action),
     /// Begins a drain, and checks whether it is over.
     Drain,
 }
@@ -149,7 +149,7 @@ fn sharp(tick: Duration) -> BoxedStrategy<Step> {
         1 => (1..=3u32).prop_map(move |ticks| Request::Advance(tick * ticks)),
         1 => prop_oneof![closing(), Just(Request::ShuttingDown)],
     ];
-    let how = || completion(tick);
+    let how = || action(tick);
     prop_oneof![
         16 => plain.prop_map(Step::Plain),
         2 => Just(Step::TryGet),
@@ -173,7 +173,7 @@ fn step(tick: Duration) -> BoxedStrategy<Step> {
         2 => (1..=3u32).prop_map(move |ticks| Request::Advance(tick * ticks)),
         1 => key().prop_map(Request::DoneKey),
     ];
-    let how = || completion(tick);
+    let how = || action(tick);
     prop_oneof![
         10 => plain.prop_map(Step::Plain),
         4 => Just(Step::TryGet),
@@ -227,12 +227,12 @@ fn delay(tick: Duration) -> impl Strategy<Value = Duration> {
     ]
 }
 
-fn completion(tick: Duration) -> impl Strategy<Value = Completion> {
+fn action(tick: Duration) -> impl Strategy<Value = Action> {
     prop_oneof![
-        2 => Just(Completion::Done),
-        2 => Just(Completion::Succeeded),
-        1 => delay(tick).prop_map(Completion::SucceededAgainAfter),
-        2 => Just(Completion::Retry),
-        1 => delay(tick).prop_map(Completion::RetryAfter),
+        2 => Just(Action::Release),
+        2 => Just(Action::Success),
+        1 => delay(tick).prop_map(Action::RequeueAfter),
+        2 => Just(Action::Retry),
+        1 => delay(tick).prop_map(Action::RetryAfter),
     ]
 }

@@ -3,9 +3,12 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use requeue_core::{Added, AddedMany, Completion, Drained, Finished, Next, NotActive, Rejected};
-use requeue_proptest::subject::{Handed, Key, Known, Left, Retried, Setup, Subject};
-use requeue_proptest::{Essence, Model, ModelDrain, ModelTicket, Rules};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Action, Added, AddedMany, Drained, Finished, NotActive, Rejected};
+use requeue_proptest::subject::{
+    Drain, Handed, Key, Known, Left, NumberedRun, Scheduled, Setup, Subject, Ticket,
+};
+use requeue_proptest::{Fingerprint, Model, Rules};
 
 use crate::Specification;
 
@@ -32,12 +35,12 @@ pub enum Request {
     /// Waits for keys, at most this many. The runs get this number and those that follow.
     GetMany(u32, usize),
     /// Completes the run with this number.
-    Complete(u32, Completion),
+    Complete(u32, Action),
     /// Completes these runs together.
-    CompleteMany(Vec<u32>, Completion),
+    CompleteMany(Vec<u32>, Action),
     /// Completes a run, then waits for a key; the new run gets the second number. In a history
     /// this is [`Complete`](Self::Complete) and [`Get`](Self::Get).
-    Next(u32, Completion, u32),
+    Next(u32, Action, u32),
     /// Completes the run of a key by name.
     DoneKey(Key),
     /// How many keys are ready.
@@ -71,7 +74,7 @@ pub enum Response {
     /// The outcome for a key that was added.
     Added(Result<Added, Rejected<Key>>),
     /// The outcome for a key that was added after a failure.
-    Retried(Result<Retried, Rejected<Key>>),
+    Scheduled(Result<Scheduled, Rejected<Key>>),
     /// The outcome for keys that were added together, and those that were handed back.
     AddedMany(AddedMany, Vec<Rejected<Key>>),
     /// Keys that were handed out, each with its recorded failures.
@@ -102,15 +105,15 @@ pub enum Response {
 #[derive(Clone, Debug)]
 pub struct QueueSpec {
     model: Model,
-    runs: Vec<(u32, ModelTicket)>,
-    drains: Vec<(u32, ModelDrain)>,
-    essence: Box<Compared>,
+    runs: Vec<(u32, NumberedRun)>,
+    drains: Vec<(u32, Drain)>,
+    fingerprint: Box<Compared>,
 }
 
 /// What tells two states apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Compared {
-    model: Essence,
+    model: Fingerprint,
     /// Each run that is known by a number, and its key unless the run is over.
     runs: Vec<(u32, Option<Key>)>,
     drains: Vec<u32>,
@@ -121,7 +124,7 @@ impl QueueSpec {
     pub fn new(setup: &Setup) -> Self {
         let model = Model::new(Rules::Requeue, setup, None);
         Self {
-            essence: Box::new(Compared::of(&model, &[], &[])),
+            fingerprint: Box::new(Compared::of(&model, &[], &[])),
             model,
             runs: Vec::new(),
             drains: Vec::new(),
@@ -134,7 +137,7 @@ impl QueueSpec {
         Some(match *request {
             Request::Add(key) => Response::Added(model.add(key)),
             Request::AddAfter(key, delay) => Response::Added(model.add_after(key, delay)),
-            Request::AddRateLimited(key) => Response::Retried(model.add_rate_limited(key)),
+            Request::AddRateLimited(key) => Response::Scheduled(model.add_rate_limited(key)),
             Request::AddMany(ref keys) => {
                 let (many, rejected) = model.add_many(keys);
                 Response::AddedMany(many, rejected)
@@ -144,7 +147,7 @@ impl QueueSpec {
             Request::Len => Response::Count(model.len()),
             Request::State(key) => Response::State(model.state(key)),
             Request::ShuttingDown => Response::Flag(model.shutting_down()),
-            Request::DoneKey(key) => Response::Completed(model.done_key(key)),
+            Request::DoneKey(key) => Response::Completed(model.release_key(key)),
             Request::ShutDown => {
                 model.shut_down();
                 Response::Done
@@ -167,12 +170,13 @@ impl QueueSpec {
                 return self.get(request);
             }
             Request::Complete(run, how) => {
-                let ticket = self.take_run(run)?;
-                Response::Finished(self.model.complete(ticket, how))
+                let ticket = Ticket::Numbered(self.take_run(run)?);
+                Response::Finished(self.model.finish(ticket, how))
             }
             Request::CompleteMany(ref runs, how) => {
-                let tickets: Option<Vec<_>> = runs.iter().map(|run| self.take_run(*run)).collect();
-                Response::Completed(self.model.complete_many(tickets?, how))
+                let tickets = runs.iter().map(|run| self.take_run(*run).map(Ticket::Numbered));
+                let tickets: Option<Vec<_>> = tickets.collect();
+                Response::Completed(self.model.finish_many(tickets?, how))
             }
             // Two steps, which a history has as two calls.
             Request::Next(..) | Request::Drain(_) => return None,
@@ -185,14 +189,14 @@ impl QueueSpec {
                 Some(handed) => Some(self.handed(run, vec![handed])),
                 None => Some(Response::Nothing),
             },
-            Request::GetNow(run) | Request::Get(run) => match self.model.get(&mut ()) {
+            Request::GetNow(run) | Request::Get(run) => match self.model.get(&mut Getter::default()) {
                 Next::Work(handed) => Some(self.handed(run, vec![handed])),
                 Next::Closed => Some(Response::Closed),
                 Next::Wait { .. } => {
                     matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
                 }
             },
-            Request::GetMany(run, max) => match self.model.get_many(max, &mut ()) {
+            Request::GetMany(run, max) => match self.model.get_many(max, &mut Getter::default()) {
                 Next::Work(handed) => Some(self.handed(run, handed)),
                 Next::Closed => Some(Response::Closed),
                 Next::Wait { .. } => None,
@@ -201,15 +205,16 @@ impl QueueSpec {
         }
     }
 
-    fn handed(&mut self, first: u32, handed: Vec<Handed<ModelTicket>>) -> Response {
-        let work = handed.iter().map(|handed| (handed.key, handed.requeues));
-        let work = work.collect();
-        let tickets = handed.into_iter().map(|handed| handed.ticket);
-        self.runs.extend((first..).zip(tickets));
+    fn handed(&mut self, first: u32, handed: Vec<Handed>) -> Response {
+        let mut work = Vec::new();
+        for (run, handed) in (first..).zip(handed) {
+            work.push((handed.key, handed.requeues));
+            self.runs.extend(handed.ticket.numbered().map(|ticket| (run, ticket)));
+        }
         Response::Work(work)
     }
 
-    fn take_run(&mut self, run: u32) -> Option<ModelTicket> {
+    fn take_run(&mut self, run: u32) -> Option<NumberedRun> {
         let index = self.runs.iter().position(|(number, _)| *number == run)?;
         Some(self.runs.remove(index).1)
     }
@@ -226,18 +231,18 @@ impl Specification for QueueSpec {
         if response.is_some_and(|response| *response != expected) {
             return false;
         }
-        *self.essence = Compared::of(&self.model, &self.runs, &self.drains);
+        *self.fingerprint = Compared::of(&self.model, &self.runs, &self.drains);
         true
     }
 }
 
 impl Compared {
-    fn of(model: &Model, runs: &[(u32, ModelTicket)], drains: &[(u32, ModelDrain)]) -> Self {
-        let key = |&(run, ticket): &(u32, ModelTicket)| (run, model.key_of(ticket));
+    fn of(model: &Model, runs: &[(u32, NumberedRun)], drains: &[(u32, Drain)]) -> Self {
+        let key = |&(run, ticket): &(u32, NumberedRun)| (run, model.key_of(ticket));
         let mut runs: Vec<_> = runs.iter().map(key).collect();
         runs.sort_unstable();
         Self {
-            model: model.essence(),
+            model: model.fingerprint(),
             runs,
             drains: drains.iter().map(|(number, _)| *number).collect(),
         }
@@ -246,7 +251,7 @@ impl Compared {
 
 impl PartialEq for QueueSpec {
     fn eq(&self, other: &Self) -> bool {
-        self.essence == other.essence
+        self.fingerprint == other.fingerprint
     }
 }
 
@@ -254,7 +259,7 @@ impl Eq for QueueSpec {}
 
 impl Hash for QueueSpec {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.essence.model.hash(state);
-        self.essence.runs.hash(state);
+        self.fingerprint.model.hash(state);
+        self.fingerprint.runs.hash(state);
     }
 }

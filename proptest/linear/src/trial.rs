@@ -5,11 +5,9 @@ use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::time::Duration;
 
-use requeue_core::{
-    Clock, Complete, Completion, Guard, Lock, Metrics, Queue, RateLimiter, Storage, Waker,
-    WorkQueue,
-};
-use requeue_proptest::subject::{Key, Known, Left, LimiterSpec, Retried, Setup};
+use requeue_core::binding::{Clock, Finish, Lock, State, WaitList, WorkQueue};
+use requeue_core::{Action, Guard, Metrics, RateLimiter, Storage};
+use requeue_proptest::subject::{Key, Known, Left, LimiterSpec, Scheduled, Setup};
 
 use crate::chart::draw_marked;
 use crate::program::{KEYS, Program, Step};
@@ -65,7 +63,7 @@ impl<G> Runs<G> {
     }
 }
 
-impl<H: Deref<Target: Complete>> Runs<Guard<Key, H>> {
+impl<H: Deref<Target: Finish>> Runs<Guard<Key, H>> {
     /// Keeps what was handed out under `first` and the numbers that follow.
     pub fn handed(
         &mut self,
@@ -83,8 +81,8 @@ impl<H: Deref<Target: Complete>> Runs<Guard<Key, H>> {
 
 /// Makes the calls that never wait on a queue that is core's [`WorkQueue`]. Returns
 /// [`Response::Nothing`] for the others.
-pub fn without_waiting<S, L, M, Q, C, W, H>(
-    queue: &WorkQueue<Q, C, W>,
+pub fn without_waiting<S, L, M, W, Q, C, H>(
+    queue: &WorkQueue<Q, C>,
     request: &Request,
     runs: &mut Runs<Guard<Key, H>>,
 ) -> Response
@@ -92,16 +90,16 @@ where
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<Key, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<Key, S, L, M, W>>,
     C: Clock,
-    W: Waker,
-    H: Deref<Target: Complete>,
+    H: Deref<Target: Finish>,
 {
     match *request {
         Request::Add(key) => Response::Added(queue.add(key)),
         Request::AddAfter(key, delay) => Response::Added(queue.add_after(key, delay)),
         Request::AddRateLimited(key) => {
-            Response::Retried(queue.add_rate_limited(key).map(Retried::from))
+            Response::Scheduled(queue.add_rate_limited(key).map(Scheduled::from))
         }
         Request::AddMany(ref keys) => {
             let mut rejected = Vec::new();
@@ -113,7 +111,7 @@ where
         Request::Len => Response::Count(queue.len()),
         Request::State(key) => Response::State(queue.state(&key).map(Known::from)),
         Request::ShuttingDown => Response::Flag(queue.shutting_down()),
-        Request::DoneKey(key) => Response::Completed(queue.done(&key)),
+        Request::DoneKey(key) => Response::Completed(queue.release_key(&key)),
         Request::ShutDown => {
             queue.shut_down();
             Response::Done
@@ -121,13 +119,13 @@ where
         Request::TakeDelayed => Response::Left(queue.take_delayed().map(Left::from)),
         Request::TakeReady => Response::Left(queue.take_ready().map(Left::from)),
         Request::Complete(run, how) => match runs.take(run) {
-            Some(guard) => Response::Finished(guard.complete(how)),
+            Some(guard) => Response::Finished(guard.finish(how)),
             None => Response::Nothing,
         },
         Request::CompleteMany(ref numbers, how) => {
             let guards = numbers.iter().filter_map(|run| runs.take(*run));
             let tickets = guards.filter_map(Guard::into_ticket);
-            Response::Completed(queue.complete_many(tickets, how))
+            Response::Completed(queue.finish_many(tickets, how))
         }
         _ => Response::Nothing,
     }
@@ -295,7 +293,7 @@ impl<Q: Shared> Worker<'_, Q> {
     /// thread's task.
     async fn end(&mut self) {
         while let Some(run) = self.runs.pick(0) {
-            self.call(Request::Complete(run, Completion::Done)).await;
+            self.call(Request::Complete(run, Action::Release)).await;
         }
         if self.closes() {
             self.call(Request::ShutDown).await;

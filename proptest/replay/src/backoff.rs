@@ -6,7 +6,7 @@ use rand_core::{Infallible, TryRng};
 use requeue_core::{
     Attempt, Backoff, BackoffManager, ExponentialBackoffManager, Instant, NoJitter, jitter,
 };
-use requeue_proptest::subject::FloatBits;
+use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;
 
 use crate::report::{BadTrace, Progress, Report, Stop, replay_lines};

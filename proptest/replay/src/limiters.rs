@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use requeue_core::{Instant, RateLimiter};
-use requeue_proptest::subject::{AnyLimiter, AnyMemory, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 use serde::Deserialize;
 
 use crate::report::{BadTrace, Report, replay_lines};
@@ -96,7 +96,7 @@ impl Answer {
 /// A limiter with the memories that a queue would keep for it, and the time.
 struct Subject {
     limiter: AnyLimiter,
-    memories: HashMap<u32, AnyMemory>,
+    records: HashMap<u32, AnyRecord>,
     now: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Subject {
     fn new(spec: &LimiterSpec) -> Self {
         Self {
             limiter: spec.build(),
-            memories: HashMap::new(),
+            records: HashMap::new(),
             now: Instant::EPOCH,
         }
     }
@@ -116,8 +116,8 @@ impl Subject {
                 delay,
                 impl_defined,
             } => {
-                let memory = self.memories.entry(k).or_default();
-                let ours = self.limiter.when(memory, self.now).as_nanos();
+                let record = self.records.entry(k).or_default();
+                let ours = self.limiter.when(record, self.now).as_nanos();
                 if impl_defined {
                     return Answer::NotCompared(DELAY_OF_2_POW_63);
                 }
@@ -127,14 +127,14 @@ impl Subject {
                 }
             }
             Op::Forget { k } => {
-                self.memories.remove(&k);
+                self.records.remove(&k);
                 Answer::Nothing
             }
             Op::NumRequeues { k, n } => {
-                let fresh = AnyMemory::default();
-                let memory = self.memories.get(&k).unwrap_or(&fresh);
+                let fresh = AnyRecord::default();
+                let record = self.records.get(&k).unwrap_or(&fresh);
                 Answer::Requeues {
-                    ours: self.limiter.requeues(memory),
+                    ours: self.limiter.requeues(record),
                     recorded: n,
                 }
             }

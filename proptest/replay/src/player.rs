@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::{AddOptions, Drained, Instant, Next};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{AddOptions, Drained, Instant};
 use requeue_proptest::Figures;
-use requeue_proptest::subject::{Key, Setup, Subject};
+use requeue_proptest::subject::{Drain, Key, Setup, Subject, Ticket};
 
 use crate::recording::{AddWithOpts, Get, Op, Recording, Step, delay, level};
 
@@ -70,10 +71,10 @@ pub(crate) trait Play {
 /// A subject, and what its callers hold.
 pub(crate) struct Player<S: Subject> {
     pub(crate) subject: S,
-    tickets: BTreeMap<Key, S::Ticket>,
-    drains: Vec<S::Drain>,
+    tickets: BTreeMap<Key, Ticket>,
+    drains: Vec<Drain>,
     uses_tickets: bool,
-    completions: u64,
+    releases: u64,
     /// The priority of each level.
     priorities: Vec<i64>,
 }
@@ -94,7 +95,7 @@ impl<S: Subject> Player<S> {
             tickets: BTreeMap::new(),
             drains: Vec::new(),
             uses_tickets: true,
-            completions: 0,
+            releases: 0,
             priorities: recording.priorities(),
         }
     }
@@ -113,8 +114,8 @@ impl<S: Subject> Player<S> {
             Op::Add { k } => Outcome::Taken(subject.add(k).is_ok()),
             Op::AddAfter { k, d } => Outcome::Taken(subject.add_after(k, delay(d)).is_ok()),
             Op::AddRateLimited { k, .. } => {
-                let retried = subject.add_rate_limited(k).ok();
-                Outcome::Delays(retried.iter().map(|retried| retried.delay).collect())
+                let scheduled = subject.add_rate_limited(k).ok();
+                Outcome::Delays(scheduled.iter().map(|scheduled| scheduled.delay).collect())
             }
             Op::AddWithOpts(ref add) => self.add_with_opts(add),
             Op::Get(_) => self.get(),
@@ -153,10 +154,10 @@ impl<S: Subject> Player<S> {
         let mut delays = Vec::new();
         for &key in &add.ks {
             // Other results show in later steps; after shutdown there are none.
-            if let Ok(retried) = self.subject.add_with(key, options)
+            if let Ok(scheduled) = self.subject.add_with(key, options)
                 && add.rate_limited
             {
-                delays.push(retried.delay);
+                delays.push(scheduled.delay);
             }
         }
         Outcome::Delays(delays)
@@ -164,8 +165,8 @@ impl<S: Subject> Player<S> {
 
     /// Alternates between a worker that would wait and one that would not.
     fn get(&mut self) -> Outcome {
-        let handed = if self.completions.is_multiple_of(2) {
-            let mut getter = S::Getter::default();
+        let handed = if self.releases.is_multiple_of(2) {
+            let mut getter = Getter::default();
             match self.subject.get(&mut getter) {
                 Next::Work(handed) => Some(handed),
                 _ => {
@@ -188,12 +189,12 @@ impl<S: Subject> Player<S> {
     }
 
     fn done(&mut self, key: Key) -> bool {
-        self.completions += 1;
+        self.releases += 1;
         match self.tickets.remove(&key) {
-            Some(ticket) if self.uses_tickets && self.completions.is_multiple_of(2) => {
-                self.subject.done(ticket).is_ok()
+            Some(ticket) if self.uses_tickets && self.releases.is_multiple_of(2) => {
+                self.subject.release(ticket).is_ok()
             }
-            _ => self.subject.done_key(key).is_ok(),
+            _ => self.subject.release_key(key).is_ok(),
         }
     }
 

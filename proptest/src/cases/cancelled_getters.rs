@@ -1,4 +1,4 @@
-use requeue_core::Completion;
+use requeue_core::Action;
 
 use super::calls::{add, add_after, advance, cancel, get};
 use crate::histories::{CallScript, Step};
@@ -40,6 +40,6 @@ pub(crate) fn a_place_is_given_back() -> CallScript {
 }
 
 pub(crate) fn a_run_that_was_declared_over_is_completed() -> CallScript {
-    let unrun = Step::NextUnrun(Completion::Retry);
+    let unrun = Step::NextUnrun(Action::Retry);
     CallScript::new([add(1), unrun, get(), Step::Settle, advance(1), Step::Settle])
 }

@@ -5,7 +5,8 @@
 //! goroutines, one thread takes the parts of all; where they wait for a goroutine, here nothing is
 //! under way between two steps.
 
-use requeue_core::{Added, Drained, Getter, Next, Rejected};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Added, Drained, Rejected};
 
 use super::recorder::Recorder;
 use super::{Script, unexpected};
@@ -63,7 +64,7 @@ impl Workers {
         let millis = self.millis;
         for worker in &mut self.on {
             if let Some((_, ticket, _)) = worker.take_if(|(_, _, until)| *until <= millis) {
-                assert_eq!(script.subject.done(ticket), Ok(()));
+                assert_eq!(script.subject.release(ticket), Ok(()));
             }
         }
         for index in 0..self.on.len() {
@@ -97,7 +98,7 @@ pub(crate) fn add_while_processing(script: &mut Script) {
                 if runs[usize::from(key)] < 2 {
                     script.add(key, Added::Dirty);
                 }
-                assert_eq!(script.subject.done(ticket), Ok(()));
+                assert_eq!(script.subject.release(ticket), Ok(()));
             }
         }
         shut_down(&mut script.subject);

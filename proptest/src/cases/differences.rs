@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{
-    Added, Completion, Drained, Finished, Getter, Instant, Next, NotActive, Rejected,
-};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Action, Added, Drained, Finished, Instant, NotActive, Rejected};
 
 use super::{Script, ms};
 use crate::subject::{Key, Left, Setup, Subject};
@@ -44,7 +43,7 @@ pub(crate) fn every_drainer_is_woken(script: &mut Script) {
         script.drained(drain, Drained::Complete);
     }
     if let Some(wake) = script.subject.wakes() {
-        assert_eq!(wake, requeue_core::Wake::All);
+        assert_eq!(wake, requeue_core::binding::Wake::All);
     }
 }
 
@@ -59,20 +58,20 @@ pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
 }
 
 pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
-    assert_eq!(script.subject.done_key(1), Err(NotActive), "unknown");
+    assert_eq!(script.subject.release_key(1), Err(NotActive), "unknown");
     script.add_after(2, 10, Added::Delayed);
-    assert_eq!(script.subject.done_key(2), Err(NotActive), "delayed");
+    assert_eq!(script.subject.release_key(2), Err(NotActive), "delayed");
     script.add(1, Added::Ready);
     script.get(1);
     script.done(1);
-    assert_eq!(script.subject.done_key(1), Err(NotActive), "done before");
+    assert_eq!(script.subject.release_key(1), Err(NotActive), "done before");
     script.advance(10);
     script.get(2);
 }
 
 pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice(script: &mut Script) {
     script.add(1, Added::Ready);
-    assert_eq!(script.subject.done_key(1), Err(NotActive));
+    assert_eq!(script.subject.release_key(1), Err(NotActive));
     script.len(1);
     script.get(1);
     script.nothing_to_get();
@@ -84,10 +83,10 @@ pub(crate) fn done_with_a_stale_ticket_is_an_error(script: &mut Script) {
     script.done(1);
     script.add(1, Added::Ready);
     let current = script.get(1);
-    let retry = script.subject.complete(stale, Completion::Retry);
+    let retry = script.subject.finish(stale, Action::Retry);
     assert_eq!(retry, Err(NotActive));
     script.requeues(1, 0);
-    assert_eq!(script.subject.done(current), Ok(()));
+    assert_eq!(script.subject.release(current), Ok(()));
     assert_eq!(script.subject.totals().held, 0);
 }
 
@@ -169,7 +168,7 @@ pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Scri
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     let drain = script.subject.begin_drain();
-    let finished = script.subject.complete(ticket, Completion::Retry);
+    let finished = script.subject.finish(ticket, Action::Retry);
     assert_eq!(finished, Ok(Finished::Leftover(ms(1))));
     script.drained(&drain, Drained::Complete);
     script.advance(5);
@@ -243,7 +242,7 @@ pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
     script.fail(1, 1);
-    let finished = script.subject.complete(ticket, Completion::Retry);
+    let finished = script.subject.finish(ticket, Action::Retry);
     assert_eq!(finished, Ok(Finished::Ready));
     script.subject.assert_valid();
 }
@@ -253,7 +252,7 @@ pub(crate) fn the_oldest_memory_of_failures_makes_room(script: &mut Script) {
     for key in 1..new {
         let ticket = script.get(key);
         script.fail(key, 1);
-        assert_eq!(script.subject.done(ticket), Ok(()));
+        assert_eq!(script.subject.release(ticket), Ok(()));
     }
     script.advance(1);
     // The last key of all comes to rest first.
@@ -277,7 +276,7 @@ pub(crate) fn the_oldest_memory_of_failures_makes_room(script: &mut Script) {
 
 pub(crate) fn memories_of_failures_can_be_limited(script: &mut Script) {
     let mut setup = Setup::exponential();
-    setup.memories_max = 2;
+    setup.failure_records_max = 2;
     script.renew(&setup);
     for key in 1..=3 {
         let retried = script.subject.add_rate_limited(key);

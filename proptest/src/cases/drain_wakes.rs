@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
 use super::calls::{add, advance, cancel, drain, shut_down, start};
 use crate::histories::{CallScript, Step};
@@ -30,7 +30,7 @@ pub(crate) fn the_last_key_that_is_taken_back_ends_the_drain() -> CallScript {
 }
 
 pub(crate) fn a_worker_that_asks_for_more_ends_the_drain() -> CallScript {
-    let next = start(Call::Next(Completion::Succeeded));
+    let next = start(Call::Next(Action::Success));
     CallScript::new([add(1), drain(), Step::Settle, next, Step::Settle])
 }
 

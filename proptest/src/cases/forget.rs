@@ -1,4 +1,4 @@
-use requeue_core::{Added, Completion, Finished};
+use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::subject::Subject;
@@ -16,15 +16,15 @@ pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let again = Completion::SucceededAgainAfter(ms(5));
-    let finished = script.subject.complete(ticket, again);
+    let again = Action::RequeueAfter(ms(5));
+    let finished = script.subject.finish(ticket, again);
     assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
     script.requeues(1, 0);
 
     script.fail(1, 1);
     script.advance(5);
     let ticket = script.get(1);
-    let finished = script.subject.complete(ticket, Completion::Succeeded);
+    let finished = script.subject.finish(ticket, Action::Success);
     assert_eq!(finished, Ok(Finished::Idle));
     assert_eq!(script.subject.totals().held, 0);
 }

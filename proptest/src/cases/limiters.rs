@@ -1,4 +1,4 @@
-use requeue_core::{Added, Completion, Finished};
+use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
@@ -50,7 +50,7 @@ pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
     for (failures, delay) in [(1, 1), (2, 2), (3, 4)] {
         script.add(1, Added::Ready);
         let ticket = script.get(1);
-        let finished = script.subject.complete(ticket, Completion::Retry);
+        let finished = script.subject.finish(ticket, Action::Retry);
         assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
         script.requeues(1, failures);
         script.advance(delay);
@@ -63,9 +63,7 @@ pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let finished = script
-        .subject
-        .complete(ticket, Completion::RetryAfter(ms(7)));
+    let finished = script.subject.finish(ticket, Action::RetryAfter(ms(7)));
     assert_eq!(finished, Ok(Finished::Delayed(ms(7))));
     script.requeues(1, 1);
     script.advance(6);

@@ -1,4 +1,4 @@
-use requeue_core::{AddOptions, Added, Completion};
+use requeue_core::{Action, AddOptions, Added};
 
 use super::{Script, ms};
 use crate::subject::{Key, Subject};
@@ -70,7 +70,7 @@ pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
 pub(crate) fn a_priority_survives_retries(script: &mut Script) {
     add(script, 1, at(2), Added::Ready);
     let ticket = script.get(1);
-    let retried = script.subject.complete(ticket, Completion::Retry);
+    let retried = script.subject.finish(ticket, Action::Retry);
     assert!(retried.is_ok(), "{retried:?}");
     script.add(2, Added::Ready);
     script.advance(1);

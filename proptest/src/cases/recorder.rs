@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::fmt::{Debug, Write};
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drained, Finished, Getter, Instant, Next, NotActive,
-    Rejected, Wake,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
 };
 
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, NewSubject, Retried, Setup, Subject, Ticket,
+    Abilities, Drain, Handed, Key, Known, Left, NewSubject, Scheduled, Setup, Subject, Ticket,
     Totals, Turn,
 };
 
@@ -89,11 +89,11 @@ impl Recorder {
     pub(super) fn new(new: NewSubject, setup: &Setup) -> Self {
         let Setup {
             limiter,
-            memories_max,
+            failure_records_max,
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
-        if *memories_max < usize::MAX {
-            let _ = write!(call, ", with room for {memories_max} memories");
+        if *failure_records_max < usize::MAX {
+            let _ = write!(call, ", with room for {failure_records_max} records");
         }
         Self(record(call, || new(setup), |_| String::new()))
     }
@@ -104,19 +104,19 @@ impl Subject for Recorder {
         debug: add(key: Key) -> Result<Added, Rejected<Key>>;
         debug: add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
         debug: add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
-        debug: add_rate_limited(key: Key) -> Result<Retried, Rejected<Key>>;
-        debug: add_with(key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>>;
+        debug: add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>;
+        debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
         debug: add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
         debug: forget(key: Key) -> u32;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
-        debug: next(ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn;
+        debug: next(ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
         nothing: leave(getter: &mut Getter);
-        debug: done_key(key: Key) -> Result<(), NotActive>;
-        debug: done(ticket: Ticket) -> Result<(), NotActive>;
-        debug: complete_many(tickets: Vec<Ticket>, how: Completion) -> Result<(), NotActive>;
-        debug: complete(ticket: Ticket, how: Completion) -> Result<Finished, NotActive>;
+        debug: release_key(key: Key) -> Result<(), NotActive>;
+        debug: release(ticket: Ticket) -> Result<(), NotActive>;
+        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> Result<(), NotActive>;
+        debug: finish(ticket: Ticket, how: Action) -> Result<Finished, NotActive>;
         nothing: shut_down();
         debug: begin_drain() -> Drain;
         debug: drained(drain: &Drain) -> Drained;

@@ -1,4 +1,4 @@
-use requeue_core::{Added, Completion};
+use requeue_core::{Action, Added};
 
 use super::{Script, ms};
 use crate::subject::Subject;
@@ -32,8 +32,8 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
 pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    let again = Completion::RetryAfter(ms(5));
-    assert!(script.subject.complete(ticket, again).is_ok());
+    let again = Action::RetryAfter(ms(5));
+    assert!(script.subject.finish(ticket, again).is_ok());
     script.subject.shut_down();
     script.advance(5);
     script.closed();

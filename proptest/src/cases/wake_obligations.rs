@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
 use super::calls::{add, add_after, advance, cancel, get, shut_down, start};
 use crate::histories::{CallScript, Step};
@@ -48,7 +48,7 @@ pub(crate) fn a_key_that_comes_back_wakes_one_who_sleeps() -> CallScript {
 }
 
 pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> CallScript {
-    let next = start(Call::Next(Completion::Succeeded));
+    let next = start(Call::Next(Action::Success));
     CallScript::new([
         add(1),
         next.clone(),

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use requeue_core::{Completion, Getter, Next};
+use requeue_core::Action;
+use requeue_core::binding::{Getter, Next};
 
 use super::Step;
 use super::pair::{Outcome, Pair, Sleeper, same};
@@ -21,7 +22,7 @@ impl Pair {
             | Step::Complete(..)
             | Step::CompleteMany(..)
             | Step::Next(..)
-            | Step::PanicAtWork => self.complete(op),
+            | Step::PanicAtWork => self.finish(op),
             Step::ShutDown | Step::BeginDrain | Step::TakeDelayed | Step::TakeReady => {
                 self.close(op)
             }
@@ -140,17 +141,19 @@ impl Pair {
         }
     }
 
-    fn complete(&mut self, op: &Step) -> Outcome {
+    fn finish(&mut self, op: &Step) -> Outcome {
         match *op {
-            Step::DoneKey(key) => both(self.subject.done_key(key), self.model.done_key(key)),
+            Step::DoneKey(key) => both(self.subject.release_key(key), self.model.release_key(key)),
             Step::Done(pick) => match self.pick_ticket(pick) {
-                Some((subject, model)) => both(self.subject.done(subject), self.model.done(model)),
+                Some((subject, model)) => {
+                    both(self.subject.release(subject), self.model.release(model))
+                }
                 None => Ok(None),
             },
             Step::Complete(pick, how) => match self.pick_ticket(pick) {
                 Some((subject, model)) => both(
-                    self.subject.complete(subject, how),
-                    self.model.complete(model, how),
+                    self.subject.finish(subject, how),
+                    self.model.finish(model, how),
                 ),
                 None => Ok(None),
             },
@@ -158,8 +161,8 @@ impl Pair {
                 let picked = picks.iter().filter_map(|&pick| self.pick_ticket(pick));
                 let (subjects, models) = picked.unzip();
                 both(
-                    self.subject.complete_many(subjects, how),
-                    self.model.complete_many(models, how),
+                    self.subject.finish_many(subjects, how),
+                    self.model.finish_many(models, how),
                 )
             }
             Step::Next(pick, how) => {
@@ -185,7 +188,7 @@ impl Pair {
             return Ok(None);
         };
         self.subject.panic_at_work();
-        let given_back = self.model.complete(handed.ticket, Completion::Retry);
+        let given_back = self.model.finish(handed.ticket, Action::Retry);
         let now = (handed.key, self.model.state(handed.key));
         same(
             "the key that was in work",

@@ -1,6 +1,6 @@
 //! Which rule is broken where a queue and the model part.
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
 use super::Step;
 use crate::rules::Rule;
@@ -25,7 +25,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "fifo",
             "keys_come_out_in_the_order_in_which_they_became_ready",
         ),
-        Step::DoneKey(_) | Step::Done(_) => of_a_completion(Completion::Done),
+        Step::DoneKey(_) | Step::Done(_) => of_a_completion(Action::Release),
         Step::Complete(_, how) | Step::CompleteMany(_, how) | Step::Next(_, how) => {
             of_a_completion(*how)
         }
@@ -54,15 +54,13 @@ fn of_what_is_seen(wrong: &str) -> Option<&'static Rule> {
     Some(Rule::named(group, name))
 }
 
-fn of_a_completion(how: Completion) -> &'static Rule {
+fn of_a_completion(how: Action) -> &'static Rule {
     match how {
-        Completion::Succeeded | Completion::SucceededAgainAfter(_) => {
+        Action::Success | Action::RequeueAfter(_) => {
             Rule::named("forget", "a_run_that_succeeded_forgets")
         }
-        Completion::Retry => Rule::named("limiters", "a_run_that_failed_is_charged"),
-        Completion::RetryAfter(_) => {
-            Rule::named("limiters", "a_run_that_is_put_off_is_not_charged")
-        }
+        Action::Retry => Rule::named("limiters", "a_run_that_failed_is_charged"),
+        Action::RetryAfter(_) => Rule::named("limiters", "a_run_that_is_put_off_is_not_charged"),
         _ => Rule::named("dirty_re_add", "a_key_added_while_in_work_comes_back_once"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
 use super::Failure;
 use super::judge::{Fault, For, Outstanding, Verdict};
@@ -36,8 +36,8 @@ impl Pair {
             },
             Call::Get | Call::Next(_) => For::Key { deadline: None },
         };
-        if let Call::Next(completion) = call {
-            self.complete_first(completion);
+        if let Call::Next(action) = call {
+            self.complete_first(action);
         }
         self.calls.push(Outstanding { id, waits });
         let what = format!("call #{id}: {call:?}");
@@ -48,24 +48,24 @@ impl Pair {
     }
 
     /// The model's part of a call that takes a key, completes it and waits for the next.
-    fn complete_first(&mut self, completion: Completion) -> Option<Key> {
+    fn complete_first(&mut self, action: Action) -> Option<Key> {
         let model = &mut self.model;
         let handed = model.try_get()?;
         // The run has just begun.
-        let _ = model.complete(handed.ticket, completion);
+        let _ = model.finish(handed.ticket, action);
         Some(handed.key)
     }
 
-    pub(super) fn next_unrun(&mut self, completion: Completion) {
+    pub(super) fn next_unrun(&mut self, action: Action) {
         let is_ready = self.model.len() > 0;
         if !is_ready || !self.abilities.cancels {
             return;
         }
-        let call = Call::Next(completion);
-        if !self.subject.next_unrun(completion) {
+        let call = Call::Next(action);
+        if !self.subject.next_unrun(action) {
             return;
         }
-        let key = self.complete_first(completion);
+        let key = self.complete_first(action);
         self.since.dropped_unrun.extend(key);
         self.note(format!(
             "a call {call:?} is made, and dropped before it runs"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use requeue_core::{AddOptions, Completion, Instant};
+use requeue_core::{Action, AddOptions, Instant};
 
 use super::Step;
 use crate::limiter::LimiterSpec;
@@ -68,9 +68,9 @@ const BUSY: [Kind; 19] = [
     (6, |_, _, _| Step::AdvanceToDeadline),
     (4, |a, _, u| Step::Advance(units(a % 8, u))),
     (4, |_, b, u| Step::Start(Call::GetTimeout(delay(b, u)))),
-    (6, |a, b, u| Step::Complete(a, completion(b, u))),
-    (3, |_, b, u| Step::Start(Call::Next(completion(b, u)))),
-    (2, |_, b, u| Step::NextUnrun(completion(b, u))),
+    (6, |a, b, u| Step::Complete(a, action(b, u))),
+    (3, |_, b, u| Step::Start(Call::Next(action(b, u)))),
+    (2, |_, b, u| Step::NextUnrun(action(b, u))),
     (2, |a, _, _| Step::Nudge(a)),
     (3, |a, _, _| Step::AddRateLimited(key(a))),
     (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
@@ -138,12 +138,12 @@ fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
     }
 }
 
-fn completion(byte: u8, unit: Duration) -> Completion {
+fn action(byte: u8, unit: Duration) -> Action {
     match byte % 8 {
-        0..3 => Completion::Done,
-        3..5 => Completion::Succeeded,
-        5 => Completion::Retry,
-        6 => Completion::RetryAfter(delay(byte, unit)),
-        _ => Completion::SucceededAgainAfter(delay(byte, unit)),
+        0..3 => Action::Release,
+        3..5 => Action::Success,
+        5 => Action::Retry,
+        6 => Action::RetryAfter(delay(byte, unit)),
+        _ => Action::RequeueAfter(delay(byte, unit)),
     }
 }

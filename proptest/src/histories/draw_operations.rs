@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use requeue_core::{AddOptions, Completion, Instant};
+use requeue_core::{Action, AddOptions, Instant};
 
 use super::Step;
 use crate::limiter::{FloatBits, LimiterSpec};
@@ -22,10 +22,10 @@ pub enum Crowd {
 
 /// Queues of all kinds.
 pub fn setups() -> impl Strategy<Value = Setup> {
-    let memories = select(vec![usize::MAX, 0, 1, 2]);
-    (select(limiters()), memories).prop_map(|(limiter, memories_max)| Setup {
+    let records = select(vec![usize::MAX, 0, 1, 2]);
+    (select(limiters()), records).prop_map(|(limiter, failure_records_max)| Setup {
         limiter,
-        memories_max,
+        failure_records_max,
     })
 }
 
@@ -127,9 +127,9 @@ fn completing(keys: Key) -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (1..=keys).prop_map(Step::DoneKey),
         2 => any::<u8>().prop_map(Step::Done),
-        4 => (any::<u8>(), completion()).prop_map(|(pick, how)| Step::Complete(pick, how)),
-        1 => (picks, completion()).prop_map(|(picks, how)| Step::CompleteMany(picks, how)),
-        2 => (any::<u8>(), completion()).prop_map(|(pick, how)| Step::Next(pick, how)),
+        4 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Complete(pick, how)),
+        1 => (picks, action()).prop_map(|(picks, how)| Step::CompleteMany(picks, how)),
+        2 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Next(pick, how)),
         1 => Just(Step::PanicAtWork),
     ]
 }
@@ -151,13 +151,13 @@ fn closing() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn completion() -> impl Strategy<Value = Completion> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        Just(Completion::Done),
-        Just(Completion::Succeeded),
-        delay().prop_map(Completion::SucceededAgainAfter),
-        Just(Completion::Retry),
-        delay().prop_map(Completion::RetryAfter),
+        Just(Action::Release),
+        Just(Action::Success),
+        delay().prop_map(Action::RequeueAfter),
+        Just(Action::Retry),
+        delay().prop_map(Action::RetryAfter),
     ]
 }
 

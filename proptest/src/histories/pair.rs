@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::{Getter, Instant, Wake};
+use requeue_core::Instant;
+use requeue_core::binding::{Getter, Wake};
 
 use super::blame_calls::{self, Since};
 use super::judge::{For, Outstanding};
@@ -84,7 +85,7 @@ impl Pair {
             Step::Start(call) => return self.start(*call),
             Step::Nudge(pick) => return self.nudge(*pick),
             Step::Settle => return self.settle("all settles"),
-            Step::NextUnrun(completion) => self.next_unrun(*completion),
+            Step::NextUnrun(action) => self.next_unrun(*action),
             Step::Cancel(pick) => self.cancel(*pick),
             _ => self.operate(step, looks)?,
         }
@@ -95,7 +96,7 @@ impl Pair {
     }
 
     /// Everything settles and is looked at, and everyone is sent home.
-    pub(super) fn finish(&mut self, looks: Looks) -> Result<(), Failure> {
+    pub(super) fn conclude(&mut self, looks: Looks) -> Result<(), Failure> {
         while let Some(mut sleeper) = self.sleepers.pop() {
             self.subject.leave(&mut sleeper.getter);
         }

@@ -1,6 +1,7 @@
 //! Nobody sleeps while there is something to do and nobody is on the way.
 
-use requeue_core::{Drained, Wake};
+use requeue_core::Drained;
+use requeue_core::binding::Wake;
 
 use super::Step;
 use super::pair::{Check, Pair, Sleeper};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Completion, Finished, NotActive};
+use requeue_core::{Action, Finished, NotActive};
 
 use super::{Model, Waiting, remove};
 use crate::subject::{Left, NumberedRun};
@@ -17,35 +17,35 @@ impl Model {
     pub(super) fn complete_run(
         &mut self,
         ticket: NumberedRun,
-        completion: Completion,
+        action: Action,
     ) -> Result<Finished, NotActive> {
         if !self.is_current(ticket) {
             return Err(NotActive);
         }
         let key = ticket.key;
-        let delay = match completion {
-            Completion::Succeeded => {
+        let delay = match action {
+            Action::Success => {
                 self.forget_key(key);
                 None
             }
-            Completion::SucceededAgainAfter(delay) => {
+            Action::RequeueAfter(delay) => {
                 self.forget_key(key);
                 Some(delay)
             }
-            Completion::Retry => Some(self.charge(key)),
-            Completion::RetryAfter(delay) => Some(delay),
+            Action::Retry => Some(self.charge(key)),
+            Action::RetryAfter(delay) => Some(delay),
             _ => None,
         };
         if let Some(delay) = delay {
             let due = self.now + delay;
             let level = self.running_level(key);
             if !self.shutting_down {
-                self.come_back(key, due, level);
+                self.retry_at(key, due, level);
             } else if !self.dirty.contains(&key) {
                 self.schedule(key, due, level);
             }
         }
-        let ready = self.finish(key);
+        let ready = self.end_run(key);
         Ok(match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,

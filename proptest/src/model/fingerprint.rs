@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use requeue_core::Instant;
 
 use super::{Drains, Model};
-use crate::limiter::AnyMemory;
+use crate::limiter::AnyRecord;
 use crate::subject::{Key, NumberedRun};
 
 /// What of a [`Model`] a later call can still tell.
@@ -22,8 +22,8 @@ pub struct Fingerprint {
     dirty: Vec<(Key, u8)>,
     processing: Vec<(Key, u8)>,
     waiting: Vec<(Key, Instant, u8)>,
-    failures: Vec<(Key, AnyMemory)>,
-    memories: Vec<Key>,
+    failures: Vec<(Key, AnyRecord)>,
+    records: Vec<Key>,
     shutting_down: bool,
     drains: Drains,
 }
@@ -53,7 +53,7 @@ impl Model {
             limiter,
             levels: _,
             capacity: _,
-            memories_max: _,
+            failure_records_max: _,
             now,
             queue,
             dirty,
@@ -62,7 +62,7 @@ impl Model {
             running_at: _,
             waiting,
             failures,
-            memories,
+            records,
             shutting_down,
             drains,
             runs: _,
@@ -99,7 +99,7 @@ impl Model {
                 .map(|entry| (entry.key, entry.due, entry.level))
                 .collect(),
             failures,
-            memories: memories.clone(),
+            records: records.clone(),
             shutting_down: *shutting_down,
             drains: drains.clone(),
         }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drained, Finished, Getter, Instant, Next, NotActive,
-    Rejected, Wake,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
 };
 
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, Retried, Setup, Subject, Ticket, Totals, Turn,
+    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
 };
 
 impl Subject for Model {
@@ -45,11 +45,11 @@ impl Subject for Model {
         self.add_later(key, due)
     }
 
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
         self.retry(key)
     }
 
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.add_as(key, options)
     }
 
@@ -102,41 +102,37 @@ impl Subject for Model {
         }
     }
 
-    fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn {
-        let finished = self.complete(ticket, completion);
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
+        let finished = self.finish(ticket, action);
         (finished, self.get(getter))
     }
 
     fn leave(&mut self, _: &mut Getter) {}
 
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive> {
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
         self.done_by_name(key)
     }
 
-    fn done(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.complete(ticket, Completion::Done).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+        self.finish(ticket, Action::Release).map(|_| ())
     }
 
-    fn complete_many(
-        &mut self,
-        tickets: Vec<Ticket>,
-        completion: Completion,
-    ) -> Result<(), NotActive> {
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
         let mut outcome = Ok(());
         for ticket in tickets {
-            let finished = self.complete(ticket, completion);
+            let finished = self.finish(ticket, action);
             outcome = outcome.and(finished.map(|_| ()));
         }
         outcome
     }
 
-    fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        self.complete_run(ticket.numbered()?, completion)
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.complete_run(ticket.numbered()?, action)
     }
 
     fn panic_at_work(&mut self) {
         if let Some(handed) = self.take() {
-            let given_back = self.complete(handed.ticket, Completion::Retry);
+            let given_back = self.finish(handed.ticket, Action::Retry);
             debug_assert!(given_back.is_ok(), "{given_back:?}");
         }
     }

@@ -45,7 +45,7 @@ macro_rules! for_each_case {
                 "requeue-core, Queue::get_many";
                 runs_completed_together_are_each_completed: 2,
                 "Of runs that are completed together each is, whatever the others are.",
-                "requeue-core, Queue::complete_many";
+                "requeue-core, Queue::finish_many";
             }
             dedup {
                 many_adds_make_one_run: 1,
@@ -114,7 +114,7 @@ macro_rules! for_each_case {
                 "controller-runtime controller.go, reconcileHandler: AddRateLimited";
                 a_run_that_is_put_off_is_not_charged: 1,
                 "A run that is put off counts no failure and forgets none.",
-                "requeue-core, Completion::RetryAfter";
+                "requeue-core, Action::RetryAfter";
             }
             forget {
                 a_key_that_is_forgotten_starts_anew: 1,
@@ -309,10 +309,10 @@ macro_rules! for_each_case {
                 "Whatever happens to a key that has room needs no more.",
                 "docs/design.md, One slot per key";
                 the_oldest_memory_of_failures_makes_room: 1 capacity,
-                "Where room is short the oldest mere memory of failures goes.",
+                "Where room is short the oldest mere record of failures goes.",
                 "docs/design.md, One slot per key";
                 memories_of_failures_can_be_limited: 3 growth,
-                "A queue that grows can limit how many mere memories of failures it keeps.",
+                "A queue that grows can limit how many mere records of failures it keeps.",
                 "docs/design.md, One slot per key";
             }
         }

@@ -43,7 +43,7 @@ use super::timeline::{Breach, Property, excerpt, timeline};
 /// #     fn event(&self) -> BoxedStrategy<u8> { any::<u8>().boxed() }
 /// #     fn happen(&mut self, key: &u8, keys: &Keys<u8>) { let _ = keys.add(*key); }
 /// #     async fn reconcile(_: Context<Self>, _: u8) -> Result<Action, CallFailed> {
-/// #         Ok(Action::Done)
+/// #         Ok(Action::Success)
 /// #     }
 /// # }
 /// #[test]

@@ -11,7 +11,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{AddOptions, Added, Clock, Instant, Rejected};
+use requeue_core::binding::Clock;
+use requeue_core::{AddOptions, Added, Instant, Rejected};
 
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
@@ -27,7 +28,7 @@ pub struct Keys<K> {
 }
 
 impl<K: Ord + Clone + Debug> Keys<K> {
-    /// Marks a key as having work to do.
+    /// KeyLevels a key as having work to do.
     ///
     /// # Errors
     ///

@@ -283,7 +283,7 @@ impl<W: World> Simulation<W> {
             self.workers.push(Worker::new());
             // They look before anything happens, and so sleep in order.
             let Worker { getter, alarm, .. } = &mut self.workers[number];
-            if let requeue_core::Next::Wait { until } = self.shared.get(getter) {
+            if let requeue_core::binding::Next::Wait { until } = self.shared.get(getter) {
                 let until = until.filter(|until| !until.is_never());
                 *alarm = until.map(|at| self.shared.plan(at, 0, Task::Alarm(number)));
                 self.line.push_back(number);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::task::Waker;
 
+use requeue_core::binding::{Effect, Getter, Next, Ticket, Wake};
 use requeue_core::{
-    AddOptions, Added, Completion, Effect, Finished, Getter, Instant, Leftover, Limited, Next,
-    NotActive, Rejected, Ticket, Wake,
+    Action, AddOptions, Added, Finished, Instant, Leftover, NotActive, Rejected, Scheduled,
 };
 
 use super::choices::{Choice, Choices, Point, Site};
@@ -149,7 +149,7 @@ impl<K: Ord + Clone + Debug> Shared<K> {
             _ => "add",
         };
         match &limited {
-            Ok(Limited { delay, added, .. }) => {
+            Ok(Scheduled { delay, added, .. }) => {
                 let mut ledger = self.ledger.borrow_mut();
                 if options.expedite {
                     ledger.expedited(&key, now + *delay, now);
@@ -173,22 +173,22 @@ impl<K: Ord + Clone + Debug> Shared<K> {
         self.act(|queue| queue.get(now, getter))
     }
 
-    pub(super) fn complete(
+    pub(super) fn finish(
         &self,
         ticket: Ticket,
         key: &K,
-        completion: Completion,
+        action: Action,
     ) -> Result<Finished, NotActive> {
         let now = self.now();
-        let finished = self.act(|queue| queue.complete(ticket, key, completion, now));
+        let finished = self.act(|queue| queue.finish(ticket, key, action, now));
         let mut ledger = self.ledger.borrow_mut();
         ledger.ends(key);
-        match (completion, finished) {
-            (Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay), _)
-            | (Completion::Retry, Ok(Finished::Delayed(delay) | Finished::Leftover(delay))) => {
+        match (action, finished) {
+            (Action::RequeueAfter(delay) | Action::RetryAfter(delay), _)
+            | (Action::Retry, Ok(Finished::Delayed(delay) | Finished::Leftover(delay))) => {
                 ledger.added(key, now + delay, now);
             }
-            (Completion::Retry, Ok(Finished::Ready)) => {
+            (Action::Retry, Ok(Finished::Ready)) => {
                 ledger.added(key, now, now);
                 // The limiter's delay is not reported of a key that was added during its run.
                 if let Some(due) = self.act(|queue| queue.due(key, now)) {
@@ -196,7 +196,7 @@ impl<K: Ord + Clone + Debug> Shared<K> {
                 }
             }
             // A failure that is the end of a key is none that the workers gave up.
-            (Completion::Retry, _) => ledger.added(key, now, now),
+            (Action::Retry, _) => ledger.added(key, now, now),
             _ => {}
         }
         finished

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Wake};
 
-use requeue_core::{Action, Failure, Getter, Instant, RunSpan, Ticket};
+use requeue_core::binding::{Getter, RunSpan, Ticket};
+use requeue_core::{Action, Failure, Instant};
 
 use super::World;
 use super::shared::Slot;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Completion, Drained, GetError};
+use requeue_core::{Action, Drained, GetError};
 
 use super::Handed;
 
@@ -19,7 +19,7 @@ pub enum Call {
     GetTimeout(Duration),
     /// Takes the first ready key, completes it like this, and waits for the next, in whatever way
     /// the queue has for a worker's loop. Started only while a key is ready.
-    Next(Completion),
+    Next(Action),
     /// Shuts the queue down and waits until it has drained.
     Drain,
     /// Shuts the queue down and waits until it has drained, and no longer than this.
@@ -60,11 +60,12 @@ impl From<Option<Handed>> for Answer {
     }
 }
 
-/// The answer of a runtime's timed `get`, whose guard was taken apart by [`handed`](super::handed).
+/// The answer of a runtime's `get` that says why it has no key, whose guard was taken apart by [`handed`](super::handed).
 impl From<Result<Option<Handed>, GetError>> for Answer {
     fn from(got: Result<Option<Handed>, GetError>) -> Self {
         match got {
             Err(GetError::TimedOut) => Self::TimedOut,
+            Err(GetError::TooManyWaiters) => Self::Refused,
             got => Self::from(got.ok().flatten()),
         }
     }

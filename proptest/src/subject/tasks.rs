@@ -3,20 +3,22 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::{Clock, Completion, Growable, Instant, Queue};
-use requeue_tokio::{Locked, Shared, TokioClock, Wakers, WorkQueue};
+use requeue_core::binding::{Clock, GrowableWaitList, State};
+use requeue_core::{Action, Growable, Instant, Reporter};
+use requeue_tokio::{Locked, Shared, TokioClock, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup};
-use crate::Figures;
+use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
 #[derive(Debug)]
 pub struct Tasks<S: Home = Growable> {
-    queue: WorkQueue<Key, AnyLimiter, Figures, S>,
+    queue: WorkQueue<Key, AnyLimiter, S>,
+    figures: SharedFigures,
     waits: bool,
     calls: Futures,
 }
@@ -71,27 +73,29 @@ impl Paused {
 
 impl<S: Home + 'static> Runtime for Tasks<S> {
     type Storage = S;
-    type Metrics = Figures;
-    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
     type Clock = TokioClock;
-    type Waker = Wakers;
     type Calls = Futures;
     const GRAIN: Duration = TICK;
 
     fn new(setup: &Setup) -> Self {
-        let queue = S::build(setup, Figures::default());
+        let figures = SharedFigures::default();
+        let queue = S::build(setup, Reporter::new(figures.clone()));
         // Inside the runtime, so that the queue's clock is the paused one.
         if let Some(paused) = Paused::here() {
             paused.advance_to_whole_tick();
         }
         Self {
             queue: WorkQueue::from(queue),
+            figures,
             waits: false,
             calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, S> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
         &self.queue
     }
 
@@ -125,26 +129,28 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
             Call::GetTimeout(timeout) => {
                 Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
             }
-            Call::Next(completion) => {
+            Call::Next(action) => {
                 let guard = queue.try_get()?;
-                Box::pin(async move {
-                    Answer::from(queue.next(guard, completion).await.and_then(handed))
-                })
+                Box::pin(
+                    async move { Answer::from(queue.next(guard, action).await.and_then(handed)) },
+                )
             }
-            Call::Drain => {
-                Box::pin(async move { Answer::Drained(queue.shut_down_with_drain().await) })
-            }
+            Call::Drain => Box::pin(async move { Answer::Drained(queue.drain().await) }),
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
             }
         })
     }
 
-    fn next_unrun(&mut self, completion: Completion) -> bool {
+    fn next_unrun(&mut self, action: Action) -> bool {
         let guard = self.queue.try_get();
         guard
-            .map(|guard| drop(self.queue.next(guard, completion)))
+            .map(|guard| drop(self.queue.next(guard, action)))
             .is_some()
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        Some(self.figures.get())
     }
 
     fn calls(&mut self) -> &mut Futures {

@@ -6,20 +6,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Clock, Growable, Instant, Lock, Queue};
-use requeue_std::{Condvars, Locked, ManualClock, Shared, WorkQueue};
+use requeue_core::binding::{Clock, GrowableWaitList, Lock, State};
+use requeue_core::{Growable, Instant, Reporter};
+use requeue_std::{Locked, ManualClock, QueueClock, Shared, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
-use crate::Figures;
+use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
-type Inner<S> = WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>;
+type Inner<S> = WorkQueue<Key, AnyLimiter, S>;
 
 /// requeue-std's queue.
 #[derive(Debug)]
 pub struct Threads<S: Home = Growable> {
     queue: Inner<S>,
+    figures: SharedFigures,
     waits: bool,
     calls: ThreadCalls<S>,
 }
@@ -29,28 +31,30 @@ where
     Inner<S>: Send,
 {
     type Storage = S;
-    type Metrics = Figures;
-    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
-    type Clock = ManualClock;
-    type Waker = Condvars;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
+    type Clock = QueueClock;
     type Calls = ThreadCalls<S>;
 
     fn new(setup: &Setup) -> Self {
-        let queue = S::build(setup, Figures::default());
-        let queue = WorkQueue::from_queue(queue, ManualClock::new());
+        let (figures, clock) = (SharedFigures::default(), ManualClock::new());
+        let queue = S::build(setup, Reporter::new(figures.clone()));
+        let queue = WorkQueue::from_queue(queue, clock.clone());
         Self {
-            calls: ThreadCalls::new(queue.clone()),
+            calls: ThreadCalls::new(queue.clone(), clock),
             queue,
+            figures,
             waits: false,
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, ManualClock, S> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
         &self.queue
     }
 
     fn advance(&mut self, by: Duration) {
-        self.queue.clock().advance(by);
+        self.calls.clock.advance(by);
     }
 
     /// In turns by asking, and by waiting for no time.
@@ -73,13 +77,17 @@ where
         Some(Box::new(move || match call {
             Call::Get => Answer::from(queue.get().and_then(handed)),
             Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
-            Call::Next(completion) => {
-                let next = queue.try_get().map(|guard| queue.next(guard, completion));
+            Call::Next(action) => {
+                let next = queue.try_get().map(|guard| queue.next(guard, action));
                 Answer::from(next.flatten().and_then(handed))
             }
-            Call::Drain => Answer::Drained(queue.shut_down_with_drain()),
+            Call::Drain => Answer::Drained(queue.drain()),
             Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
         }))
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        Some(self.figures.get())
     }
 
     fn calls(&mut self) -> &mut ThreadCalls<S> {
@@ -98,6 +106,7 @@ pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
 #[derive(Debug)]
 pub struct ThreadCalls<S: Home = Growable> {
     queue: Inner<S>,
+    clock: ManualClock,
     waiting: usize,
     answers: BTreeMap<CallId, thread::Result<Answer>>,
     answered: (Sender<Answered>, Receiver<Answered>),
@@ -106,9 +115,10 @@ pub struct ThreadCalls<S: Home = Growable> {
 type Answered = (CallId, thread::Result<Answer>);
 
 impl<S: Home> ThreadCalls<S> {
-    fn new(queue: Inner<S>) -> Self {
+    fn new(queue: Inner<S>, clock: ManualClock) -> Self {
         Self {
             queue,
+            clock,
             waiting: 0,
             answers: BTreeMap::new(),
             answered: channel(),
@@ -120,8 +130,8 @@ impl<S: Home> ThreadCalls<S> {
         let (asleep, deadline) = self
             .queue
             .lock()
-            .with(|queue| (queue.asleep(), queue.next_deadline()));
-        let alarm = self.queue.clock().next_alarm();
+            .with(|state| (state.queue().asleep(), state.queue().next_deadline()));
+        let alarm = self.clock.next_alarm();
         asleep == 0 || deadline.is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due))
     }
 }
@@ -144,7 +154,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
     /// The manual clock leaves it to the test to wake those whose time has come. Nobody is woken
     /// if nobody asked to be.
     fn settle(&mut self) -> bool {
-        let clock = self.queue.clock();
+        let clock = &self.clock;
         let now = clock.now();
         let rings = |alarm: Option<Instant>| alarm.is_some_and(|alarm| alarm <= now);
         if rings(clock.next_alarm()) {
@@ -155,7 +165,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
-        let clock = self.queue.clock();
+        let clock = &self.clock;
         clock.waiting() == self.waiting && !rings(clock.next_alarm()) && self.is_watched()
     }
 

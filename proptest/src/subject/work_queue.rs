@@ -1,20 +1,22 @@
 //! Queues behind a lock: core's `WorkQueue`, whatever its runtime.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
+use requeue_core::binding::{
+    Clock, Finish, FixedWaitList, Getter, Lock, Next, State, Step, WaitList, Wake, WorkQueue,
+};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Clock, Completion, Drained, Finished, Getter, Guard, Instant,
-    Lock, Next, NoMetrics, NotActive, Priorities, Queue, Rejected, Step, Storage, Wake, Waker,
-    WorkQueue,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Metrics, NoMetrics,
+    NotActive, Priorities, Queue, Rejected, Storage,
 };
 
-use super::direct::{Home, Note};
+use super::direct::Home;
 use super::{
     Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Retried, Setup, Subject, Ticket, Totals, Turn, map_next,
+    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -26,19 +28,16 @@ pub trait Runtime {
     /// Where the queue keeps its keys.
     type Storage: Storage;
     /// What the queue reports to.
-    type Metrics: Note;
+    type Metrics: Metrics;
+    /// The list of the calls that wait.
+    type Waiters: WaitList;
     /// The runtime's lock.
-    type Lock: Lock<State = Queue<Key, Self::Storage, AnyLimiter, Self::Metrics>>;
+    type Lock: Lock<State = State<Key, Self::Storage, AnyLimiter, Self::Metrics, Self::Waiters>>;
     /// The runtime's clock.
     type Clock: Clock;
-    /// The runtime's waker.
-    type Waker: Waker;
     /// What keeps the calls that have begun.
     type Calls: Drive;
 
-    /// Whether the runtime calls a guard [abandoned](Waker::is_abandoned) that is dropped while its
-    /// thread panics.
-    const GIVES_BACK: bool = true;
     /// As [`Abilities::grain`].
     const GRAIN: Duration = Duration::from_nanos(1);
     /// As [`Abilities::places`].
@@ -48,7 +47,7 @@ pub trait Runtime {
     fn new(setup: &Setup) -> Self;
 
     /// The queue.
-    fn queue(&self) -> &WorkQueue<Self::Lock, Self::Clock, Self::Waker>;
+    fn queue(&self) -> &WorkQueue<Self::Lock, Self::Clock>;
 
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
@@ -60,13 +59,13 @@ pub trait Runtime {
     fn calls(&mut self) -> &mut Self::Calls;
 
     /// As [`Subject::next_unrun`].
-    fn next_unrun(&mut self, completion: Completion) -> bool {
-        let _ = completion;
+    fn next_unrun(&mut self, action: Action) -> bool {
+        let _ = action;
         false
     }
 
-    /// Whom the queue has woken since this was last asked; nothing if that cannot be seen.
-    fn wakes(&mut self) -> Option<Wake> {
+    /// What was reported; `None` if the queue has no metrics.
+    fn figures(&self) -> Option<Figures> {
         None
     }
 
@@ -96,7 +95,7 @@ pub fn panicking<G>(take: impl FnOnce() -> G) {
 /// been completed before.
 pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed>
 where
-    H: std::ops::Deref<Target: requeue_core::Complete>,
+    H: std::ops::Deref<Target: Finish>,
 {
     let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
     let ticket = Ticket::Core(guard.into_ticket()?);
@@ -113,15 +112,15 @@ where
 pub struct OnWorkQueue<R>(R);
 
 impl<R: Runtime> OnWorkQueue<R> {
-    fn queue(&self) -> &WorkQueue<R::Lock, R::Clock, R::Waker> {
+    fn queue(&self) -> &WorkQueue<R::Lock, R::Clock> {
         self.0.queue()
     }
 
     fn with<T>(
         &self,
-        work: impl FnOnce(&mut Queue<Key, R::Storage, AnyLimiter, R::Metrics>) -> T,
+        work: impl FnOnce(&Queue<Key, R::Storage, AnyLimiter, R::Metrics>) -> T,
     ) -> T {
-        self.queue().lock().with(work)
+        self.queue().lock().with(|state| work(state.queue()))
     }
 }
 
@@ -140,7 +139,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            gives_back: R::GIVES_BACK,
+            gives_back: true,
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -160,12 +159,12 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().add_at(key, due)
     }
 
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
-        self.queue().add_rate_limited(key).map(Retried::from)
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
+        self.queue().add_rate_limited(key).map(Scheduled::from)
     }
 
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
-        self.queue().add_with(key, options).map(Retried::from)
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
+        self.queue().add_with(key, options).map(Scheduled::from)
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -184,50 +183,47 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     }
 
     fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
-        map_next(self.queue().poll_get(getter), Handed::from)
+        let next = self.queue().with(|queue, now| queue.poll_get(now, getter));
+        map_next(next, Handed::from)
     }
 
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let mut taken = Vec::new();
-        let next = self.queue().act(|queue, now| {
-            queue.get_many(max, now, getter, |work| taken.push(Handed::from(work)))
+        let next = self.queue().with(|queue, now| {
+            queue.poll_get_many(max, now, getter, |work| taken.push(Handed::from(work)))
         });
         map_next(next, |_| taken)
     }
 
-    fn next(&mut self, ticket: Ticket, completion: Completion, getter: &mut Getter) -> Turn {
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
         let Ok(ticket) = ticket.core() else {
             return (Err(NotActive), self.get(getter));
         };
         let Step { finished, next, .. } = self
             .queue()
-            .act_now(|queue, now| queue.next(ticket, completion, now, getter));
+            .with_now(|queue, now| queue.poll_next(ticket, action, now, getter));
         (finished, map_next(next, Handed::from))
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        self.queue().leave(getter);
+        self.queue().with(|queue, _| queue.leave(getter));
     }
 
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive> {
-        self.queue().done(&key)
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
+        self.queue().release_key(&key)
     }
 
-    fn done(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.complete(ticket, Completion::Done).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+        self.finish(ticket, Action::Release).map(|_| ())
     }
 
-    fn complete_many(
-        &mut self,
-        tickets: Vec<Ticket>,
-        completion: Completion,
-    ) -> Result<(), NotActive> {
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
         let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
-        self.queue().complete_many(tickets, completion)
+        self.queue().finish_many(tickets, action)
     }
 
-    fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        self.queue().complete(ticket.core()?, completion)
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.queue().finish(ticket.core()?, action)
     }
 
     fn panic_at_work(&mut self) {
@@ -244,7 +240,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn drained(&mut self, drain: &Drain) -> Drained {
         match drain {
-            Drain::Core(drain) => self.queue().drained(drain),
+            Drain::Core(drain) => self.queue().drain_status(drain),
             Drain::Numbered(_) => Drained::Pending,
         }
     }
@@ -291,7 +287,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
     }
 
     fn figures(&mut self) -> Option<Figures> {
-        self.with(|queue| queue.metrics().figures())
+        self.0.figures()
     }
 
     fn now(&self) -> Instant {
@@ -306,8 +302,9 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         Some(self.with(|queue| queue.asleep()))
     }
 
+    /// The wakes of a runtime are seen by the calls that they wake.
     fn wakes(&mut self) -> Option<Wake> {
-        self.0.wakes()
+        None
     }
 
     fn assert_valid(&mut self) {
@@ -320,8 +317,8 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         started.is_some()
     }
 
-    fn next_unrun(&mut self, completion: Completion) -> bool {
-        self.0.next_unrun(completion)
+    fn next_unrun(&mut self, action: Action) -> bool {
+        self.0.next_unrun(action)
     }
 
     fn settle(&mut self) -> bool {
@@ -343,11 +340,11 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
 /// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
 pub struct Bare<S: Home> {
-    queue: WorkQueue<Alone<S>, HandClock, Bell>,
+    queue: WorkQueue<Alone<S>, HandClock>,
     calls: Futures,
 }
 
-type Alone<S> = Single<Queue<Key, S, AnyLimiter, NoMetrics>>;
+type Alone<S> = Single<State<Key, S, AnyLimiter, NoMetrics, FixedWaitList<0>>>;
 
 impl<S: Home> Debug for Bare<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -366,40 +363,23 @@ impl<T> Lock for Single<T> {
     }
 }
 
-/// Takes note of whom it had to wake.
-#[derive(Default)]
-pub struct Bell(Cell<Wake>);
-
-impl Waker for Bell {
-    fn wake_one(&self) {
-        if self.0.get() == Wake::None {
-            self.0.set(Wake::One);
-        }
-    }
-
-    fn wake_all(&self) {
-        self.0.set(Wake::All);
-    }
-}
-
 impl<S: Home> Runtime for Bare<S> {
-    const GIVES_BACK: bool = false;
     type Storage = S;
     type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<0>;
     type Lock = Alone<S>;
     type Clock = HandClock;
-    type Waker = Bell;
     type Calls = Futures;
 
     fn new(setup: &Setup) -> Self {
-        let lock = Single(RefCell::new(S::build(setup, NoMetrics)));
+        let state = State::new(S::build(setup, NoMetrics), FixedWaitList::new());
         Self {
-            queue: WorkQueue::from_parts(lock, HandClock::new(), Bell::default()),
+            queue: WorkQueue::new(Single(RefCell::new(state)), HandClock::new()),
             calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &WorkQueue<Self::Lock, HandClock, Bell> {
+    fn queue(&self) -> &WorkQueue<Self::Lock, HandClock> {
         &self.queue
     }
 
@@ -413,9 +393,5 @@ impl<S: Home> Runtime for Bare<S> {
 
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
-    }
-
-    fn wakes(&mut self) -> Option<Wake> {
-        Some(self.queue.waker().0.take())
     }
 }

@@ -113,9 +113,9 @@ fn workers_run_side_by_side_and_a_key_is_run_again_if_it_is_added_meanwhile() {
 #[test]
 fn what_a_run_answers_is_done() {
     let actions = vec![
-        ("a", Action::PutOff(7 * MS)),
+        ("a", Action::RetryAfter(7 * MS)),
         ("a", Action::RequeueAfter(3 * MS)),
-        ("a", Action::Done),
+        ("a", Action::Success),
     ];
     let mut sim = simulation(
         Scripted {

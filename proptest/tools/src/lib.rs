@@ -1,5 +1,5 @@
-//! What the tests of several packages share: books of keys, futures polled by hand, dice, and an
-//! end to patience.
+//! What the tests of several packages share: books of keys, futures polled by hand, dice, a
+//! limit on time, and which compiler runs.
 //!
 //! It depends on nothing, so that every package may test with it.
 

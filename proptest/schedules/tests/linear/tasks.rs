@@ -4,24 +4,25 @@ use std::time::Duration;
 
 use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
-use requeue_tokio::core::{GetError, Growable, Instant, Lock, NoMetrics};
+use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::{GetError, Growable, Instant, Reporter};
 use requeue_tokio::{Guard, WorkQueue};
 
 /// A queue whose clock goes by itself while a program runs: delays are hours, and what is left of
 /// them is rounded up to hours.
 pub(crate) struct SharedTasks {
-    queue: WorkQueue<Key, AnyLimiter, NoMetrics>,
+    queue: WorkQueue<Key, AnyLimiter>,
 }
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 impl Shared for SharedTasks {
-    type Guard<'q> = Guard<Key, AnyLimiter, NoMetrics>;
+    type Guard<'q> = Guard<Key, AnyLimiter>;
     const TICK: Duration = HOUR;
     const MOVES_ITS_CLOCK: bool = false;
 
     fn new(setup: &Setup) -> Self {
-        let queue = Growable::build(setup, NoMetrics);
+        let queue = Growable::build(setup, Reporter::NONE);
         Self {
             queue: WorkQueue::from(queue),
         }
@@ -66,7 +67,7 @@ impl Shared for SharedTasks {
     }
 
     fn assert_valid(&self) {
-        self.queue.lock().with(|queue| queue.assert_valid());
+        self.queue.lock().with(|state| state.queue().assert_valid());
     }
 }
 

@@ -4,23 +4,27 @@ use std::time::Duration;
 
 use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
-use requeue_std::core::{GetError, Growable, Lock, NoMetrics};
+use requeue_std::core::binding::Lock;
+use requeue_std::core::{GetError, Growable, Reporter};
 use requeue_std::{Guard, ManualClock, WorkQueue};
 
 /// A queue on a clock that is moved by calls.
 pub(crate) struct SharedThreads {
-    queue: WorkQueue<Key, AnyLimiter, NoMetrics, ManualClock>,
+    queue: WorkQueue<Key, AnyLimiter>,
+    clock: ManualClock,
 }
 
 impl Shared for SharedThreads {
-    type Guard<'q> = Guard<'q, Key, AnyLimiter, NoMetrics, ManualClock>;
+    type Guard<'q> = Guard<'q, Key, AnyLimiter>;
     const TICK: Duration = Duration::from_nanos(1);
     const MOVES_ITS_CLOCK: bool = true;
 
     fn new(setup: &Setup) -> Self {
-        let queue = Growable::build(setup, NoMetrics);
+        let queue = Growable::build(setup, Reporter::NONE);
+        let clock = ManualClock::new();
         Self {
-            queue: WorkQueue::from_queue(queue, ManualClock::new()),
+            queue: WorkQueue::from_queue(queue, clock.clone()),
+            clock,
         }
     }
 
@@ -58,7 +62,7 @@ impl Shared for SharedThreads {
             }
             Request::Drain(_) => Response::Drained(queue.drain_timeout(Duration::ZERO)),
             Request::Advance(by) => {
-                queue.clock().advance(by);
+                self.clock.advance(by);
                 queue.clock_moved();
                 Response::Done
             }
@@ -67,6 +71,6 @@ impl Shared for SharedThreads {
     }
 
     fn assert_valid(&self) {
-        self.queue.lock().with(|queue| queue.assert_valid());
+        self.queue.lock().with(|state| state.queue().assert_valid());
     }
 }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{Completion, Failure, Finished, Next, Ticket};
+use requeue_core::binding::{Next, Ticket};
+use requeue_core::{Action, Failure, Finished};
 
 use super::{Breach, Property, Simulation, World};
 use crate::caught::{describe, guarded};
@@ -34,7 +35,7 @@ impl<W: World> Simulation<W> {
                 let who = Who::Worker(number);
                 self.shared.write(who, Some(&key), What::TooLate);
                 worker.state = State::Gone;
-                self.complete(&key, ticket, Completion::RetryAfter(Duration::ZERO))?;
+                self.finish(&key, ticket, Action::RetryAfter(Duration::ZERO))?;
                 Ok(())
             }
             Next::Work(work) => {
@@ -142,9 +143,10 @@ impl<W: World> Simulation<W> {
             Ok(action) => What::Ends(format!("{action:?}")),
             Err(Failure::Error(error)) => What::Ends(format!("Err({error:?})")),
             Err(Failure::Panic(payload)) => What::Panics(describe(&**payload)),
+            Err(other) => What::Ends(format!("{other:?}")),
         };
         self.shared.write(who, Some(&run.key), what);
-        let has_failed = answer.is_err();
+        let has_failed = !matches!(answer, Ok(action) if action != Action::Retry);
         let workers = Rc::clone(&self.settings.workers);
         let Attempt {
             key,
@@ -156,15 +158,17 @@ impl<W: World> Simulation<W> {
         } = run;
         self.drop_future(future)?;
         // As the runtimes do it: a hook that panics must not take the key with it.
-        let judged = guarded(|| workers.judge(&key, requeues, answer, span));
-        let completion = judged.unwrap_or(Completion::Succeeded);
-        if has_failed && completion == Completion::Succeeded {
+        let (action, report) = workers.judge(requeues, answer, span);
+        if let Some(report) = report {
+            let _ = guarded(|| workers.report(&key, report));
+        }
+        if has_failed && action == Action::Success {
             let note = What::Note(String::from("the key is given up"));
             self.shared.write(who, Some(&key), note);
             guarded(|| self.world.borrow_mut().gave_up(&key))
                 .map_err(|reason| self.breach(Property::WorldPanics, &reason))?;
         }
-        let finished = self.complete(&key, ticket, completion)?;
+        let finished = self.finish(&key, ticket, action)?;
         if finished != Finished::Idle {
             let what = What::Finished(outcome_of(finished));
             self.shared.write(who, Some(&key), what);
@@ -181,7 +185,7 @@ impl<W: World> Simulation<W> {
         let who = Who::Worker(number);
         self.shared.write(who, Some(&run.key), What::Aborted);
         self.drop_future(run.future)?;
-        let finished = self.complete(&run.key, run.ticket, Completion::Retry)?;
+        let finished = self.finish(&run.key, run.ticket, Action::Retry)?;
         let what = What::Finished(outcome_of(finished));
         self.shared.write(who, Some(&run.key), what);
         self.plan_turn(number);
@@ -202,13 +206,8 @@ impl<W: World> Simulation<W> {
         guarded(|| drop(future)).map_err(|reason| self.breach(Property::WorldPanics, &reason))
     }
 
-    fn complete(
-        &mut self,
-        key: &W::Key,
-        ticket: Ticket,
-        completion: Completion,
-    ) -> Result<Finished, Breach> {
-        let finished = self.shared.complete(ticket, key, completion);
+    fn finish(&mut self, key: &W::Key, ticket: Ticket, action: Action) -> Result<Finished, Breach> {
+        let finished = self.shared.finish(ticket, key, action);
         finished.map_err(|error| self.breach(Property::QueueIsValid, &format!("{key:?}: {error}")))
     }
 }

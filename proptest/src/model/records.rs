@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::{RateLimiter, Rejected};
 
 use super::{Model, remove};
-use crate::limiter::AnyMemory;
+use crate::limiter::AnyRecord;
 use crate::subject::Key;
 
 impl Model {
@@ -14,7 +14,7 @@ impl Model {
         if self.holds(key) || Some(self.held()) != self.capacity {
             return Ok(());
         }
-        match self.memories.first() {
+        match self.records.first() {
             Some(&oldest) => {
                 self.forget_key(oldest);
                 Ok(())
@@ -27,7 +27,7 @@ impl Model {
     pub(super) fn charge(&mut self, key: Key) -> Duration {
         let mut memory = remove(&mut self.failures, key).unwrap_or_default();
         let delay = self.limiter.when(&mut memory, self.now);
-        if memory != AnyMemory::default() {
+        if memory != AnyRecord::default() {
             self.failures.push((key, memory));
         }
         delay
@@ -47,20 +47,20 @@ impl Model {
         memory.map_or(0, |(_, memory)| self.limiter.requeues(memory))
     }
 
-    /// Keeps the list of mere memories up to date: at most one key comes to rest at a time.
+    /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest at a time.
     pub(super) fn settle(&mut self) {
         let failed: Vec<Key> = self.failures.iter().map(|(key, _)| *key).collect();
         let at_rest = |key: &Key| failed.contains(key) && !self.has_work(*key);
-        let mut memories = self.memories.clone();
-        memories.retain(at_rest);
+        let mut records = self.records.clone();
+        records.retain(at_rest);
         for key in failed.iter().copied().filter(at_rest) {
-            if !memories.contains(&key) {
-                memories.push(key);
+            if !records.contains(&key) {
+                records.push(key);
             }
         }
-        self.memories = memories;
-        if self.memories.len() > self.memories_max {
-            let oldest = self.memories.remove(0);
+        self.records = records;
+        if self.records.len() > self.failure_records_max {
+            let oldest = self.records.remove(0);
             remove(&mut self.failures, oldest);
         }
     }
