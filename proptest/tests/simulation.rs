@@ -52,11 +52,11 @@ the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of c
   1ms  world             Upgrade(\"NODE\")
   1ms  world     \"NODE\"  add: dirty
   1ms  worker 0  \"NODE\"  record: done
-  1ms  worker 0  \"NODE\"  run ends: Done
+  1ms  worker 0  \"NODE\"  run ends: Success
   1ms  worker 0  \"NODE\"  the key is ready again
   1ms  worker 0  \"NODE\"  run 2 begins
   1ms  worker 0  \"NODE\"  read: done
-  1ms  worker 0  \"NODE\"  run ends: Done
+  1ms  worker 0  \"NODE\"  run ends: Success
 ";
     assert_eq!(told, expected);
 }

@@ -162,7 +162,7 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-/// Whoever was left alone for longer than the interval begins anew.
+/// A manager that was not used for longer than the interval starts over.
 fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
     let mut manager = ExponentialBackoffManager::new(backoff, interval, start);
     let _ = manager.next_delay(start, &mut NoJitter);

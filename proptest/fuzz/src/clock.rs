@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::binding::{Getter, Next, Ticket, Work};
-use requeue_core::{Action, Drained, Finished, Fixed, Growable, Instant, Levels, Queue, RandomState};
+use requeue_core::{
+    Action, Drained, Finished, Fixed, Growable, Instant, Levels, Queue, RandomState,
+};
 use requeue_proptest::Figures;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key};
@@ -202,7 +204,10 @@ impl<S: Home> World<S> {
         match bytes.int_in_range(0..=3_u8)? {
             0 => {
                 assert_eq!(self.queue.release_key(&key, now).value, Ok(()));
-                assert!(self.queue.release(ticket, now).value.is_err(), "{key} is done");
+                assert!(
+                    self.queue.release(ticket, now).value.is_err(),
+                    "{key} is done"
+                );
             }
             1 => {
                 let mut getter = Getter::new();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{AddOptions, Action};
+use requeue_core::{Action, AddOptions};
 use requeue_proptest::histories::Step;
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
 use requeue_proptest::subject::{Key, Setup};
@@ -87,10 +87,7 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         18 => Step::DoneKey(key(bytes, keys)?),
         19 => Step::Done(bytes.arbitrary()?),
         20..=22 => Step::Complete(bytes.arbitrary()?, action(bytes)?),
-        23 => Step::CompleteMany(
-            several(bytes, |bytes| bytes.arbitrary())?,
-            action(bytes)?,
-        ),
+        23 => Step::CompleteMany(several(bytes, |bytes| bytes.arbitrary())?, action(bytes)?),
         24 => Step::Next(bytes.arbitrary()?, action(bytes)?),
         25 => Step::ReportRunning,
         26 => Step::Advance(step(bytes)?),
@@ -164,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever adds an operation adds it to [`op`] as well.
+    /// An operation that is added here is added to [`op`] too.
     fn kind(op: &Step) -> u8 {
         match op {
             Step::Add(_) => 0,

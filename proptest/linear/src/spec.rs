@@ -174,7 +174,9 @@ impl QueueSpec {
                 Response::Finished(self.model.finish(ticket, how))
             }
             Request::CompleteMany(ref runs, how) => {
-                let tickets = runs.iter().map(|run| self.take_run(*run).map(Ticket::Numbered));
+                let tickets = runs
+                    .iter()
+                    .map(|run| self.take_run(*run).map(Ticket::Numbered));
                 let tickets: Option<Vec<_>> = tickets.collect();
                 Response::Completed(self.model.finish_many(tickets?, how))
             }
@@ -189,13 +191,15 @@ impl QueueSpec {
                 Some(handed) => Some(self.handed(run, vec![handed])),
                 None => Some(Response::Nothing),
             },
-            Request::GetNow(run) | Request::Get(run) => match self.model.get(&mut Getter::default()) {
-                Next::Work(handed) => Some(self.handed(run, vec![handed])),
-                Next::Closed => Some(Response::Closed),
-                Next::Wait { .. } => {
-                    matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
+            Request::GetNow(run) | Request::Get(run) => {
+                match self.model.get(&mut Getter::default()) {
+                    Next::Work(handed) => Some(self.handed(run, vec![handed])),
+                    Next::Closed => Some(Response::Closed),
+                    Next::Wait { .. } => {
+                        matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
+                    }
                 }
-            },
+            }
             Request::GetMany(run, max) => match self.model.get_many(max, &mut Getter::default()) {
                 Next::Work(handed) => Some(self.handed(run, handed)),
                 Next::Closed => Some(Response::Closed),
@@ -209,7 +213,8 @@ impl QueueSpec {
         let mut work = Vec::new();
         for (run, handed) in (first..).zip(handed) {
             work.push((handed.key, handed.requeues));
-            self.runs.extend(handed.ticket.numbered().map(|ticket| (run, ticket)));
+            self.runs
+                .extend(handed.ticket.numbered().map(|ticket| (run, ticket)));
         }
         Response::Work(work)
     }

@@ -45,7 +45,7 @@ pub fn getters<Q: Waits>(
     })
 }
 
-/// Threads that take a key each, say which, and keep it in work until the gate opens: completing it
+/// Threads that take a key each, say which, and keep it active until the gate opens: ending its run
 /// would wake others as well.
 pub fn holders<Q: Waits>(
     queue: &Q,
@@ -88,7 +88,7 @@ pub fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     }
 }
 
-/// The next keys that somebody says to have taken, in the order of their values.
+/// The next keys that threads say they have taken, in the order of their values.
 pub fn next<const N: usize>(taken: &Receiver<u32>) -> [u32; N] {
     let mut keys = std::array::from_fn(|_| taken.recv().unwrap());
     keys.sort_unstable();
@@ -110,7 +110,7 @@ pub fn at_any_moment() {
 /// Of a few dozen steps that others take in a scenario, those that one who waits can let pass.
 const WHILE_MAX: u32 = 16;
 
-/// Nothing is left, and nobody counts as asleep who is not.
+/// Checks that nothing is left, and that no call counts as asleep.
 ///
 /// # Panics
 ///

@@ -23,7 +23,7 @@ impl Fragile {
         }
     }
 
-    /// What it is told apart by.
+    /// What distinguishes it from others.
     pub fn name(&self) -> u32 {
         self.name
     }

@@ -67,7 +67,7 @@ pub fn uneven(key: u32, number: u32) -> Ending {
 }
 
 impl Ledger {
-    /// Adds a key, for a change that the next run has to see. Answers whether it was accepted.
+    /// Adds a key, for a change that the next run has to see. Returns whether it was accepted.
     pub fn add<Q: Waits>(&self, queue: &Q, key: u32) -> bool {
         let change = self.with(key, |account| {
             account.changes += 1;
@@ -146,7 +146,7 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing is in work.
+    /// Whether no key is active.
     pub fn is_idle(&self) -> bool {
         self.accounts().values().all(|account| !account.is_running)
     }
@@ -202,7 +202,7 @@ impl Ledger {
         work(self.accounts().entry(key).or_default())
     }
 
-    /// Held for a moment, in which nobody else can come: shuttle knows nothing of it.
+    /// Held for a moment in which no other thread can run: shuttle does not see this lock.
     fn accounts(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Account>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

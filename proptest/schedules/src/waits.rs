@@ -29,7 +29,7 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// An instant of its clock, as it takes one.
     type Deadline: Copy + Send + 'static;
 
-    /// Whom it is for.
+    /// What runs its workers.
     const NAME: &'static str;
 
     /// An empty queue.
@@ -72,13 +72,12 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
 }
 
 /// What the lock of a queue holds. Its first retry comes after a second.
-pub type State =
-    binding::State<u32, Growable, ItemExponentialFailure, Reporter, GrowableWaitList>;
+pub type State = binding::State<u32, Growable, ItemExponentialFailure, Reporter, GrowableWaitList>;
 
 /// What the queue of a runtime dereferences to.
 pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock>;
 
-/// A key in work.
+/// An active key.
 pub type Keys<'q, Q> = Guard<u32, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
@@ -150,7 +149,9 @@ impl Waits for Tasks {
     const NAME: &'static str = "tasks";
 
     fn new() -> Self {
-        requeue_tokio::WorkQueue::builder().limiter(limiter()).build()
+        requeue_tokio::WorkQueue::builder()
+            .limiter(limiter())
+            .build()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -208,7 +209,7 @@ fn limiter() -> ItemExponentialFailure {
     ItemExponentialFailure::new(SECOND, 100 * SECOND)
 }
 
-/// A future whose waker takes the queue's lock: so whoever wakes it must not hold that, and may be
+/// A future whose waker takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
 pub fn curious<F: Future>(queue: &Tasks, work: F) -> impl Future<Output = F::Output> + use<F> {
     let queue = queue.clone();

@@ -1,4 +1,4 @@
-//! Whoever waits until nothing is left to do.
+//! Calls that wait until nothing is left to do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,7 +78,7 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
             thread::yield_now();
         }
         queue.shut_down();
-        // The key is still in work.
+        // The key is still active.
         assert_eq!(drain.join().unwrap(), Drained::Interrupted);
         guard.success().unwrap();
         is_at_rest(&queue);

@@ -1,7 +1,7 @@
 //! Getters that wait for a key.
 //!
-//! Whatever releases everybody at once, as shutting down does, would also repair a wake that was
-//! lost: so a getter takes as many keys as it shall and ends by itself.
+//! Whatever releases all of them at once, as shutting down does, would also repair a wake that was
+//! lost: so a getter takes a fixed number of keys and ends by itself.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Scenarios of threads and of tasks alike. That nobody sleeps for ever is checked throughout: a
-//! schedule that ends with everybody asleep has failed.
+//! Scenarios of threads and of tasks alike. That no thread sleeps for ever is checked throughout: a
+//! schedule that ends with every thread asleep has failed.
 #![cfg(shuttle)]
 #![allow(
     clippy::unwrap_used,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use requeue_schedules::{
     Fragile, Ledger, Tasks, Waits, at_any_moment, explore, is_at_rest, stopper, uneven, with,
 };
-use requeue_tokio::core::binding::Lock;
 use requeue_tokio::core::RateLimiter;
+use requeue_tokio::core::binding::Lock;
 use requeue_tokio::{Action, CancellationToken, Concurrency, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::sync::Barrier;
@@ -166,7 +166,7 @@ fn reconciler(ledger: &Ledger) -> impl Fn(u32) -> Reconciled + Send + Sync + 'st
 
 type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Send>>;
 
-/// What workers of a run that was dropped leave, for whom nobody waits.
+/// What the workers of a run that was dropped leave. No caller waits for these workers.
 fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
     while queue
         .lock()
