@@ -49,7 +49,7 @@ pub trait Lists {
 
     /// Adds a slot to the failure records, as the youngest.
     fn retain_record(&mut self, id: SlotId);
-    /// Takes a slot out of the failure records. Does nothing if it is in no list. It must not be
+    /// Takes a slot out of the failure records. No effect if it is in no list. It must not be
     /// ready.
     fn discard_record(&mut self, id: SlotId);
     fn oldest_record(&self) -> Option<SlotId>;

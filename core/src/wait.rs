@@ -34,11 +34,13 @@ use crate::work_queue::{State, WorkQueue};
 mod list;
 #[cfg(feature = "alloc")]
 mod list_growable;
+mod waiting;
 
 pub(crate) use list::WaitsFor;
 pub use list::{FixedWaitList, TooManyWaiters, WaitList};
 #[cfg(feature = "alloc")]
 pub use list_growable::GrowableWaitList;
+pub(crate) use waiting::Waiting;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
@@ -99,16 +101,6 @@ pub enum Look<T> {
     },
 }
 
-/// The state of a call between two looks.
-#[derive(Debug)]
-pub struct Waiting<I> {
-    getter: Getter,
-    waiter: I,
-    waits_for: WaitsFor,
-    /// The run that this call ends with its first look.
-    ends: Option<(Ticket, Action)>,
-}
-
 impl<H: Deref<Target: Finish>> Wait<H> {
     /// Creates a call that waits for a key. O(1).
     #[doc(alias = "Get")]
@@ -162,12 +154,7 @@ impl<H: Deref<Target: Finish>> Wait<H> {
     }
 
     fn new(queue: H, waits_for: WaitsFor, ends: Option<(Ticket, Action)>) -> Self {
-        let waiting = Waiting {
-            getter: Getter::new(),
-            waiter: Default::default(),
-            waits_for,
-            ends,
-        };
+        let waiting = Waiting::new(waits_for, ends);
         Self { waiting, queue }
     }
 }
@@ -303,7 +290,7 @@ where
         reason = "the future of an `async fn` would hold each argument twice"
     )]
     pub fn wait<T>(
-        mut self,
+        &mut self,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> impl Future<Output = Result<T, GetError>>
@@ -320,137 +307,5 @@ where
 impl<H: Deref<Target: Finish>> Drop for Wait<H> {
     fn drop(&mut self) {
         self.queue.leave(&mut self.waiting);
-    }
-}
-
-impl<I: Default + PartialEq> Waiting<I> {
-    /// Whether the queue does not know the call, so that it may be dropped without the lock.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.ends.is_none() && self.getter.is_awake() && self.waiter == I::default()
-    }
-
-    /// The time, if the next look needs it.
-    fn now<K, S, L, M>(
-        &self,
-        queue: &Queue<K, S, L, M>,
-        clock: &impl Clock,
-        deadline: Option<Instant>,
-    ) -> Instant
-    where
-        K: Eq + Hash,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-    {
-        let ends = self.ends.as_ref();
-        let ends_need_time = ends.is_some_and(|(_, action)| action.needs_time());
-        if ends_need_time || deadline.is_some() || queue.needs_time() {
-            clock.now()
-        } else {
-            Instant::EPOCH
-        }
-    }
-
-    /// Ends the run that the call has to end, then looks.
-    fn see<K, S, L, M, W, T>(
-        &mut self,
-        state: &mut State<K, S, L, M, W>,
-        now: Instant,
-        look: impl FnOnce(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
-    ) -> Effect<Next<T>>
-    where
-        K: Eq + Hash,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-    {
-        if let Some((ticket, action)) = self.ends.take() {
-            // An error says that the run was ended by its key: nothing is left to do.
-            let _ = state.queue.finish_quietly(ticket, action, now);
-        }
-        look(&mut state.queue, now, &mut self.getter)
-    }
-
-    /// Decides what the call does after a look, still under the lock. `None` if it has to look
-    /// again with a waker of its own.
-    fn judge<K, S, L, M, W, T>(
-        &mut self,
-        state: &mut State<K, S, L, M, W>,
-        Effect { value, wake }: Effect<Next<T>>,
-        deadline_and_now: Option<(Instant, Instant)>,
-        own: &mut Option<task::Waker>,
-        stale: &mut Option<task::Waker>,
-    ) -> Effect<Option<Look<T>>>
-    where
-        K: Eq + Hash,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList<Id = I>,
-    {
-        let result = match value {
-            Next::Work(work) => Ok(work),
-            Next::Closed => Err(GetError::Closed),
-            Next::Wait { until } => {
-                let deadline = deadline_and_now.map(|(deadline, _)| deadline);
-                let refused = if deadline_and_now.is_some_and(|(deadline, now)| now >= deadline) {
-                    GetError::TimedOut
-                } else {
-                    let Some(own) = own.take() else {
-                        return Effect { value: None, wake };
-                    };
-                    match state
-                        .waiters
-                        .register(&mut self.waiter, self.waits_for, own)
-                    {
-                        Ok(replaced) => {
-                            *stale = replaced;
-                            let until = [until, deadline].into_iter().flatten().min();
-                            let value = Some(Look::Sleep { until });
-                            return Effect { value, wake };
-                        }
-                        Err((TooManyWaiters, own)) => {
-                            *stale = Some(own);
-                            GetError::TooManyWaiters
-                        }
-                    }
-                };
-                let left = self.leave(state, stale);
-                let value = Some(Look::Done(Err(refused)));
-                return Effect {
-                    value,
-                    wake: wake.max(left.wake),
-                };
-            }
-        };
-        let removed = state.waiters.remove(&mut self.waiter);
-        *stale = removed;
-        let value = Some(Look::Done(result));
-        Effect { value, wake }
-    }
-
-    /// Removes the call, which has no result. If it has slept and a wake is needed, another call is
-    /// woken in its place.
-    pub(crate) fn leave<K, S, L, M, W>(
-        &mut self,
-        state: &mut State<K, S, L, M, W>,
-        stale: &mut Option<task::Waker>,
-    ) -> Effect<()>
-    where
-        K: Eq + Hash,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList<Id = I>,
-    {
-        if let Some(removed) = state.waiters.remove(&mut self.waiter) {
-            *stale = Some(removed);
-        }
-        state.queue.leave(&mut self.getter)
-    }
-
-    /// Takes the run that still has to be ended, because the call never looked.
-    pub(crate) fn take_end(&mut self) -> Option<(Ticket, Action)> {
-        self.ends.take()
     }
 }

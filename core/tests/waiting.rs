@@ -410,7 +410,8 @@ mod rules {
     pub(super) fn a_task_that_is_polled_without_a_wake_does_not_look<W: WaitList>(queue: &Keys<W>) {
         add_after(queue, 1, 50);
         let looks = Cell::new(0);
-        let mut task = pin!(Wait::for_key(queue).wait(None, |queue, now, getter| {
+        let mut call = Wait::for_key(queue);
+        let mut task = pin!(call.wait(None, |queue, now, getter| {
             looks.set(looks.get() + 1);
             queue.poll_get(now, getter)
         }));

@@ -46,8 +46,10 @@ where
     where
         K: Clone,
     {
-        let work = self.with(Queue::try_get)?;
-        Some(Guard::new(work, self))
+        self.with(|queue, now| {
+            let work = queue.try_get(now);
+            work.map(|work| work.map(|work| Guard::new(work, self)))
+        })
     }
 
     /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1).
