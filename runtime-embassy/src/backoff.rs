@@ -1,4 +1,4 @@
-//! A loop that runs something again and again, with pauses.
+//! Repeats work, with pauses.
 
 use core::future::poll_fn;
 use core::pin::pin;
@@ -8,13 +8,12 @@ use requeue_core::binding::{Timer, sleep_until};
 use requeue_core::rand_core::Rng;
 use requeue_core::{BackoffManager, BackoffUntil, Instant};
 
-/// Runs `work` until it is stopped, and pauses in between: apimachinery's `wait.BackoffUntil`.
+/// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
-/// How long the pauses are, and whether the time that `work` takes is part of them, is said by
-/// `backoff`: [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. `work` runs at once the
-/// first time, and not at all if `stop` has ended before. `stop` is any future: the `wait` of an
-/// embassy-sync `Signal`, or a queue's [`drained`](crate::WorkQueue::drained). A run that has begun
-/// is not interrupted.
+/// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
+/// is none if `stop` is ready before. `stop` is any future: the `wait` of an embassy-sync `Signal`,
+/// or a queue's [`drained`](crate::WorkQueue::drained). It does not interrupt a run.
 ///
 /// # Cancel safety
 ///
@@ -61,7 +60,7 @@ pub async fn backoff_until<M: BackoffManager, R: Rng, X>(
     let mut due = Instant::EPOCH;
     loop {
         let mut pause = pin!(sleep_until(clock, due));
-        // The signal counts even where there is no pause.
+        // `stop` is polled even if there is no pause.
         let is_stopped = poll_fn(|context| match stop.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(true),
             Poll::Pending => pause.as_mut().poll(context).map(|()| false),

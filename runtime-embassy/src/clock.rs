@@ -11,12 +11,12 @@ use embassy_time::TICK_HZ;
 use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
 
-/// embassy-time's clock, on whatever driver and at whatever tick rate the firmware has chosen.
+/// embassy-time's clock, with the driver and the tick rate that the firmware has chosen.
 ///
-/// Its epoch is the driver's. It shows the beginning of the present tick, and an alarm is set for
-/// the first tick that does not lie before the deadline: by this clock nothing is ever early. As
-/// with embassy-time's own timers, a delay counts from the beginning of the tick in which it is
-/// asked for.
+/// Its epoch is the driver's. It shows the beginning of the current tick, and an alarm is set for
+/// the first tick that does not begin before the deadline: by this clock no key is early. As with
+/// embassy-time's own timers, a delay counts from the beginning of the tick in which it is
+/// requested.
 ///
 /// # Examples
 ///
@@ -26,7 +26,7 @@ use requeue_core::binding::{Clock, Timer};
 /// use requeue_embassy::core::binding::Clock;
 ///
 /// let earlier = EmbassyClock.now();
-/// // A host test drives embassy-time by hand; a board does not need to be told.
+/// // A test on the host moves the time itself; a board need not.
 /// embassy_time::MockDriver::get().advance(embassy_time::Duration::from_secs(3600));
 /// assert_eq!(EmbassyClock.now(), earlier + Duration::from_secs(3600));
 /// ```
@@ -35,7 +35,7 @@ use requeue_core::binding::{Clock, Timer};
 pub struct EmbassyClock;
 
 impl EmbassyClock {
-    /// One of embassy-time's instants as this clock shows it.
+    /// Converts one of embassy-time's instants.
     ///
     /// # Examples
     ///
@@ -70,9 +70,10 @@ impl Timer for EmbassyClock {
     }
 }
 
-/// A clock that stands still until a test moves it, by way of a reference: it belongs to the test.
+/// A clock that stands still until a test moves it. A queue holds it by reference, because it
+/// belongs to the test.
 ///
-/// A task that waits for a deadline sleeps until [`WorkQueue::clock_moved`] tells it to look again.
+/// A task that waits for a deadline sleeps until [`WorkQueue::clock_moved`] wakes it.
 ///
 /// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
 ///
@@ -101,21 +102,21 @@ pub struct ManualClock<R: RawMutex = CriticalSectionRawMutex> {
 }
 
 impl<R: RawMutex> ManualClock<R> {
-    /// A clock that stands at its epoch.
+    /// Creates a clock that shows its epoch.
     pub const fn new() -> Self {
         Self {
             now: Mutex::new(Cell::new(Instant::EPOCH)),
         }
     }
 
-    /// Moves the clock forward, to [`Instant::NEVER`] at most. Tasks that wait learn of it by
+    /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting tasks see it after
     /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
     pub fn advance(&self, by: Duration) {
         self.now.lock(|now| now.set(now.get() + by));
     }
 
-    /// Sets the clock; tasks that wait learn of it as after [`advance`](Self::advance). `now` must
-    /// not lie in the past, since a [`Clock`] does not go backwards.
+    /// Sets the clock. Waiting tasks see it as after [`advance`](Self::advance). `now` must not lie
+    /// in the past, because a [`Clock`] does not go backwards.
     pub fn set(&self, now: Instant) {
         self.now.lock(|present| present.set(now));
     }
@@ -145,15 +146,15 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// The instant at which a tick begins, its fraction of a nanosecond cut off.
 ///
-/// `hz` is a constant wherever this is called, so that for rates that divide a second evenly
-/// nothing is left but a multiplication, and for powers of two no division: a processor that has no
-/// instruction for it would take hundreds of them.
+/// `hz` is a constant at every call. For rates that divide a second evenly only a multiplication is
+/// left, and for powers of two no division, which takes hundreds of instructions on a processor
+/// without one for it.
 #[inline]
 const fn instant_of(ticks: u64, hz: u64) -> Instant {
     if NANOS_PER_SEC.is_multiple_of(hz) {
         return Instant::from_nanos(ticks.saturating_mul(NANOS_PER_SEC / hz));
     }
-    // The remainder is less than `hz`, of which the fastest there is has 33 bits: it fits.
+    // The remainder is less than `hz`, and the fastest rate has 33 bits: the product fits.
     let rest = (ticks % hz) * NANOS_PER_SEC / hz;
     let whole = (ticks / hz).saturating_mul(NANOS_PER_SEC);
     Instant::from_nanos(whole.saturating_add(rest))

@@ -17,21 +17,21 @@ where
     L: RateLimiter,
     P: Parts<Clock: Timer>,
 {
-    /// Takes no more keys and waits until nothing is ready, dirty or active. Returns how it ended: a
-    /// [`shut_down`](requeue_core::binding::WorkQueue::shut_down) meanwhile interrupts it.
+    /// Shuts the queue down and waits until no key is ready, dirty or active. Returns how the drain
+    /// ended: a [`shut_down`](requeue_core::binding::WorkQueue::shut_down) meanwhile interrupts it.
     ///
-    /// Without workers this waits for ever, because the work is not done. So it does for a guard
-    /// that was leaked, and for a worker that calls it while it holds a guard:
-    /// [`drain_timeout`](Self::drain_timeout) is the way out. Delayed keys are not waited for:
-    /// [`leftovers`](requeue_core::binding::WorkQueue::leftovers) returns them.
+    /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
+    /// calls it while it holds a guard: use [`drain_timeout`](Self::drain_timeout) there. Delayed
+    /// keys are not waited for: [`leftovers`](requeue_core::binding::WorkQueue::leftovers) returns
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`TooManyWaiters`] if there is no place to wait: the queue takes no more keys all the same.
+    /// [`TooManyWaiters`] if there is no place to wait: the queue is shut down all the same.
     ///
     /// # Cancel safety
     ///
-    /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
+    /// The queue is shut down by the first poll. Dropping the future ends the wait and changes
     /// nothing else.
     ///
     /// # Examples
@@ -60,8 +60,8 @@ where
         self.wait_for_drain(Some(&drain), None).await
     }
 
-    /// As [`drain`](Self::drain), but waits no longer than `timeout`:
-    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    /// As [`drain`](Self::drain), but waits no longer than `timeout`, and then returns
+    /// [`Drained::Pending`]. The queue is shut down all the same.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the wait and nothing else.
+    /// Dropping the future ends the wait.
     pub async fn drained(&self) -> Result<(), TooManyWaiters> {
         self.wait_for_drain(None, None).await.map(drop)
     }
@@ -96,7 +96,7 @@ where
         drain: Option<&Drain>,
         deadline: Option<Instant>,
     ) -> Result<Drained, TooManyWaiters> {
-        let call = Wait::for_drain(&self.shared);
+        let mut call = Wait::for_drain(&self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(drain);
         match Self::logged(call.wait(deadline, look).await) {
             Ok(ended) => Ok(ended),

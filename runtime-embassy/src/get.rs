@@ -20,7 +20,7 @@ where
 {
     /// Returns the first ready key; waits for one if there is none.
     ///
-    /// A task that finds a key every time does not let others run: it awaits something else now and
+    /// A task that finds a key every time does not let others run. Await something else now and
     /// then, as [`run`](Self::run) does.
     ///
     /// # Errors
@@ -31,9 +31,9 @@ where
     ///
     /// # Cancel safety
     ///
-    /// No key is lost: dropping the future before it is ready takes nothing out of the queue. If it
-    /// had been woken, or watched the clock, another task takes that over. It loses its place in
-    /// line.
+    /// No key is lost: dropping the future before it is ready takes no key out of the queue. If it
+    /// was woken, or watched the clock, another task takes over. Only its place in the order is
+    /// lost.
     ///
     /// # Examples
     ///
@@ -56,7 +56,8 @@ where
     where
         K: Clone,
     {
-        let got = Wait::for_key(&self.shared).wait(None, Queue::poll_get).await;
+        let mut call = Wait::for_key(&self.shared);
+        let got = call.wait(None, Queue::poll_get).await;
         Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
 
@@ -97,7 +98,7 @@ where
     where
         K: Clone,
     {
-        let call = Wait::for_key(&self.shared);
+        let mut call = Wait::for_key(&self.shared);
         let got = call.wait(Some(deadline), Queue::poll_get).await;
         Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
@@ -105,8 +106,8 @@ where
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
     /// [`get`](Self::get).
     ///
-    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
-    /// guard.
+    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
+    /// became of the key.
     ///
     /// # Errors
     ///
@@ -114,8 +115,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The run ends in any case, even if the future is dropped before its first poll. From then on
-    /// as [`get`](Self::get).
+    /// The run ends in any case, even if the future is dropped before its first poll. After that as
+    /// [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -139,10 +140,6 @@ where
     /// });
     /// assert_eq!(seen, [17, 18]);
     /// ```
-    #[expect(
-        clippy::type_complexity,
-        reason = "a guard names every part of its queue"
-    )]
     pub fn next<'q>(
         &'q self,
         guard: Guard<'_, R, K, N, L, WAITERS, P>,
@@ -151,9 +148,9 @@ where
     where
         K: Clone,
     {
-        let call = Wait::after(guard, action, &self.shared).wait(None, Queue::poll_get);
+        let mut call = Wait::after(guard, action, &self.shared);
         async move {
-            let got = call.await;
+            let got = call.wait(None, Queue::poll_get).await;
             Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
         }
     }

@@ -1,4 +1,4 @@
-//! What a log is told, if the feature `log` is on: the two files offer the same.
+//! What is logged, if the feature `log` is on. Both files have the same functions.
 
 #[cfg(not(feature = "log"))]
 mod disabled;

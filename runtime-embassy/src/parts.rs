@@ -41,8 +41,11 @@ pub trait Parts {
 /// ```
 #[derive(Debug)]
 pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = NoPriorities>(
-    PhantomData<fn() -> (M, I, C, P)>,
+    PhantomData<Named<M, I, C, P>>,
 );
+
+/// Names the parameters. A function, so that `With` is `Send` and `Sync` whatever they are.
+type Named<M, I, C, P> = fn() -> (M, I, C, P);
 
 impl<M: Metrics, I: Index, C: Clock, P: Priorities> Parts for With<M, I, C, P> {
     type Metrics = M;

@@ -27,8 +27,9 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
-/// so. A future that is dropped by a `select` or a timeout drops its guards, and loses nothing.
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
+/// says so. A future that is dropped by a `select` or a timeout drops its guards, and loses
+/// nothing.
 ///
 /// # Examples
 ///
@@ -68,29 +69,31 @@ pub type Guard<
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
 /// | `P` | metrics, slot numbers, clock and priorities: see [`With`] |
 ///
-/// The producer side is core's, reached through `Deref`: [`add`](requeue_core::binding::WorkQueue::add),
+/// The producer side is core's, reached through `Deref`:
+/// [`add`](requeue_core::binding::WorkQueue::add),
 /// [`add_after`](requeue_core::binding::WorkQueue::add_after),
 /// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget), [`try_get`](requeue_core::binding::WorkQueue::try_get) and
-/// the rest, none of which waits. Here is what waits. An event source that needs no more than to add
-/// keys takes a `&'static dyn Producer<K>`, which `&*QUEUE` is.
+/// [`forget`](requeue_core::binding::WorkQueue::forget),
+/// [`try_get`](requeue_core::binding::WorkQueue::try_get) and the rest, none of which waits. The
+/// methods below are those that wait. An event source that only adds keys takes a `&'static dyn
+/// Producer<K>`, which `&*QUEUE` is.
 ///
-/// No task runs in the background: of the tasks that wait in [`get`](Self::get), one has set a
-/// timer for the earliest deadline, and the others none. A task is woken only if one waits, and
-/// after the lock is released; tasks are woken in the order in which they came.
+/// There is no background task: of the tasks that wait in [`get`](Self::get), one has set a timer
+/// for the earliest deadline, the others none. An operation wakes a task only if one waits, after
+/// it has released the lock. Tasks are woken in the order in which they began to wait.
 ///
 /// # From an interrupt
 ///
 /// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
-/// section: none waits, and none allocates. Interrupts are held off for one operation:
-/// [`add`](requeue_core::binding::WorkQueue::add) takes O(1) expected, and at most `N` comparisons of keys
-/// if all of them share a hash; each deadline that has come in the meantime, `N` at most, is
-/// released by the next operation, at O(log `N`) each. The waker of a task that waits is taken in
-/// the same section, O(`WAITERS`), and called after it.
+/// section: none waits, and none allocates. Interrupts are disabled for one operation.
+/// [`add`](requeue_core::binding::WorkQueue::add) takes O(1) expected, and at most `N` comparisons
+/// of keys if all of them share a hash. Each deadline that has passed, `N` at most, is released by
+/// the next operation, at O(log `N`) each. The waker of a waiting task is taken in the same
+/// section, O(`WAITERS`), and called after it.
 ///
 /// # Panics
 ///
-/// If a key's own code touches the queue that calls it. No method panics by itself.
+/// If a key's own code calls the queue. No method panics by itself.
 ///
 /// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
 ///
@@ -132,7 +135,7 @@ pub type Guard<
 /// # assert!(!JOBS.contains(&Job::Read(3)) && !JOBS.contains(&Job::Upload));
 /// ```
 ///
-/// With priorities, here two: an alarm goes before all other ready keys.
+/// With priorities, here two, alarms are handed out first.
 ///
 /// ```
 /// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
@@ -172,8 +175,8 @@ where
     L: RateLimiter,
     P: Parts<Metrics = NoMetrics, Clock = EmbassyClock>,
 {
-    /// An empty queue on embassy-time's clock, in a `static` if need be. A queue of other parts is
-    /// made by [`from_queue`](Self::from_queue).
+    /// An empty queue on embassy-time's clock; usable in a `static`. For other parts see
+    /// [`from_queue`](Self::from_queue).
     ///
     /// # Examples
     ///
@@ -203,7 +206,8 @@ where
     L: RateLimiter,
     P: Parts,
 {
-    /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
+    /// Creates a queue of chosen parts with a clock: a [`ManualClock`](crate::ManualClock) for
+    /// tests.
     ///
     /// # Examples
     ///
@@ -233,7 +237,7 @@ where
         }
     }
 
-    /// Lets every waiting task look at the queue again: after a
+    /// Wakes every waiting task, so that it reads the clock again: for use after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
@@ -261,12 +265,12 @@ where
         self.wake_all();
     }
 
-    /// Reports to the metrics how long the active keys have been so, at once and then every
+    /// Reports to the metrics how long the active keys have been active, at once and then every
     /// `period`, until the queue is shut down. client-go does so every 500 ms.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the reports and nothing else.
+    /// Dropping the future ends the reports.
     pub async fn report_running_every(&self, period: Duration)
     where
         P::Clock: Timer,

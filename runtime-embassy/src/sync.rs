@@ -1,8 +1,7 @@
 //! The lock of tasks on a microcontroller: embassy-sync's blocking mutex.
 //!
-//! Everything here that synchronises comes through this file, so that another library can be put in
-//! its place. The mutex kind `R` is the firmware's choice: a critical section if interrupts add
-//! keys, nothing at all if one executor has the queue for itself.
+//! All locks of this crate come through this file. The firmware chooses the mutex kind `R`: a
+//! critical section if interrupts add keys, no lock at all if one executor has the queue to itself.
 
 use core::cell::RefCell;
 
@@ -14,7 +13,7 @@ use requeue_core::binding::Lock;
 ///
 /// # Panics
 ///
-/// If a key's own code (`Hash`, `Eq`, `Clone`, `Drop`) touches the queue that calls it.
+/// If a key's own code (`Hash`, `Eq`, `Clone`, `Drop`) calls the queue.
 #[derive(Debug)]
 pub struct Locked<R: RawMutex, T>(Mutex<R, RefCell<T>>);
 

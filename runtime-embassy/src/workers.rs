@@ -1,4 +1,4 @@
-//! A reconciler's workers: tasks that work on keys until the queue is shut down.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down.
 
 use core::future::poll_fn;
 use core::hash::Hash;
@@ -32,35 +32,34 @@ where
     L: RateLimiter,
     P: Parts<Clock: Timer>,
 {
-    /// Works on keys with `reconcile`, one at a time, until the queue is shut down and nothing is
-    /// ready. A task that awaits this is a worker; several tasks are several workers.
+    /// Runs `reconcile` for the keys of the queue, one at a time, until the queue is shut down and
+    /// no key is ready. A task that awaits this is a worker; several tasks are several workers.
     ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
+    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
     /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
+    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
-    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
-    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
+    /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
+    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
-    /// Two runs of one key never overlap, whichever tasks do them. Other tasks run between any two
+    /// Two runs of one key never overlap, whichever tasks do them. Other tasks run between two
     /// keys. Failures are logged, if the feature `log` is on; [`run_with`](Self::run_with) reports
     /// them.
     ///
     /// # Errors
     ///
     /// [`TooManyWaiters`] if there is no place to wait for a key: there are more workers than the
-    /// queue was made for.
+    /// queue has room for.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the run that is under way. Its key counts as failed and is retried,
-    /// as with every [`Guard`](crate::Guard) that is dropped. A run that has ended counts as it
-    /// ended.
+    /// Dropping the future drops the current run. Its key counts as failed and is retried, as with
+    /// every [`Guard`](crate::Guard) that is dropped. A run that has ended stays ended.
     ///
     /// # Examples
     ///
@@ -94,13 +93,13 @@ where
             .await
     }
 
-    /// As [`run`](Self::run), with more to say: a key that fails is tried again `retries` times at
-    /// most, `reconcile` learns which attempt a run is and at which priority it runs, and `on_error`
-    /// is called with every failure.
+    /// As [`run`](Self::run), with a limit on retries: a key that fails is tried again `retries`
+    /// times at most. `reconcile` also gets a [`RunContext`] with the attempt and the priority, and
+    /// `on_error` is called for every failure.
     ///
-    /// The count is the rate limiter's: with one that keeps no records
-    /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) it stays
-    /// zero.
+    /// The rate limiter counts the failures. With one that keeps no records
+    /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) the count
+    /// stays zero.
     ///
     /// # Errors
     ///
@@ -190,8 +189,8 @@ fn judge<E>(failed: &Failed<E>) -> Action {
     }
 }
 
-/// Is pending once. If a reconciler awaits nothing, keys that run again at once would otherwise keep
-/// their task from ever ending its turn.
+/// Yields to other tasks once. Without it, keys that run again at once would keep a task busy for
+/// ever if its reconciler awaits nothing.
 async fn let_others_run() {
     let mut had_their_turn = false;
     poll_fn(|context| {

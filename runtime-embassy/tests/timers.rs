@@ -101,7 +101,7 @@ fn of_many_that_wait_one_is_woken_by_a_deadline() {
     assert_eq!(wakes, [1, 0, 0], "one timer for the queue");
     assert_eq!(getters[0].ready(), Ok(1));
 
-    // With nothing left to wait for, nobody has a timer.
+    // With no deadline left, no call has a timer.
     time.advance(YEAR);
     let wakes = getters.each_ref().map(|getter| getter.wakes());
     assert_eq!(wakes, [1, 0, 0]);
@@ -113,14 +113,14 @@ fn of_two_keys_that_come_at_once_the_second_wakes_another() {
     let queue = Keys::new(NoLimit);
     queue.add_after(1, SECOND).unwrap();
     queue.add_after(2, SECOND).unwrap();
-    let mut keeper = by_hand(async { queue.get().await.map(finish) });
+    let mut owner = by_hand(async { queue.get().await.map(finish) });
     let mut other = by_hand(async { queue.get().await.map(finish) });
-    assert!(keeper.is_pending() && other.is_pending());
+    assert!(owner.is_pending() && other.is_pending());
     time.advance(SECOND);
-    assert_eq!((keeper.wakes(), other.wakes()), (1, 0));
-    // It stands in line still, since only its timer has woken it. The wake is not for itself.
-    assert_eq!(keeper.ready(), Ok(1));
-    assert_eq!((keeper.wakes(), other.wakes()), (1, 1));
+    assert_eq!((owner.wakes(), other.wakes()), (1, 0));
+    // It is still in the list, because only its timer has woken it. The wake goes to the other.
+    assert_eq!(owner.ready(), Ok(1));
+    assert_eq!((owner.wakes(), other.wakes()), (1, 1));
     assert_eq!(other.ready(), Ok(2));
 }
 
@@ -132,7 +132,7 @@ fn a_deadline_that_moves_forward_moves_the_timer() {
     let mut getter = by_hand(async { queue.get().await.map(finish) });
     assert!(getter.is_pending());
     queue.add_after(2, SECOND).unwrap();
-    assert_eq!(getter.wakes(), 1, "nobody watches the new deadline yet");
+    assert_eq!(getter.wakes(), 1, "no call watches the new deadline yet");
     assert!(getter.is_pending());
     time.advance(SECOND);
     assert_eq!(getter.wakes(), 2);
@@ -144,10 +144,10 @@ fn the_watch_is_passed_on_with_its_timer() {
     let time = alone();
     let queue = Keys::new(NoLimit);
     queue.add_after(1, SECOND).unwrap();
-    let mut keeper = by_hand(async { queue.get().await.map(finish) });
+    let mut owner = by_hand(async { queue.get().await.map(finish) });
     let mut other = by_hand(async { queue.get().await.map(finish) });
-    assert!(keeper.is_pending() && other.is_pending());
-    drop(keeper);
+    assert!(owner.is_pending() && other.is_pending());
+    drop(owner);
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
     time.advance(SECOND);
@@ -156,16 +156,16 @@ fn the_watch_is_passed_on_with_its_timer() {
 }
 
 #[test]
-fn a_keeper_that_moves_to_another_task_is_woken_there() {
+fn a_timer_owner_that_moves_to_another_task_is_woken_there() {
     let time = alone();
     let queue = Keys::new(NoLimit);
     queue.add_after(1, SECOND).unwrap();
-    let mut keeper = by_hand(async { queue.get().await.map(finish) });
-    assert!(keeper.is_pending());
-    assert!(keeper.poll_anew().is_pending());
+    let mut owner = by_hand(async { queue.get().await.map(finish) });
+    assert!(owner.is_pending());
+    assert!(owner.poll_anew().is_pending());
     time.advance(SECOND);
-    assert_eq!(keeper.wakes(), 1, "the timer knows of it too");
-    assert_eq!(keeper.ready(), Ok(1));
+    assert_eq!(owner.wakes(), 1, "the timer knows of it too");
+    assert_eq!(owner.ready(), Ok(1));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Who is woken, in which order, and what becomes of a future that is dropped: each is polled by
-//! hand, on a clock that stands still.
+//! Which calls are woken, in which order, and what becomes of a future that is dropped: each is
+//! polled by hand, on a clock that stands still.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,8 @@ use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{ItemExponentialFailure, NoLimit, NoMetrics, default_item_based};
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
-    Action, Drained, Finished, GetError, Guard, ManualClock, Queue, TooManyWaiters, With, WorkQueue,
+    Action, Added, Drained, Finished, GetError, Guard, ManualClock, Producer, Queue, Rejected,
+    TooManyWaiters, With, WorkQueue,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
@@ -40,7 +41,7 @@ fn finish<const WAITERS: usize>(
     key
 }
 
-/// Getters that wait, in the order in which they came. Each answers the key that it gets.
+/// Getters that wait, in the order in which they came. Each returns the key that it gets.
 fn getters<'q, const N: usize, const WAITERS: usize>(
     queue: &'q Keys<'_, WAITERS>,
 ) -> [ByHand<impl Future<Output = Result<u32, GetError>> + 'q>; N] {
@@ -61,6 +62,22 @@ fn a_queue_lives_in_a_static_and_may_be_reached_from_anywhere() {
     let key = by_hand(QUEUE.get()).ready().unwrap();
     let finished = key.finish(Action::Release);
     assert_eq!(finished, Ok(Finished::Idle));
+}
+
+#[test]
+fn an_event_source_needs_a_producer_and_no_more() {
+    static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 2> = WorkQueue::new(default_item_based());
+    struct Pin {
+        edges: &'static (dyn Producer<u16> + Sync),
+    }
+
+    let pin = Pin { edges: &*QUEUE };
+    assert_eq!(pin.edges.add(7), Ok(Added::Ready));
+    assert_eq!(pin.edges.add_after(8, SECOND), Ok(Added::Delayed));
+    assert_eq!(pin.edges.add(9), Err(Rejected::Full(9)));
+    let key = QUEUE.try_get().unwrap();
+    assert_eq!(*key, 7);
+    key.success().unwrap();
 }
 
 #[test]
@@ -107,7 +124,11 @@ fn a_getter_that_was_woken_for_nothing_goes_back_to_its_place() {
     let queue: Keys<'_> = queue(&clock);
     let [mut first, mut second] = getters(&queue);
     queue.add(1).unwrap();
-    assert_eq!(queue.try_get().map(finish), Some(1), "somebody was faster");
+    assert_eq!(
+        queue.try_get().map(finish),
+        Some(1),
+        "another call was faster"
+    );
     assert!(first.is_pending());
     queue.add(2).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (2, 0));
@@ -141,7 +162,7 @@ fn one_wake_is_under_way_and_the_woken_wakes_the_next() {
 }
 
 #[test]
-fn one_call_too_many_is_an_error_and_harms_nobody() {
+fn one_call_too_many_is_an_error_and_disturbs_no_other() {
     let clock = Clock::new();
     let queue: Keys<'_, 2> = queue(&clock);
     let [mut first, mut second] = getters(&queue);
@@ -157,7 +178,7 @@ fn one_call_too_many_is_an_error_and_harms_nobody() {
     );
     assert_eq!(asleep(&queue), 2);
 
-    // A key is handed out without a place, and the two who have one were not disturbed.
+    // A key is handed out without a place, and the two calls that have one were not disturbed.
     assert_eq!((first.wakes(), second.wakes()), (0, 0));
     queue.add_many([1, 2, 3], |_| unreachable!());
     assert_eq!(by_hand(queue.get()).ready().map(finish), Ok(1));
@@ -172,7 +193,7 @@ fn a_call_that_was_woken_still_has_its_place() {
     let [mut only] = getters(&queue);
     queue.add(1).unwrap();
     assert_eq!(queue.try_get().map(finish), Some(1));
-    // It is on its way, and nobody may sit down on its chair.
+    // It is about to look again, and its place is not free.
     let refused = by_hand(queue.get()).ready().map(finish);
     assert_eq!(refused, Err(GetError::TooManyWaiters));
     assert!(only.is_pending());
@@ -181,12 +202,12 @@ fn a_call_that_was_woken_still_has_its_place() {
 }
 
 #[test]
-fn one_that_is_refused_passes_a_duty_on() {
+fn one_that_is_refused_passes_the_timer_on() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
     let [mut only] = getters(&queue);
-    // The sleeper has been woken to watch the deadline. Whoever looks first could become the keeper
-    // but for the place.
+    // The sleeper has been woken to watch the deadline. The call that looks first would become the
+    // timer owner, if there were a place for it.
     queue.add_after(1, SECOND).unwrap();
     assert_eq!(only.wakes(), 1);
     let refused = by_hand(queue.get()).ready().map(finish);
@@ -215,8 +236,8 @@ fn a_dropped_keeper_is_replaced() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_after(1, SECOND).unwrap();
-    let [keeper, mut other] = getters(&queue);
-    drop(keeper);
+    let [owner, mut other] = getters(&queue);
+    drop(owner);
     assert_eq!(other.wakes(), 1, "it takes the watch over");
     assert!(other.is_pending());
     clock.advance(SECOND);
@@ -239,7 +260,7 @@ fn a_getter_that_is_dropped_unpolled_leaves_nothing_behind() {
 fn places_are_given_back_however_a_call_ends() {
     let clock = Clock::new();
     let queue: Keys<'_, 2> = queue(&clock);
-    // More than there are numbers for places would be needed to tell a leak by its number.
+    // Many more rounds than there are places.
     for round in 0..1000 {
         let [mut first, second] = getters(&queue);
         queue.add(round).unwrap();
@@ -291,7 +312,7 @@ fn a_call_that_times_out_passes_its_wake_on() {
 }
 
 #[test]
-fn shutdown_wakes_everybody() {
+fn shutdown_wakes_every_call() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     let [mut first, mut second, mut third] = getters(&queue);
@@ -462,7 +483,7 @@ fn a_question_mark_that_returns_early_retries_the_key() {
 }
 
 #[test]
-fn the_queue_tells_what_it_holds() {
+fn the_debug_text_shows_what_the_queue_holds() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();

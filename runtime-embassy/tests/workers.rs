@@ -1,4 +1,4 @@
-//! What `run` makes of answers, and of being dropped.
+//! What `run` does with the result of a run, and when it is dropped.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
 }
 
 #[test]
-fn answers_decide_when_a_key_runs_again() {
+fn results_decide_when_a_key_runs_again() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2, 3], |_| unreachable!());
@@ -48,7 +48,7 @@ fn answers_decide_when_a_key_runs_again() {
             _ => Err("no answer"),
         }
     }));
-    // Once for each key: others are let run in between.
+    // Once for each key: other tasks run in between.
     for _ in 0..4 {
         assert!(worker.is_pending());
     }
@@ -129,7 +129,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
 }
 
 #[test]
-fn one_worker_too_many_is_told() {
+fn one_worker_too_many_gets_an_error() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
     let idle = async |_: &u32| Ok::<_, Infallible>(Action::Success);

@@ -1,4 +1,4 @@
-//! A loop that runs something again and again, with pauses.
+//! Repeats work, with pauses.
 
 use std::mem;
 use std::sync::Arc;
@@ -46,23 +46,23 @@ struct Signal {
 }
 
 impl Stop {
-    /// A signal that has not been given, as in the example of the [type](Self).
+    /// Creates a signal that is not stopped. The [type](Self) has an example.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the signal. Giving it twice is as giving it once.
+    /// Stops the loops, also those that begin later. A second call changes nothing.
     pub fn stop(&self) {
         self.shared.lock().is_stopped = true;
         self.wake_all();
     }
 
-    /// Whether the signal has been given.
+    /// Returns whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.shared.lock().is_stopped
     }
 
-    /// Lets every waiting loop look at its clock again: after a
+    /// Wakes every loop that pauses, so that it reads its clock again: for use after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
@@ -78,8 +78,9 @@ impl Stop {
     /// let hourly = Backoff { duration: hour, ..Backoff::default() };
     /// let backoff = BackoffUntil::non_sliding(hourly, NoJitter);
     /// let (polled, polls) = mpsc::channel();
+    /// let poll = || polled.send(17).unwrap();
     /// std::thread::scope(|scope| {
-    ///     scope.spawn(|| backoff_until(backoff, clock.clone(), &stop, || polled.send(17).unwrap()));
+    ///     scope.spawn(|| backoff_until(backoff, clock.clone(), &stop, poll));
     ///     polls.recv().unwrap();
     ///     clock.advance(hour);
     ///     stop.clock_moved();
@@ -110,16 +111,15 @@ impl Stop {
             signal.wakers.push(parker.waker().clone());
             drop(signal);
             clock.park(&parker, Some(due));
-            return false;
         }
     }
 }
 
-/// Runs `work` until it is stopped, and pauses in between: apimachinery's `wait.BackoffUntil`.
+/// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
-/// How long the pauses are, and whether the time that `work` takes is part of them, is said by
-/// `backoff`: [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. `work` runs at once the
-/// first time, and not at all if the signal has been given before.
+/// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
+/// is none if `stop` was stopped before.
 ///
 /// # Examples
 ///

@@ -17,7 +17,7 @@ use crate::sync::{self, Mutex, Parker};
 /// use std::time::Duration;
 /// use requeue_std::{ManualClock, WorkQueue};
 ///
-/// // Its type says nothing of the clock.
+/// // The type does not name the clock.
 /// struct Leases {
 ///     queue: WorkQueue<u32>,
 /// }
@@ -38,7 +38,7 @@ pub enum QueueClock {
 }
 
 impl QueueClock {
-    /// Sleeps until the parker is woken, or until `until` has come; may return for no reason.
+    /// Sleeps until the parker is woken, or until `until`; may return spuriously.
     pub(crate) fn park(&self, parker: &Parker, until: Option<Instant>) {
         match self {
             Self::System(clock) => clock.park(parker, until),
@@ -92,11 +92,11 @@ pub struct SystemClock {
     epoch: sync::Instant,
 }
 
-/// A wait is cut into pieces of this length, since no system promises to take any longer one.
+/// Longer waits are split, because no system promises to sleep for any length of time.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl SystemClock {
-    /// A clock whose epoch is now. Instants of two such clocks cannot be compared.
+    /// Creates a clock whose epoch is now. Instants of two such clocks cannot be compared.
     pub fn new() -> Self {
         Self {
             epoch: sync::Instant::now(),
@@ -124,8 +124,7 @@ impl Clock for SystemClock {
 
 /// A clock that stands still until a test moves it. Clones show the same time.
 ///
-/// A thread that waits for a deadline sleeps until [`WorkQueue::clock_moved`] tells it to look
-/// again.
+/// A thread that waits for a deadline sleeps until [`WorkQueue::clock_moved`] wakes it.
 ///
 /// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
 ///
@@ -151,27 +150,27 @@ pub struct ManualClock {
 #[derive(Debug, Default)]
 struct Manual {
     nanos: AtomicU64,
-    /// Until when each thread that waits would sleep at most.
+    /// The deadline of each thread that waits, if it has one.
     waits: Mutex<Vec<Option<Instant>>>,
 }
 
 impl ManualClock {
-    /// A clock that stands at its epoch.
+    /// Creates a clock that shows its epoch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves the clock forward, to [`Instant::NEVER`] at most. Threads that wait learn of it by
+    /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting threads see it after
     /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
     pub fn advance(&self, by: Duration) {
-        // In one step, so that of two threads that move it at once both do.
+        // One atomic step, so that concurrent calls add up.
         let later = |nanos| Some((Instant::from_nanos(nanos) + by).as_nanos());
         let nanos = &self.shared.nanos;
         let _ = nanos.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 
-    /// Sets the clock; threads that wait learn of it as after [`advance`](Self::advance). `now`
-    /// must not lie in the past, since a [`Clock`] does not go backwards.
+    /// Sets the clock. Waiting threads see it as after [`advance`](Self::advance). `now` must not
+    /// lie in the past, because a [`Clock`] does not go backwards.
     ///
     /// # Examples
     ///
@@ -188,10 +187,10 @@ impl ManualClock {
         self.shared.nanos.store(now.as_nanos(), Ordering::SeqCst);
     }
 
-    /// How many threads wait on this clock, for whatever and until whenever. One that has been
+    /// Returns how many threads wait on this clock, with a deadline or without. A thread that was
     /// woken counts until it runs. O(1).
     ///
-    /// A test that has started threads knows by this that all of them have gone to sleep.
+    /// With this a test waits until the threads that it started are asleep.
     ///
     /// # Examples
     ///
@@ -208,7 +207,7 @@ impl ManualClock {
     ///     while clock.waiting() != 1 {
     ///         thread::yield_now();
     ///     }
-    ///     // It sleeps until the key is due, and here is how to get there.
+    ///     // The thread sleeps until the key is due: move the clock there.
     ///     clock.set(clock.next_alarm().unwrap());
     ///     queue.clock_moved();
     /// });
@@ -217,8 +216,8 @@ impl ManualClock {
         self.shared.waits.lock().len()
     }
 
-    /// The earliest instant at which a thread that waits on this clock would wake up by itself;
-    /// nothing if none would. O(threads that wait). [`waiting`](Self::waiting) has an example.
+    /// Returns the earliest deadline of the threads that wait on this clock; `None` if there is
+    /// none. O(n) in the threads that wait. [`waiting`](Self::waiting) has an example.
     pub fn next_alarm(&self) -> Option<Instant> {
         let waits = self.shared.waits.lock();
         let alarms = waits.iter().copied().flatten();

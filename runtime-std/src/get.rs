@@ -107,8 +107,8 @@ where
         Ok(Guard::new(work, &*self.shared))
     }
 
-    /// Returns up to `max` ready keys, one at least, under one lock; waits for the first if there is
-    /// none. `None` once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, at least one, under one lock; waits for the first if there
+    /// is none. `None` once the queue is shut down and no key is ready. O(1) per key.
     ///
     /// # Examples
     ///
@@ -126,7 +126,7 @@ where
     where
         K: Clone,
     {
-        // A batch from the start: if a key's clone panics, those before it are given back.
+        // A batch from the start: if a key's clone panics, the keys before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, &*self.shared);
         self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
@@ -139,8 +139,8 @@ where
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
     /// [`get`](Self::get).
     ///
-    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
-    /// guard.
+    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
+    /// became of the key.
     ///
     /// # Examples
     ///
@@ -168,9 +168,9 @@ where
         Some(Guard::new(work, &*self.shared))
     }
 
-    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Active keys stay; nothing comes out before
-    /// shutdown. O(log n) per key, each under a lock of its own.
+    /// After shutdown: removes and returns every key that was not processed, ready keys first, then
+    /// delayed keys in the order of their deadlines. Active keys stay. Before shutdown it returns
+    /// nothing. O(log n) per key, each under its own lock.
     ///
     /// # Examples
     ///
@@ -193,12 +193,15 @@ where
     }
 
     /// Looks until there is a result, and sleeps in between.
-    pub(crate) fn wait<T>(
+    pub(crate) fn wait<T, F>(
         &self,
         mut call: Wait<&Shared<K, L, S>>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
-    ) -> Result<T, GetError> {
+        mut look: F,
+    ) -> Result<T, GetError>
+    where
+        F: FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
+    {
         let parker = Parker::new();
         loop {
             match call.look(parker.waker(), deadline, &mut look) {
@@ -209,5 +212,5 @@ where
     }
 }
 
-/// What `get_many` reserves at most before it knows how many keys there are.
+/// How many keys `get_many` reserves room for before it knows how many there are.
 const BATCH_RESERVE_MAX: usize = 64;

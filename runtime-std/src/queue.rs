@@ -23,8 +23,8 @@ pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
-/// so.
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
+/// says so. A `?` that returns early, or a panic, loses nothing.
 ///
 /// # Examples
 ///
@@ -70,16 +70,17 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// [`add`](requeue_core::binding::WorkQueue::add),
 /// [`add_after`](requeue_core::binding::WorkQueue::add_after),
 /// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest. Here is what waits.
+/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest. The methods below are those
+/// that wait.
 ///
-/// No thread runs in the background: of the threads that sleep in [`get`](Self::get), one sleeps
-/// until the earliest deadline. A thread is woken only if one sleeps, after the lock is released, and
-/// sleeping threads are woken in the order in which they went to sleep.
+/// There is no background thread: of the threads that sleep in [`get`](Self::get), one sleeps until
+/// the earliest deadline. An operation wakes a thread only if one sleeps, after it has released the
+/// lock. Threads are woken in the order in which they went to sleep.
 ///
 /// # Keys
 ///
-/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: one that calls the queue
-/// deadlocks. A panic in them reaches the caller, and the queue stays usable.
+/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked. If they call the queue,
+/// they deadlock. A panic in them reaches the caller, and the queue stays usable.
 ///
 /// # Examples
 ///
@@ -105,7 +106,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///
-/// A struct that holds a queue need not name its parts: other numbers, metrics and a test's clock
+/// A struct that holds a queue does not name its parts: other numbers, metrics and a test's clock
 /// do not change the type. A limiter of another kind and priority levels do.
 ///
 /// ```
@@ -132,7 +133,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// # let _ = app.alarms.add(String::new());
 /// ```
 ///
-/// With priorities: what is urgent goes before a routine check.
+/// With priorities, urgent keys are handed out first.
 ///
 /// ```
 /// use requeue_std::{AddOptions, WorkQueue};
@@ -157,9 +158,10 @@ where
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter, on the system's clock.
     ///
-    /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
-    /// keys together be retried ten times a second after a burst of a hundred: of thousands that
-    /// fail at once the last waits for minutes. [`builder`](WorkQueue::builder) chooses otherwise.
+    /// With that limiter a failed key waits 5 ms, doubled per failure up to 1000 s, and all keys
+    /// together are retried at most ten times a second after a burst of a hundred: of thousands
+    /// that fail at once the last one waits for minutes. [`builder`](WorkQueue::builder) chooses
+    /// other numbers.
     ///
     /// # Examples
     ///
@@ -174,7 +176,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
 }
 
 impl WorkQueue<()> {
-    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
+    /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
     ///
@@ -219,7 +221,7 @@ impl Runtime for Threads {
     }
 }
 
-/// A queue of any storage, [`Fixed`](requeue_core::Fixed) for one, on the system's clock.
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
 ///
 /// # Examples
 ///
@@ -254,14 +256,13 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// A queue of any storage, on a clock of choice. The example of `WorkQueue::from` leaves the
-    /// clock to the system.
+    /// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
         let clock = clock.into();
         Threads { clock }.assemble(queue)
     }
 
-    /// Lets every sleeping thread look at the queue again: after a
+    /// Wakes every sleeping thread, so that it reads the clock again: for use after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
@@ -284,7 +285,7 @@ where
         self.wake_all();
     }
 
-    /// What an event source needs of the queue, without its parameters. O(1).
+    /// Returns what an event source needs of the queue, without its type parameters. O(1).
     ///
     /// # Examples
     ///

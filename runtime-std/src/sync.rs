@@ -1,9 +1,8 @@
 //! The lock of threads, and how they sleep: parking_lot's `Mutex`, and std's `park`.
 //!
-//! Everything here that synchronises, the threads that it starts and the time come through this
-//! file, so that another library can be put in its place: `--cfg shuttle` explores schedules.
-//! parking_lot's mutex is not poisoned by a panic, which suits a queue that is valid wherever
-//! foreign code may panic.
+//! All locks, threads and time of this crate come through this file, so that `--cfg shuttle` can
+//! replace them and explore schedules. parking_lot's mutex is not poisoned by a panic, which suits
+//! a queue that stays valid when a key's code panics.
 
 use requeue_core::binding::Lock;
 

@@ -1,4 +1,4 @@
-//! A reconciler's workers: threads that work on keys until the queue is shut down.
+//! The workers of a reconciler: threads that process keys until the queue is shut down.
 
 use std::hash::Hash;
 use std::io;
@@ -17,34 +17,36 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// Works on keys with `reconcile` on several threads until the queue is shut down; then drains
-    /// it, and returns what was not worked on: keys that were ready when the
-    /// [deadline](Workers::drain_deadline) passed, keys that failed while it drained, and delayed
-    /// keys.
+    /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
+    /// down. Then drains it and returns the keys that were not processed: keys that were ready when
+    /// the [deadline](Workers::drain_deadline) passed, keys that failed while the queue drained,
+    /// and delayed keys.
     ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
+    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
     /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
+    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
-    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
-    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
+    /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
+    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
-    /// Two runs of one key never overlap. A failure goes to [`on_error`](Workers::on_error). Returns
-    /// when all threads have ended.
+    /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
+    /// without that hook they are logged, if the feature `tracing` is on. Returns when all threads
+    /// have ended.
     ///
     /// # Errors
     ///
-    /// If a thread cannot be started: then none works, and the queue is as it was.
+    /// If a thread cannot be started: then no key is processed, and the queue is unchanged.
     ///
     /// # Panics
     ///
-    /// If a key's `Clone` or `Drop` panics, which ends its worker: once the others have ended.
+    /// If a key's `Clone` or `Drop` panics: the worker ends, and the panic is passed on once the
+    /// others have ended.
     ///
     /// # Examples
     ///
@@ -56,7 +58,7 @@ where
     /// queue.add_many(1..=100, |_| {});
     /// queue.shut_down();
     ///
-    /// // State that the workers share is borrowed.
+    /// // The workers borrow the state that they share.
     /// let sum = AtomicU32::new(0);
     /// let leftovers = queue.run(4, |key: &u32| {
     ///     sum.fetch_add(*key, Ordering::Relaxed);
@@ -78,8 +80,8 @@ where
         self.run_with(workers, |key, _| reconcile(key))
     }
 
-    /// As [`run`](Self::run), for a reconciler that asks which attempt a run is, how long its key
-    /// has waited and at which priority it runs.
+    /// As [`run`](Self::run), but also passes the reconciler a [`RunContext`]: the attempt, how
+    /// long the key waited, and its priority.
     ///
     /// # Errors
     ///
@@ -113,7 +115,7 @@ where
         Shared<K, L, S>: Send + Sync,
     {
         let workers = workers.into();
-        // No worker begins before all have been started: written `false` if that fails.
+        // Workers begin once all of them were started; `false` if one could not be.
         let gate = RwLock::new(true);
         thread::scope(|scope| {
             let mut may_work = gate.write().unwrap_or_else(|broken| broken.into_inner());
@@ -146,7 +148,7 @@ where
         let mut next = self.get();
         while let Some(guard) = next {
             if self.is_too_late(workers) {
-                // It goes back among the leftovers, without a failure.
+                // The key becomes a leftover, without a failure.
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
             }
@@ -176,7 +178,7 @@ where
     S: Storage,
 {
     let span = workers.span(guard, guard.attempt(), guard.waited());
-    // The reconciler's own state is its own affair, as after a panic on any thread.
+    // The reconciler answers for its own state, as after any panic on a thread.
     let run = || span.in_scope(|| reconcile(guard, guard.context()));
     let result = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(Failure::Error),
@@ -184,7 +186,7 @@ where
     };
     let (action, report) = workers.judge(guard.requeues(), result, span);
     if let Some(report) = report {
-        // A hook that panics must not take its worker, and the key, with it.
+        // A hook that panics must not end its worker and lose the key.
         let report = AssertUnwindSafe(|| workers.report(guard, report));
         let _ = catch_unwind(report);
     }

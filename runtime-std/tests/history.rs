@@ -1,8 +1,8 @@
-//! Many threads at once: producers, workers that fail, panic or lose patience, and a shutdown that
-//! meets all of them. What they did is held against what a queue promises.
+//! Many threads at once: producers, workers that fail, panic or time out, and a shutdown that
+//! meets all of them. What they did is checked against what a queue promises.
 //!
-//! Delays are so short that nobody has to wait for them. In half of the histories nobody loses
-//! patience, so that a wake that is lost is made good by nobody: then the history never ends.
+//! Delays are so short that no test waits for them. In half of the histories no call has a timeout,
+//! so that a lost wake is not made good by one: then the history never ends.
 //! `REQUEUE_SOAK` multiplies the number of histories.
 
 #![allow(
@@ -34,7 +34,7 @@ struct World {
     queue: Keys,
     books: Books<KEYS>,
     is_over: AtomicBool,
-    /// Workers wait as long as it takes.
+    /// Workers wait without a timeout.
     is_patient: bool,
 }
 
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Answers whether every add was taken.
+    /// Returns whether every add was accepted.
     fn produce(&self, mut dice: Dice) -> bool {
         let mut all_taken = true;
         for _ in 0..ADDS {
@@ -88,7 +88,7 @@ impl World {
         all_taken
     }
 
-    /// A worker that is hired again after each of its panics.
+    /// A worker that is restarted after each of its panics.
     fn employ(&self, mut dice: Dice) {
         loop {
             let mut other = dice.another();
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Waits for the drain in one way or another, and says when it was told too early.
+    /// Waits for the drain with a timeout or without; it must not be reported too early.
     fn drain(&self, mut dice: Dice) {
         let drained = match dice.roll(2) {
             0 => self.queue.drain_timeout(pause(&mut dice)),
@@ -214,12 +214,12 @@ fn history(seed: u64) {
             assert!(all_taken || is_interrupted, "refused for no reason");
         }
         if !is_interrupted {
-            // Whoever sleeps while there is work never lets this end.
+            // A worker that sleeps while there is work keeps this from ending.
             while !world.books.is_settled() {
                 thread::yield_now();
             }
         }
-        // Whoever waits for a drain is not left waiting.
+        // No call waits for the drain in vain.
         assert_eq!(world.queue.drain(), Drained::Complete);
         assert!(world.books.is_idle(), "drained too early");
         workers

@@ -1,4 +1,4 @@
-//! A loop that runs something again and again, with pauses.
+//! Repeats work, with pauses.
 
 use requeue_core::binding::{Clock, sleep_until};
 use requeue_core::rand_core::Rng;
@@ -7,12 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
 
-/// Runs `work` until it is stopped, and pauses in between: apimachinery's `wait.BackoffUntil`.
+/// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
-/// How long the pauses are, and whether the time that `work` takes is part of them, is said by
-/// `backoff`: [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. `work` runs at once the
-/// first time, and not at all if `stop` has been cancelled before. A run that has begun is not
-/// interrupted.
+/// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
+/// is none if `stop` was cancelled before. Cancelling `stop` does not interrupt a run.
 ///
 /// # Cancel safety
 ///

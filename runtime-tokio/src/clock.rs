@@ -7,12 +7,12 @@ use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
 use tokio::time::Sleep;
 
-/// Tokio's monotonic clock, which `tokio::time::pause` and `advance` drive; its epoch is the moment
-/// it was made.
+/// Tokio's monotonic clock, which `tokio::time::pause` and `advance` control. Its epoch is the
+/// moment at which it was created.
 ///
-/// A paused clock belongs to one runtime. A queue that is to follow it is made inside that runtime;
-/// one that is made outside starts with the system's time and waits until the paused clock has
-/// caught up with it.
+/// A paused clock belongs to one runtime. Create a queue that follows it inside that runtime: a
+/// queue that was created outside starts at the system's time, and waits until the paused clock has
+/// reached it.
 ///
 /// # Examples
 ///
@@ -34,18 +34,18 @@ pub struct TokioClock {
     epoch: tokio::time::Instant,
 }
 
-/// A wait is cut into pieces of this length: Tokio's timer holds some two years.
+/// Longer waits are split: Tokio's timer holds about two years.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl TokioClock {
-    /// A clock whose epoch is now. No runtime is needed for that.
+    /// Creates a clock whose epoch is now. Needs no runtime.
     pub fn new() -> Self {
         Self {
             epoch: tokio::time::Instant::now(),
         }
     }
 
-    /// One of Tokio's instants as this clock shows it; the epoch for any that lies before.
+    /// Converts one of Tokio's instants; instants before the epoch become the epoch.
     pub fn at(&self, instant: tokio::time::Instant) -> Instant {
         Instant::EPOCH + instant.saturating_duration_since(self.epoch)
     }
@@ -76,7 +76,7 @@ impl Clock for TokioClock {
 impl Timer for TokioClock {
     type Alarm = Sleep;
 
-    /// Rings for `until`, or after a first piece of the way there.
+    /// Rings at `until`, or earlier if that is too far away.
     fn set_alarm(&self, mut alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
         let at = until.and_then(|due| self.alarm(due));
         match (alarm.as_mut().as_pin_mut(), at) {

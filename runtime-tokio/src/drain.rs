@@ -14,19 +14,18 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// Takes no more keys and waits until nothing is ready, dirty or active. Any number of tasks may
-    /// wait. Returns how it ended: a [`shut_down`](requeue_core::binding::WorkQueue::shut_down)
-    /// meanwhile interrupts it.
+    /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of tasks
+    /// may wait. Returns how the drain ended: a
+    /// [`shut_down`](requeue_core::binding::WorkQueue::shut_down) meanwhile interrupts it.
     ///
-    /// Without workers this waits for ever, because the work is not done. So it does for a guard
-    /// that was leaked, and for a worker that calls it while it holds a guard, in
-    /// [`on_give_up`](crate::Workers::on_give_up) for one: [`drain_timeout`](Self::drain_timeout)
-    /// is the way out. Delayed keys are not waited for: [`leftovers`](Self::leftovers) returns
-    /// them.
+    /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
+    /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
+    /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
+    /// [`leftovers`](Self::leftovers) returns them.
     ///
     /// # Cancel safety
     ///
-    /// The queue takes no more keys from the first poll on. Dropping the future ends the wait and
+    /// The queue is shut down by the first poll. Dropping the future ends the wait and changes
     /// nothing else.
     ///
     /// # Examples
@@ -56,8 +55,8 @@ where
         self.drain_until(None).await
     }
 
-    /// As [`drain`](Self::drain), but waits no longer than `timeout`:
-    /// [`Drained::Pending`] says that it was not enough. The queue takes no more keys all the same.
+    /// As [`drain`](Self::drain), but waits no longer than `timeout`, and then returns
+    /// [`Drained::Pending`]. The queue is shut down all the same.
     ///
     /// # Cancel safety
     ///
@@ -89,7 +88,7 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the wait and nothing else.
+    /// Dropping the future ends the wait.
     ///
     /// # Examples
     ///

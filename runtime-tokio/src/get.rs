@@ -25,9 +25,9 @@ where
     ///
     /// # Cancel safety
     ///
-    /// No key is lost: dropping the future before it is ready takes nothing out of the queue. If it
-    /// had been woken, or watched the clock, another task takes that over. It loses its place in
-    /// line.
+    /// No key is lost: dropping the future before it is ready takes no key out of the queue. If it
+    /// was woken, or watched the clock, another task takes over. Only its place in the order is
+    /// lost.
     ///
     /// # Examples
     ///
@@ -57,7 +57,7 @@ where
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
-    /// Returns the first ready key, if there is one. O(1). Never waits but for the lock.
+    /// Returns the first ready key, if there is one. O(1). Does not wait, except for the lock.
     ///
     /// # Examples
     ///
@@ -150,8 +150,8 @@ where
         self.get_until(self.clock().at(deadline)).await
     }
 
-    /// Returns up to `max` ready keys, one at least, under one lock; waits for the first if there is
-    /// none. `None` once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, at least one, under one lock; waits for the first if there
+    /// is none. `None` once the queue is shut down and no key is ready. O(1) per key.
     ///
     /// # Cancel safety
     ///
@@ -176,7 +176,7 @@ where
     where
         K: Clone,
     {
-        // A batch from the start: if a key's clone panics, those before it are given back.
+        // A batch from the start: if a key's clone panics, the keys before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, Arc::clone(&self.shared));
         self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
@@ -190,13 +190,13 @@ where
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
     /// [`get`](Self::get).
     ///
-    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
-    /// guard.
+    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
+    /// became of the key.
     ///
     /// # Cancel safety
     ///
-    /// The run ends in any case, even if the future is dropped before its first poll. From then on
-    /// as [`get`](Self::get).
+    /// The run ends in any case, even if the future is dropped before its first poll. After that as
+    /// [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -233,15 +233,15 @@ where
         }
     }
 
-    /// The keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue is shut
-    /// down and no key is ready.
+    /// Returns the keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue
+    /// is shut down and no key is ready.
     pub fn guards(&self) -> Guards<K, L, S> {
         Guards::new(self)
     }
 
-    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Active keys stay; nothing comes out before
-    /// shutdown. O(log n) per key, each under a lock of its own.
+    /// After shutdown: removes and returns every key that was not processed, ready keys first, then
+    /// delayed keys in the order of their deadlines. Active keys stay. Before shutdown it returns
+    /// nothing. O(log n) per key, each under its own lock.
     ///
     /// # Examples
     ///
@@ -276,7 +276,7 @@ where
     /// Looks until there is a result, and sleeps in between.
     pub(crate) async fn wait<T>(
         &self,
-        call: Wait<&Shared<K, L, S>>,
+        mut call: Wait<&Shared<K, L, S>>,
         deadline: Option<Instant>,
         look: impl FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
@@ -285,7 +285,7 @@ where
     }
 }
 
-/// A task whose every `get` finds a key must let others run now and then.
+/// A task that finds a key at every `get` must let others run now and then.
 pub(crate) fn poll_in_turn<T>(
     context: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
@@ -298,5 +298,5 @@ pub(crate) fn poll_in_turn<T>(
     polled
 }
 
-/// What `get_many` reserves at most before it knows how many keys there are.
+/// How many keys `get_many` reserves room for before it knows how many there are.
 const BATCH_RESERVE_MAX: usize = 64;

@@ -24,11 +24,11 @@ pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
-/// It owns its share of the queue, so that it may live in another task than the one that got it.
+/// It holds a handle to the queue, so that it can move to another task.
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
-/// so. A task that panics, is aborted, or is dropped by a `select!` or a timeout drops its guards,
-/// and loses nothing.
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
+/// says so. A task that panics, is aborted, or is dropped by a `select!` or a timeout drops its
+/// guards, and loses nothing.
 ///
 /// # Examples
 ///
@@ -65,18 +65,18 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// [`add`](requeue_core::binding::WorkQueue::add),
 /// [`add_after`](requeue_core::binding::WorkQueue::add_after),
 /// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest, none of which waits. Here is
-/// what waits.
+/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest, none of which waits. The
+/// methods below are those that wait.
 ///
-/// No task runs in the background: of the tasks that wait in [`get`](Self::get), one sleeps until
-/// the earliest deadline. A task is woken only if one waits, after the lock is released, and tasks
-/// are woken in the order in which they came. A task that always finds a key yields to others by
-/// Tokio's cooperative budget.
+/// There is no background task: of the tasks that wait in [`get`](Self::get), one sleeps until the
+/// earliest deadline. An operation wakes a task only if one waits, after it has released the lock.
+/// Tasks are woken in the order in which they began to wait. A task that always finds a key yields
+/// to others by Tokio's cooperative budget.
 ///
 /// # Keys
 ///
-/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: one that calls the queue
-/// deadlocks. A panic in them reaches the caller, and the queue stays usable.
+/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked. If they call the queue,
+/// they deadlock. A panic in them reaches the caller, and the queue stays usable.
 ///
 /// # Panics
 ///
@@ -110,8 +110,9 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # }
 /// ```
 ///
-/// A struct that holds a queue need not name its parts: other numbers and metrics do not change the
-/// type, and a test's clock is Tokio's own, paused. A limiter of another kind and priority levels do.
+/// A struct that holds a queue does not name its parts: other numbers and metrics do not change the
+/// type, and a test's clock is Tokio's own, paused. A limiter of another kind and priority levels
+/// do.
 ///
 /// ```
 /// use std::time::Duration;
@@ -136,7 +137,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # let _ = app.alarms.add(String::new());
 /// ```
 ///
-/// With priorities: what is urgent goes before a routine check.
+/// With priorities, urgent keys are handed out first.
 ///
 /// ```
 /// use requeue_tokio::{AddOptions, WorkQueue};
@@ -164,9 +165,10 @@ where
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
     ///
-    /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
-    /// keys together be retried ten times a second after a burst of a hundred: of thousands that
-    /// fail at once the last waits for minutes. [`builder`](WorkQueue::builder) chooses otherwise.
+    /// With that limiter a failed key waits 5 ms, doubled per failure up to 1000 s, and all keys
+    /// together are retried at most ten times a second after a burst of a hundred: of thousands
+    /// that fail at once the last one waits for minutes. [`builder`](WorkQueue::builder) chooses
+    /// other numbers.
     ///
     /// # Examples
     ///
@@ -181,7 +183,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
 }
 
 impl WorkQueue<()> {
-    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
+    /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
     ///
@@ -226,7 +228,7 @@ impl Runtime for Tasks {
     }
 }
 
-/// A queue of any storage, [`Fixed`](requeue_core::Fixed) for one.
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed).
 ///
 /// # Examples
 ///
@@ -261,7 +263,7 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// What an event source needs of the queue, without its parameters. O(1).
+    /// Returns what an event source needs of the queue, without its type parameters. O(1).
     ///
     /// # Examples
     ///
@@ -289,12 +291,12 @@ where
         Arc::<Shared<K, L, S>>::clone(&self.shared)
     }
 
-    /// Reports to the metrics how long the active keys have been so, at once and then every
+    /// Reports to the metrics how long the active keys have been active, at once and then every
     /// `period`, until the queue is shut down. client-go does so every 500 ms.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the reports and nothing else.
+    /// Dropping the future ends the reports.
     pub async fn report_running_every(&self, period: Duration) {
         while !self.shutting_down() {
             self.report_running();

@@ -1,4 +1,4 @@
-//! The keys of a queue, one after the other.
+//! The keys of a queue as a stream.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,15 +14,15 @@ use tokio::time::Sleep;
 use crate::get::poll_in_turn;
 use crate::queue::{Guard, Shared, WorkQueue};
 
-/// The keys of a queue as a [`Stream`] of [`Guard`]s; made by [`WorkQueue::guards`].
+/// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
 ///
 /// It ends once the queue is shut down and no key is ready. Several streams share the keys.
 ///
 /// # Cancel safety
 ///
-/// A stream that was polled and has no key yet waits in line, as a [`get`](WorkQueue::get) does,
-/// until it is polled again or dropped: one that is put aside instead keeps the wake that was sent
-/// to it. Dropping the stream, or a future that waits for its next key, loses none.
+/// A stream that was polled and has no key yet waits as a [`get`](WorkQueue::get) does, until it is
+/// polled again or dropped. One that is kept without being polled holds back the wake that it
+/// received. Dropping the stream, or a future that waits for its next key, loses no key.
 ///
 /// # Examples
 ///

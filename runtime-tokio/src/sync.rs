@@ -1,8 +1,8 @@
 //! The lock of tasks: parking_lot's `Mutex`.
 //!
-//! Everything here that synchronises, and the tasks that it starts, come through this file, so that
-//! another library can be put in its place: `--cfg shuttle` explores schedules. parking_lot's mutex
-//! is not poisoned by a panic, which suits a queue that is valid wherever foreign code may panic.
+//! All locks of this crate, and the tasks that it spawns, come through this file, so that `--cfg
+//! shuttle` can replace them and explore schedules. parking_lot's mutex is not poisoned by a panic,
+//! which suits a queue that stays valid when a key's code panics.
 
 use requeue_core::binding::Lock;
 

@@ -1,4 +1,4 @@
-//! A reconciler's workers: tasks that work on keys until the queue is shut down.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down.
 
 use std::fmt;
 use std::hash::Hash;
@@ -22,37 +22,39 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// Works on keys with `reconcile` in several tasks until the queue is shut down; then drains
-    /// it, and returns what was not worked on: keys that were ready when the
-    /// [deadline](Workers::drain_deadline) passed, keys that failed while it drained, and delayed
-    /// keys.
+    /// Runs `reconcile` for the keys of the queue, in several tasks, until the queue is shut down.
+    /// Then drains it and returns the keys that were not processed: keys that were ready when the
+    /// [deadline](Workers::drain_deadline) passed, keys that failed while the queue drained, and
+    /// delayed keys.
     ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
+    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
     /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
+    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
-    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
-    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
+    /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
+    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
-    /// Two runs of one key never overlap. A failure goes to [`on_error`](Workers::on_error).
-    /// `reconcile` gets a clone of the key, and its future may move from thread to thread: state
-    /// that the runs share is cloned into each, as in the example. Nothing happens until the
-    /// returned [`Run`] is awaited or spawned.
+    /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
+    /// without that hook they are logged, if the feature `tracing` is on. `reconcile` gets a clone
+    /// of the key, and its future may move from thread to thread. State that the runs share is
+    /// cloned into each of them, as in the example: an `async` closure cannot capture it. Nothing
+    /// happens until the returned [`Run`] is awaited or spawned.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future aborts its tasks at their next `await`; the queue stays as it is. Active
-    /// keys count as failed and are retried, as with every [`Guard`](crate::Guard) that is dropped.
+    /// Dropping the future aborts its tasks at their next `await`, and the queue is not shut down.
+    /// Active keys count as failed and are retried, as with every [`Guard`](crate::Guard) that is
+    /// dropped.
     ///
     /// # Panics
     ///
-    /// If a key's own code panics outside of `reconcile`; then all tasks are aborted.
+    /// If a key's own code panics outside `reconcile`: then all tasks are aborted.
     ///
     /// # Examples
     ///
@@ -94,8 +96,8 @@ where
         self.run_with(workers, move |key, _| reconcile(key))
     }
 
-    /// As [`run`](Self::run), for a reconciler that asks which attempt a run is, how long its key
-    /// has waited and at which priority it runs.
+    /// As [`run`](Self::run), but also passes the reconciler a [`RunContext`]: the attempt, how
+    /// long the key waited, and its priority.
     ///
     /// # Cancel safety
     ///
@@ -150,7 +152,7 @@ where
     }
 }
 
-/// How many workers a [`run`](WorkQueue::run) has, changeable while it runs. Clones change the same
+/// How many workers a [`run`](WorkQueue::run) has; can change while it runs. Clones change the same
 /// runs.
 ///
 /// # Examples
@@ -166,30 +168,30 @@ where
 pub struct Concurrency(pub(crate) watch::Sender<usize>);
 
 impl Concurrency {
-    /// This many workers, one at least.
+    /// This many workers, at least one.
     pub fn new(workers: usize) -> Self {
         Self(watch::Sender::new(workers.max(1)))
     }
 
-    /// Changes the number of workers, one at least. Workers beyond it finish their runs first, and
-    /// once the queue is shut down none is removed until it has drained.
+    /// Changes the number of workers, to at least one. Surplus workers finish their runs first, and
+    /// none is removed between shutdown and the end of the drain.
     pub fn set(&self, workers: usize) {
         self.0.send_replace(workers.max(1));
     }
 
-    /// The number that was set last.
+    /// Returns the number that was set last.
     pub fn get(&self) -> usize {
         *self.0.borrow()
     }
 }
 
-/// Workers that begin when this is awaited or spawned; made by [`WorkQueue::run`].
+/// Workers that begin when this is awaited or spawned; returned by [`WorkQueue::run`].
 ///
-/// It returns what was not worked on. Polled again after that it is pending for ever.
+/// Resolves to the keys that were not processed. Polled again after that, it is pending for ever.
 ///
 /// # Examples
 ///
-/// A service that stops when it is asked to, and gives ready keys ten seconds more:
+/// A service that shuts down on request, and gives ready keys ten more seconds:
 ///
 /// ```
 /// use std::time::Duration;
@@ -220,7 +222,7 @@ impl Concurrency {
 /// assert_eq!(leftovers[0].left, Duration::from_secs(30));
 /// # }
 /// ```
-#[must_use = "nothing is worked on until a run is awaited or spawned"]
+#[must_use = "no key is processed until a run is awaited or spawned"]
 pub struct Run<K>(State<K>);
 
 enum State<K> {
@@ -239,7 +241,7 @@ struct Options {
 }
 
 impl<K> Run<K> {
-    /// Lets `concurrency` choose the number of workers, in place of [`Workers::count`].
+    /// Takes the number of workers from `concurrency`, in place of [`Workers::count`].
     pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
         if let State::Waits(Some((options, _))) = &mut self.0 {
             options.concurrency = concurrency.clone();
@@ -282,7 +284,7 @@ impl<K> fmt::Debug for Run<K> {
         let state = match &self.0 {
             State::Waits(Some(_)) => "not begun",
             State::Waits(None) => "ended",
-            State::Works(_) => "at work",
+            State::Works(_) => "running",
         };
         f.debug_tuple("Run").field(&state).finish()
     }

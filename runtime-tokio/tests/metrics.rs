@@ -25,7 +25,7 @@ struct Figures {
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     gauges: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     histograms: Mutex<BTreeMap<String, Arc<Values>>>,
-    /// What is said of each: its kind and its unit.
+    /// The description of each: its kind and its unit.
     described: Mutex<BTreeMap<String, (&'static str, Option<Unit>)>>,
 }
 
@@ -154,7 +154,7 @@ async fn the_depth_of_each_priority_is_shown() {
     assert_eq!((*third, third.priority()), (3, 1));
     assert_eq!(depths(), [2.0, 0.0]);
     queue.add(3).unwrap();
-    assert_eq!(depths(), [3.0, 0.0], "added while it is in work: dirty");
+    assert_eq!(depths(), [3.0, 0.0], "added while it is active: dirty");
     queue.add_with(3, urgent).unwrap();
     assert_eq!(depths(), [2.0, 1.0], "raised while dirty");
     third.release().unwrap();

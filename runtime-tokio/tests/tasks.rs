@@ -143,14 +143,14 @@ async fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
 async fn a_getter_that_times_out_passes_its_watch_on() {
     let queue = queue();
     queue.add_after(1, 3 * SECOND).unwrap();
-    let mut keeper = by_hand(queue.get_timeout(SECOND));
-    assert!(keeper.is_pending());
+    let mut owner = by_hand(queue.get_timeout(SECOND));
+    assert!(owner.is_pending());
     let mut other = by_hand(queue.get());
     assert!(other.is_pending());
     advance(SECOND).await;
-    assert_eq!((keeper.wakes(), other.wakes()), (1, 0));
-    assert_eq!(keeper.ready().unwrap_err(), GetError::TimedOut);
-    drop(keeper);
+    assert_eq!((owner.wakes(), other.wakes()), (1, 0));
+    assert_eq!(owner.ready().unwrap_err(), GetError::TimedOut);
+    drop(owner);
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
     advance(2 * SECOND).await;
@@ -200,7 +200,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
 }
 
 #[tokio::test]
-async fn a_drain_is_told_by_a_worker_that_completes_the_last_key_and_ends() {
+async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
@@ -257,7 +257,8 @@ async fn a_question_mark_that_returns_early_retries_the_key() {
     queue.add(1).unwrap();
     let start = Instant::now();
     assert!(work(&queue).await.is_err());
-    assert_eq!(queue.get().await.unwrap().attempt(), 2);
+    let again = queue.get_timeout(10 * SECOND).await.unwrap();
+    assert_eq!(again.attempt(), 2);
     assert_eq!(start.elapsed(), SECOND);
 }
 
@@ -271,7 +272,7 @@ async fn a_batch_that_is_dropped_counts_as_failed() {
 }
 
 #[tokio::test]
-async fn a_guard_completes_its_key_only_once() {
+async fn a_guard_ends_its_run_only_once() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
@@ -477,17 +478,17 @@ async fn a_key_whose_clone_panics_is_not_taken_and_those_before_it_are_given_bac
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_panics_wakes_who_can_take_the_key() {
+async fn a_look_that_panics_wakes_another_task() {
     let queue = WorkQueue::new();
     queue.add_after(Brittle(1), SECOND).unwrap();
-    let mut keeper = by_hand(queue.get());
+    let mut owner = by_hand(queue.get());
     let mut other = by_hand(queue.get());
-    assert!(keeper.is_pending() && other.is_pending());
+    assert!(owner.is_pending() && other.is_pending());
     advance(SECOND).await;
     CLONE_PANICS_AT.set(Some(1));
-    let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| keeper.poll().is_ready()));
+    let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| owner.poll().is_ready()));
     assert!(unwound.is_err());
-    drop(keeper);
+    drop(owner);
     assert_eq!(other.wakes(), 1);
     assert_eq!(other.ready().unwrap().0, 1);
 }
@@ -511,5 +512,5 @@ async fn a_task_that_always_finds_a_key_lets_others_run() {
     });
     worked.await.unwrap();
     let left = others_ran.borrow().unwrap();
-    assert!(left > 0, "the worker was done before anybody else ran");
+    assert!(left > 0, "the worker was done before any other task ran");
 }

@@ -14,13 +14,13 @@ use std::time::Duration;
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The fields of every span, in the order in which the spans began.
+/// The fields of every span, in the order in which the spans began, and of every event.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<Fields>>>);
+struct Spans(Arc<Mutex<Vec<Fields>>>, Arc<Mutex<Vec<Fields>>>);
 
 #[derive(Clone, Default)]
 struct Fields {
@@ -64,7 +64,12 @@ impl Subscriber for Spans {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        assert_eq!(*event.metadata().level(), Level::WARN);
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.1.lock().unwrap().push(fields);
+    }
 
     fn enter(&self, id: &Id) {
         self.with(id, |fields| fields.entered += 1);
@@ -113,6 +118,51 @@ async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
         ]
     );
     assert!(spans.iter().all(|span| span.entered >= 2));
+}
+
+/// An error that has no `Display`.
+#[derive(Debug)]
+struct Refused {
+    #[expect(dead_code, reason = "shown by Debug")]
+    status: u16,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_without_a_hook_is_logged_with_its_debug_text() {
+    let spans = Spans::default();
+    let _recording = tracing::subscriber::set_default(spans.clone());
+    let fail = |key| async move {
+        match key {
+            "refused" => Err(Refused { status: 503 }),
+            "retry" => Ok(Action::Retry),
+            "panics" => std::panic::resume_unwind(Box::new("quietly")),
+            _ => Ok(Action::Success),
+        }
+    };
+    let run = async |workers: Workers<'static, &'static str, Refused>| {
+        let queue = WorkQueue::new();
+        queue.add_many(["refused", "retry", "panics", "done"], |_| unreachable!());
+        queue.shut_down();
+        assert_eq!(queue.run(workers, fail).await.len(), 3);
+    };
+
+    run(Workers::new(1)).await;
+    let events = std::mem::take(&mut *spans.1.lock().unwrap());
+    let shown: Vec<_> = events
+        .iter()
+        .map(|Fields { values, .. }| [&values["message"], &values["attempt"], &values["error"]])
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ["reconcile failed", "1", "Refused { status: 503 }"],
+            ["reconcile failed", "1", "\"asked for a retry\""],
+            ["reconcile failed", "1", "\"panicked\""],
+        ]
+    );
+
+    run(Workers::new(1).on_error(|_, _, _| {})).await;
+    assert!(spans.1.lock().unwrap().is_empty(), "the hook has them");
 }
 
 #[tokio::test]

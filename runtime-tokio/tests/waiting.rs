@@ -1,5 +1,5 @@
-//! Who is woken, in which order, and what becomes of a future that is dropped: each is polled by
-//! hand, on a clock that stands still.
+//! Which calls are woken, in which order, and what becomes of a future that is dropped: each is
+//! polled by hand, on a clock that stands still.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ fn asleep(queue: &Keys) -> usize {
     queue.lock().with(|state| state.queue().asleep())
 }
 
-/// Getters that wait, in the order in which they came. Each answers the key that it gets.
+/// Getters that wait, in the order in which they came. Each returns the key that it gets.
 fn getters<const N: usize>(queue: &Keys) -> [ByHand<impl Future<Output = Option<u32>>>; N] {
     std::array::from_fn(|_| {
         let mut getter = by_hand(async { Some(finish(queue.get().await?)) });
@@ -83,7 +83,11 @@ async fn a_getter_that_was_woken_for_nothing_goes_back_to_its_place() {
     let queue = queue();
     let [mut first, mut second] = getters(&queue);
     queue.add(1).unwrap();
-    assert_eq!(queue.try_get().map(finish), Some(1), "somebody was faster");
+    assert_eq!(
+        queue.try_get().map(finish),
+        Some(1),
+        "another call was faster"
+    );
     assert!(first.is_pending());
     queue.add(2).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (2, 0));
@@ -190,16 +194,16 @@ async fn a_delay_without_end_arms_no_timer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_comes_forward_is_watched_by_one_who_is_woken_for_it() {
+async fn a_deadline_that_comes_forward_is_watched_by_a_call_that_is_woken_for_it() {
     let queue = queue();
     queue.add_after(1, 50 * SECOND).unwrap();
-    let [mut keeper, mut other] = getters(&queue);
+    let [mut owner, mut other] = getters(&queue);
     queue.add_after(2, 20 * SECOND).unwrap();
-    assert_eq!((keeper.wakes(), other.wakes()), (1, 0));
-    assert!(keeper.is_pending());
+    assert_eq!((owner.wakes(), other.wakes()), (1, 0));
+    assert!(owner.is_pending());
     advance(20 * SECOND).await;
-    assert_eq!((keeper.wakes(), other.wakes()), (2, 0));
-    assert_eq!(keeper.ready(), Some(2));
+    assert_eq!((owner.wakes(), other.wakes()), (2, 0));
+    assert_eq!(owner.ready(), Some(2));
     assert_eq!(other.wakes(), 1, "the watch is handed over");
     assert!(other.is_pending());
     advance(30 * SECOND).await;
@@ -234,8 +238,8 @@ async fn get_dropped_passes_on_its_wake_and_its_watch() {
     assert_eq!(second.ready(), Some(1));
 
     queue.add_after(2, SECOND).unwrap();
-    let [keeper, mut other] = getters(&queue);
-    drop(keeper);
+    let [owner, mut other] = getters(&queue);
+    drop(owner);
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
     advance(SECOND).await;
@@ -283,7 +287,7 @@ async fn get_many_dropped_takes_nothing() {
 }
 
 #[tokio::test]
-async fn next_dropped_completes_its_key_as_told_and_takes_no_other() {
+async fn next_dropped_ends_its_run_and_takes_no_other_key() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let guard = queue.get().await.unwrap();
@@ -302,7 +306,7 @@ async fn next_dropped_completes_its_key_as_told_and_takes_no_other() {
 }
 
 #[tokio::test]
-async fn next_dropped_for_want_of_budget_completes_its_key_as_told() {
+async fn next_dropped_for_want_of_budget_ends_its_run() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
@@ -379,7 +383,7 @@ async fn drains_dropped_leave_the_others_waiting() {
 }
 
 #[tokio::test]
-async fn run_dropped_requeues_what_was_in_work() {
+async fn run_dropped_requeues_what_was_active() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let workers = Workers::new(2);

@@ -10,13 +10,17 @@
     reason = "tests spawn the tasks of a program"
 )]
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use requeue_test_tools::by_hand;
 use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
-    Action, Added, CancellationToken, Concurrency, Drained, Leftover, WorkQueue, Workers,
+    Action, AddOptions, Added, CancellationToken, Concurrency, Drained, Leftover, RunContext,
+    WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -51,7 +55,7 @@ async fn run_retries_gives_up_and_survives_panics() {
         .max_retries(2)
         .on_give_up(move |key: &u32, failure| {
             given_up.send((*key, failure.to_string())).unwrap();
-            panic!("a hook that panics takes nobody with it");
+            panic!("a hook that panics ends no worker");
         });
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
@@ -186,7 +190,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 2);
     concurrency.set(5);
     assert_eq!(runs.settled().await, 5);
-    // Nobody is interrupted; those who are too many end with their key.
+    // No run is interrupted: surplus workers end with their key.
     concurrency.set(1);
     assert_eq!(runs.settled().await, 5);
     runs.may_end.add_permits(5);
@@ -198,7 +202,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     runs.may_end.add_permits(1000);
     assert_eq!(runs.settled().await, 0);
 
-    // Idle workers are dismissed in their sleep, and appointed again.
+    // Idle workers are removed while they sleep, and added again.
     let asleep = || queue.lock().with(|state| state.queue().asleep());
     assert_eq!(asleep(), 3);
     concurrency.set(1);
@@ -264,6 +268,115 @@ async fn two_runs_of_one_key_never_overlap() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_for_is_one() {
+    let queue = queue();
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let (failed, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
+    let workers = Workers::new(1)
+        .max_retries(1)
+        .on_error(move |key: &u32, failure, attempt| {
+            let call = format!("{key}: {failure}, attempt {attempt}");
+            failed.lock().unwrap().push(call);
+        })
+        .on_give_up(move |key, failure| {
+            let call = format!("{key}: {failure}, given up");
+            given_up.lock().unwrap().push(call);
+        });
+    let run = queue.run(workers, |key| async move {
+        match key {
+            1 => Err("no route"),
+            2 => Ok(Action::Retry),
+            _ => resume_unwind(Box::new("index 3")),
+        }
+    });
+    let run = tokio::spawn(run);
+    sleep(10 * SECOND).await;
+    assert_eq!(
+        *calls.lock().unwrap(),
+        [
+            "1: no route, attempt 1",
+            "2: asked for a retry, attempt 1",
+            "3: panicked: index 3, attempt 1",
+            "1: no route, attempt 2",
+            "1: no route, given up",
+            "2: asked for a retry, attempt 2",
+            "2: asked for a retry, given up",
+            "3: panicked: index 3, attempt 2",
+            "3: panicked: index 3, given up",
+        ]
+    );
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [0; 3]);
+}
+
+struct Timed;
+
+impl Metrics for Timed {
+    type Timestamps = Times;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_learns_its_attempt_its_wait_and_its_priority() {
+    let queue = WorkQueue::builder()
+        .backoff(SECOND, SECOND)
+        .levels::<2>()
+        .report_to(Timed)
+        .build();
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    queue.add_with(1, urgent).unwrap();
+    sleep(3 * SECOND).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let runs = Arc::clone(&seen);
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    let run = queue.run_with(1, move |_: u32, run: RunContext| {
+        runs.lock()
+            .unwrap()
+            .push((run.attempt, run.waited, run.priority));
+        let stop = stopping.clone();
+        async move {
+            if run.attempt == 1 {
+                return Err("fails once");
+            }
+            stop.cancel();
+            Ok(Action::Success)
+        }
+    });
+    assert_eq!(run.shut_down_on(stop).await, []);
+    let seen = seen.lock().unwrap();
+    assert_eq!(*seen, [(1, 3 * SECOND, 1), (2, Duration::ZERO, 1)]);
+}
+
+#[tokio::test]
+async fn a_run_that_was_never_polled_leaves_its_queue_as_it_was() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
+    drop(run.shut_down_on(stop));
+    assert!(!queue.shutting_down());
+    assert!(queue.state(&1).unwrap().ready);
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_pending() {
+    let queue = queue();
+    queue.add(1).unwrap();
+    queue.shut_down();
+    let mut run = queue.run(1, |_| async { Ok::<_, ()>(Action::RequeueAfter(SECOND)) });
+    let leftovers = (&mut run).await;
+    assert_eq!(leftovers.len(), 1);
+    let mut ended = by_hand(run);
+    assert!(ended.is_pending() && ended.is_pending());
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Uncloneable;
 
@@ -277,8 +390,7 @@ impl Clone for Uncloneable {
 async fn a_key_that_panics_by_itself_is_not_hidden() {
     let queue = WorkQueue::new();
     queue.add(Uncloneable).unwrap();
-    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
-    let run = tokio::spawn(run);
+    let run = tokio::spawn(queue.run(2, |_| async { Ok::<_, ()>(Action::Success) }));
     assert!(run.await.unwrap_err().is_panic());
     assert!(queue.state(&Uncloneable).unwrap().ready);
 }

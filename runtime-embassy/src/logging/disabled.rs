@@ -1,4 +1,4 @@
-//! Nothing.
+//! Logs nothing.
 
 pub(crate) const fn no_place(_waiters: usize) {}
 

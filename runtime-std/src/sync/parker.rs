@@ -5,26 +5,26 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Lets the present thread sleep, and others wake it.
+/// Puts the current thread to sleep, and lets other threads wake it.
 ///
-/// It uses the thread's own token, so that a wake that comes before the sleep is not lost. Another
-/// user of the token in the same thread may be woken without reason, as std says that it may be.
+/// It uses the park token of std, so that a wake that comes before the sleep is not lost. Other
+/// code that parks the same thread may wake up spuriously, which std allows.
 pub(crate) struct Parker(Waker);
 
 impl Parker {
-    /// For the present thread.
+    /// Creates a parker for the current thread.
     pub(crate) fn new() -> Self {
         let own = WAKER.try_with(Waker::clone);
-        // The thread is ending, and its own waker is gone already.
+        // The thread is ending: its thread-locals are gone.
         Self(own.unwrap_or_else(|_| waker()))
     }
 
-    /// Wakes the thread.
+    /// Returns the waker of the thread.
     pub(crate) fn waker(&self) -> &Waker {
         &self.0
     }
 
-    /// Sleeps until woken, and no longer than `limit`; may return for no reason.
+    /// Sleeps until woken, and no longer than `limit`; may return spuriously.
     pub(crate) fn park(&self, limit: Option<Duration>) {
         match limit {
             Some(limit) => thread::park_timeout(limit),

@@ -25,8 +25,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// As Tokio's, of tasks that answer nothing. One that panics is caught, since shuttle would take it
-/// for the end of the test.
+/// As Tokio's, for tasks without an output. A panic is caught, because shuttle would end the test.
 #[derive(Debug, Default)]
 pub(crate) struct JoinSet(Vec<JoinHandle<std::thread::Result<()>>>);
 
@@ -66,7 +65,7 @@ impl Drop for JoinSet {
     }
 }
 
-/// As Tokio's: a panic, or nothing from a task that was aborted.
+/// As Tokio's: a panic, or none for a task that was aborted.
 pub(crate) struct JoinError(Option<Box<dyn Any + Send>>);
 
 impl JoinError {

@@ -53,7 +53,7 @@ where
         }
     }
 
-    /// Works until the queue is shut down and drained. Returns what is left.
+    /// Processes keys until the queue is shut down and drained. Returns what is left.
     pub(super) async fn work_off(self: Arc<Self>) -> Vec<Leftover<K>> {
         let mut workers = pin!(self.employ());
         let shut_down_on = &self.options.shut_down_on;
@@ -62,15 +62,15 @@ where
             .await
             .is_none()
         {
-            // Other calls may wait for the drain; this run waits for it by its workers.
+            // The workers end once the queue has drained, so nothing else waits for the drain here.
             let _ = self.queue.begin_drain();
             workers.await;
         }
         self.queue.leftovers()
     }
 
-    /// Keeps the chosen number of workers until the queue is closed and all have ended. Dropping
-    /// this aborts them.
+    /// Runs the chosen number of workers until the queue is closed and all have ended. Dropping the
+    /// future aborts them.
     async fn employ(self: &Arc<Self>) {
         let mut count = self.options.concurrency.0.subscribe();
         let mut tasks = JoinSet::new();
@@ -109,19 +109,19 @@ where
         let mut next = self.take(&dismissed, queue.get()).await;
         while let Some(guard) = next {
             if self.is_too_late() {
-                // It goes back among the leftovers, without a failure.
+                // The key becomes a leftover, without a failure.
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
             }
             let action = self.reconcile(&guard).await;
-            // A dismissed worker drops `turn`, which ends the run all the same.
+            // A worker that is stopped here drops `turn`, which ends the run all the same.
             let turn = queue.next(guard, action);
             next = self.take(&dismissed, turn).await;
         }
     }
 
-    /// The key of this turn, unless the worker is dismissed. Not while the queue drains: the others
-    /// may have ended, and a key that was added during its last run is ready again.
+    /// Returns the next key, unless the worker is surplus. While the queue drains no worker is: the
+    /// others may have ended, and a key that was added during its last run is ready again.
     async fn take(
         &self,
         dismissed: &CancellationToken,
@@ -144,7 +144,7 @@ where
         };
         let (action, report) = self.workers.judge(guard.requeues(), result, span);
         if let Some(report) = report {
-            // A hook that panics must not take its worker, and the key, with it.
+            // A hook that panics must not end its worker and lose the key.
             let report = AssertUnwindSafe(|| self.workers.report(guard, report));
             let _ = catch_unwind(report);
         }
@@ -160,8 +160,8 @@ where
     }
 }
 
-/// Runs a future to its end or its panic. The reconciler's own state is its own affair, as after a
-/// panic in any task.
+/// Runs a future until it ends or panics. The reconciler answers for its own state, as after any
+/// panic in a task.
 pub(crate) async fn caught<R: Future>(run: R) -> std::thread::Result<R::Output> {
     let mut run = pin!(run);
     poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! Many tasks at once: producers, workers that fail, panic, are aborted or lose patience, and a
-//! shutdown that meets all of them. What they did is held against what a queue promises.
+//! Many tasks at once: producers, workers that fail, panic, are aborted or time out, and a
+//! shutdown that meets all of them. What they did is checked against what a queue promises.
 //!
 //! Every choice follows from a seed; on one thread with a paused clock so does the whole run.
 
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use world::{World, dawdle};
 
 const PRODUCERS: usize = 3;
-/// So long a run may take before somebody has waited for nothing.
+/// How long a history may take before a call waits in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn history(seed: u64) {
@@ -77,7 +77,7 @@ fn check(runtime: impl Fn() -> Runtime, seeds: u64) {
     for seed in 0..seeds {
         let history = async { tokio::time::timeout(PATIENCE, history(seed)).await };
         let outcome = runtime().block_on(history);
-        assert!(outcome.is_ok(), "seed {seed}: somebody waits for nothing");
+        assert!(outcome.is_ok(), "seed {seed}: a call waits in vain");
     }
     println!("{seeds} histories kept every promise");
 }

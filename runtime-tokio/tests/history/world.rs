@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Answers nothing if the guard is to be dropped without a word.
+    /// Returns `None` for a guard that is to be dropped unreported.
     async fn run(&self, key: &usize, dice: &mut Dice) -> Option<Action> {
         let at_work = self.books.begin(*key);
         dawdle(dice, 6).await;
@@ -124,7 +124,7 @@ impl World {
         })
     }
 
-    /// Keeps workers at work and aborts one now and then, until all have ended by themselves.
+    /// Keeps workers running and aborts one now and then, until all have ended by themselves.
     pub(crate) async fn employ(self, mut dice: Dice) {
         let mut workers = JoinSet::new();
         let hire = |workers: &mut JoinSet<()>, dice| {
@@ -164,7 +164,7 @@ impl World {
             if let Some(left) = left {
                 self.books.leave(left.key);
             }
-            // Now and then it lets the time pass, which stands while anybody is busy.
+            // Now and then it lets the time pass, which stands still while a task is busy.
             match dice.roll(8) {
                 0 => tokio::time::sleep(pause(&mut dice)).await,
                 _ => yield_now().await,
@@ -172,9 +172,9 @@ impl World {
         }
     }
 
-    /// Waits for the drain in one way or another, and says when it was told too early.
+    /// Waits for the drain with a timeout or without; it must not be reported too early.
     pub(crate) async fn drain(self, mut dice: Dice) {
-        // None, or more than passes while anybody is busy.
+        // None, or more than passes while a task is busy.
         let timeout = pause(&mut dice) * dice.roll(2) as u32;
         let drained = match dice.roll(3) {
             0 => self.queue.drain_timeout(timeout).await,
@@ -189,7 +189,7 @@ impl World {
         assert!(is_idle || drained != Drained::Complete, "too early");
     }
 
-    /// Waits until every version has been seen: nobody sleeps while there is work.
+    /// Waits until every change was acted upon: no worker sleeps while there is work.
     pub(crate) async fn settled(&self) {
         while !self.books.is_settled() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! The names of `std::thread` over shuttle, whose scopes take a panic for the end of the test.
+//! The names of `std::thread` over shuttle. In shuttle's own scopes a panic ends the test.
 
 use std::cell::Cell;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) fn scope<'env, T>(work: impl for<'scope> FnOnce(&Scope<'scope, 'env>)
         })
     });
     if has_panicked.load(Ordering::SeqCst) {
-        // Without the hook, which would take it for the end of the test.
+        // Skips the panic hook, which would end the test.
         resume_unwind(Box::new("a scoped thread panicked"));
     }
     answer
@@ -60,7 +60,7 @@ impl Builder {
     }
 }
 
-/// From now on no queue can start more than this many threads, as if the system had no more.
+/// From now on a queue can start no more than this many threads, as if the system had no more.
 pub fn refuse_threads(left: Option<usize>) {
     THREADS_LEFT.set(left);
 }

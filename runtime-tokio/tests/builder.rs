@@ -1,0 +1,90 @@
+//! A program's struct that holds a queue stays as it is, whatever is chosen.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests spawn the tasks of a program"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use requeue_tokio::core::{Metrics, Rejected, Times};
+use requeue_tokio::{Added, Producer, TokioClock, WorkQueue};
+use tokio::time::advance;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct App {
+    queue: WorkQueue<String>,
+}
+
+struct Timed;
+
+impl Metrics for Timed {
+    type Timestamps = Times;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_numbers_metrics_and_a_clock_change_no_type() {
+    const MS: Duration = Duration::from_millis(1);
+    let first_delay = |app: &App, key: &str| {
+        let scheduled = app.queue.add_rate_limited(key.to_owned());
+        scheduled.unwrap().delay
+    };
+    let app = App {
+        queue: WorkQueue::new(),
+    };
+    assert_eq!(first_delay(&app, "a"), 5 * MS);
+
+    let app = App {
+        queue: WorkQueue::builder()
+            .backoff(SECOND, 3 * SECOND)
+            .retry_rate(0.1, 2)
+            .build(),
+    };
+    let delays = ["a", "a", "b"].map(|key| first_delay(&app, key));
+    assert_eq!(delays, [SECOND, 2 * SECOND, 10 * SECOND]);
+
+    let app = App {
+        queue: WorkQueue::builder().no_retry_rate().capacity(8).build(),
+    };
+    for key in 0..1000 {
+        assert_eq!(first_delay(&app, &key.to_string()), 5 * MS);
+    }
+
+    let app = App {
+        queue: WorkQueue::builder()
+            .report_to(Timed)
+            .clock(TokioClock::new())
+            .build(),
+    };
+    app.queue.add("a".to_owned()).unwrap();
+    advance(7 * SECOND).await;
+    assert_eq!(app.queue.get().await.unwrap().waited(), 7 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_source_needs_a_producer_and_no_more() {
+    let app = App {
+        queue: WorkQueue::new(),
+    };
+    let producer: Arc<dyn Producer<String> + Send + Sync> = app.queue.producer();
+    let source = tokio::spawn({
+        let producer = Arc::clone(&producer);
+        async move {
+            assert_eq!(producer.add("a".to_owned()), Ok(Added::Ready));
+            let later = producer.add_after("b".to_owned(), SECOND);
+            assert_eq!(later, Ok(Added::Delayed));
+        }
+    });
+    source.await.unwrap();
+    for key in ["a", "b"] {
+        let guard = app.queue.get().await.unwrap();
+        assert_eq!(*guard, key);
+        guard.success().unwrap();
+    }
+    app.queue.shut_down();
+    let late = producer.add("c".to_owned());
+    assert_eq!(late, Err(Rejected::Closed("c".to_owned())));
+}
