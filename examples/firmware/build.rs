@@ -1,4 +1,4 @@
-//! Where a board's memory is, and the recordings of client-go in a form that fits into it.
+//! Writes a board's memory layout, and packs the recordings of client-go to fit into its flash.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -9,7 +9,7 @@ mod pack;
 struct Board {
     feature: &'static str,
     memory: &'static str,
-    /// How many bytes of recordings go into its flash.
+    /// Bytes of its flash that recordings may take.
     recordings_max: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Builds the images of `examples/firmware` for each board and runs them in the emulator.
 //!
-//! A board is a row of [`BOARDS`], an image of [`IMAGES`]; what an image says of itself is its exit
+//! A board is a row of [`BOARDS`], an image a row of [`IMAGES`]. The result of an image is its exit
 //! code. The emulator counts instructions instead of time, so that every run is the same.
 
 use std::fs;
@@ -56,7 +56,7 @@ const BOARDS: [Board; 3] = [
 
 struct Image {
     name: &'static str,
-    /// The boards that have what it takes.
+    /// The boards that it runs on.
     boards: &'static [&'static str],
     /// Whether it counts instructions; else it sleeps through virtual time.
     counts: bool,
@@ -85,8 +85,7 @@ const IMAGES: [Image; 4] = [
     },
 ];
 
-/// Images of which only the size is of interest: what one has more than the other is what a thing
-/// takes.
+/// Images that are only measured: the difference of two sizes is what a thing takes.
 const SIZES: [(&str, &str, &str); 3] = [
     (
         "a channel of embassy-sync",
@@ -100,7 +99,7 @@ const SIZES: [(&str, &str, &str); 3] = [
 /// The image whose size has a bound.
 const MEASURED: &str = "flash-queue";
 
-/// Seconds until an image counts as hung.
+/// Seconds after which an image counts as hung.
 const PATIENCE: &str = "120";
 
 /// Everything, on every board. Goes on after a failure, and ends with one table.
@@ -198,7 +197,7 @@ fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, String)
     let output = command
         .output()
         .map_err(|why| Stop::Failed(format!("timeout: {why}")))?;
-    // The emulator prints what an ARM image says where it prints its own complaints.
+    // The emulator prints the output of an ARM image to its standard error.
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     print!("{text}");
@@ -215,7 +214,7 @@ fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Sees to it that an emulator is here, or says what is missing.
+/// Installs an emulator if it is missing.
 fn install(emulator: &str) -> Verdict {
     if is_here(emulator) {
         return Ok(());
@@ -229,7 +228,7 @@ fn install(emulator: &str) -> Verdict {
         return Err(Stop::Failed(hint));
     }
     let here = Path::new(".");
-    // Where the lists of packages are old the first attempt fails.
+    // If the lists of packages are old, the first attempt fails.
     let line = Invocation::new("apt-get install -y -qq --no-install-recommends").args([package]);
     if line.run(here).is_err() {
         Invocation::new("apt-get update -qq").run(here)?;
@@ -256,7 +255,7 @@ fn is_root() -> bool {
     id.is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// What an image takes in flash: what a programmer would write there, by the headers of the file.
+/// Returns the bytes of flash that an image takes: all that its program headers load.
 fn flash_bytes(image: &Path) -> Result<i64, Stop> {
     let file =
         fs::read(image).map_err(|why| Stop::Failed(format!("{}: {why}", image.display())))?;

@@ -1,11 +1,11 @@
-//! A limiter as a list of parts of which the longest delay counts, each with the longest it may
-//! ask for: the shortest of several is the same whether it is applied to a maximum or to its parts.
+//! A limiter as a list of parts. The longest of their delays counts. Each part has a limit of its
+//! own, because a limit on a maximum is the same as that limit on each part.
 
 use serde_json::Value;
 
 use super::bytes::{bits, get, number};
 
-/// What tells limiters of different construction apart.
+/// Returns a text that differs for limiters of different construction.
 pub fn shape(limiter: &Value) -> String {
     let parts = limiter["limiters"].as_array().into_iter().flatten();
     let inner = limiter.get("inner").into_iter();

@@ -1,7 +1,7 @@
-//! Packs recordings for the board's flash: `src/bin/conformance/` reads them.
+//! Packs recordings for the board's flash. `src/bin/conformance/` reads them.
 //!
-//! A recording begins with its kind and the number in its name. What would need the reference model
-//! beside it on the board is left to the hosts: recordings of priorities, and what follows where
+//! A recording begins with its kind and the number in its name. The board has no reference model.
+//! So two things are left to the hosts: recordings of priorities, and the rest of a recording after
 //! client-go has queued one key twice.
 
 use std::collections::BTreeMap;

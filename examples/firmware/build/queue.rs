@@ -1,4 +1,5 @@
-//! Recordings of the queue: a byte for each operation and its key, and what could be seen after it.
+//! Recordings of the queue: a byte for each operation and its key, and what could be observed
+//! after it.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ pub fn has(trace: &Value, operation: &str) -> bool {
     steps(trace).iter().any(|step| step["op"] == operation)
 }
 
-/// Where client-go queues a key twice, and what follows is the history of two keys of one name.
+/// The step at which client-go queues a key twice. The rest is the history of two keys of one name.
 fn first_duplicate(trace: &Value) -> Option<usize> {
     let mut len_before = 0;
     steps(trace).iter().position(|step| {
@@ -22,7 +23,7 @@ fn first_duplicate(trace: &Value) -> Option<usize> {
     })
 }
 
-/// How much of a recording is compared beside the results, on which the board's own rules agree.
+/// Flags: what is compared of a recording, apart from its steps.
 const DRAIN: u8 = 1;
 const END: u8 = 2;
 
@@ -43,12 +44,12 @@ pub fn pack(out: &mut Vec<u8>, trace: &Value) {
     let mut charges = Charges::new(keys as usize);
     let mut len_before = 0;
     for (index, step) in steps.iter().enumerate() {
-        // The second copy of a key is what requeue does not have.
+        // requeue has no second copy of a key.
         let len = match duplicate {
             Some(duplicate) if index == duplicate => len_before,
             _ => get(step, "len"),
         };
-        // A worker that waits can be tried where one finds a key after this.
+        // A waiting worker can be tried if the next step takes a key.
         let next = steps.get(index + 1);
         let finds = next.is_some_and(|next| next["op"] == "get" && next["k"].is_u64());
         pack_step(out, step, finds && len_before == 0, &mut charges);

@@ -1,6 +1,6 @@
-//! embassy-time without a tick: a clock that runs by itself, and one alarm for the next deadline.
+//! A tickless driver for embassy-time: a free-running clock, and one alarm for the next deadline.
 //!
-//! A board says what time it is and sets its alarm; this keeps the deadlines of all tasks.
+//! A board reads its clock and sets its alarm. This module keeps the deadlines of all tasks.
 
 use core::cell::RefCell;
 use core::task::Waker;
@@ -14,15 +14,15 @@ use crate::board::Hardware;
 
 /// A board's clock and its alarm.
 pub trait Alarm {
-    /// The time in ticks of embassy-time, which never goes back.
+    /// Returns the time in ticks of embassy-time. It never goes back.
     fn now(section: CriticalSection<'_>) -> u64;
 
-    /// Lets the alarm ring at a time, or earlier if that is too far away. Answers no if the time
-    /// has come already: the alarm might then never ring.
+    /// Sets the alarm for a time, or for an earlier one if that is too far away. Returns false if
+    /// the time has passed: the alarm might never fire then.
     fn set(section: CriticalSection<'_>, at: u64) -> bool;
 }
 
-/// How often the alarm has rung.
+/// How often the alarm has fired.
 pub static RINGS: AtomicU32 = AtomicU32::new(0);
 
 embassy_time_driver::time_driver_impl!(static DEADLINES: Deadlines = Deadlines::new());
@@ -38,7 +38,7 @@ impl Deadlines {
         }
     }
 
-    /// Wakes the tasks whose time has come, and sets the alarm for the next.
+    /// Wakes the tasks that are due, and sets the alarm for the next deadline.
     fn attend(&self, section: CriticalSection<'_>) {
         let mut tasks = self.tasks.borrow_ref_mut(section);
         loop {

@@ -1,4 +1,4 @@
-//! How many edges a bouncing line has yet to show.
+//! Counts the edges that a bouncing line still has to make.
 
 use core::cell::Cell;
 
@@ -6,12 +6,12 @@ use critical_section::Mutex;
 
 static LEFT: Mutex<Cell<u32>> = Mutex::new(Cell::new(0));
 
-/// So many are to come.
+/// Sets the number of edges.
 pub(crate) fn set(edges: u32) {
     critical_section::with(|section| LEFT.borrow(section).set(edges));
 }
 
-/// One has come. Whether it was the last.
+/// Counts one edge. Returns whether it was the last.
 pub(crate) fn take() -> bool {
     critical_section::with(|section| {
         let left = LEFT.borrow(section);

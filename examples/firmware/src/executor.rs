@@ -1,6 +1,6 @@
 //! An executor that sleeps by `wfi`.
 //!
-//! embassy's own for Cortex-M sleeps by `wfe`, which the emulator does not do: it would spin.
+//! embassy's own for Cortex-M sleeps by `wfe`, at which the emulator does not sleep: it would spin.
 
 use embassy_executor::{Spawner, raw};
 use portable_atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,7 +13,7 @@ pub static SLEEPS: AtomicU32 = AtomicU32::new(0);
 
 static IS_PENDING: AtomicBool = AtomicBool::new(true);
 
-/// embassy calls this when a task has been woken.
+/// Called by embassy when a task has been woken.
 #[unsafe(export_name = "__pender")]
 fn pend(_context: *mut ()) {
     IS_PENDING.store(true, Ordering::SeqCst);
@@ -27,7 +27,7 @@ pub fn run(spawn: impl FnOnce(Spawner)) -> ! {
     loop {
         // SAFETY: not from within itself, and from this thread alone.
         unsafe { executor.poll() };
-        // An interrupt between the look and the sleep stays pending, and ends the sleep at once.
+        // An interrupt between the check and the sleep stays pending, and ends the sleep at once.
         critical_section::with(|_| {
             if IS_PENDING.load(Ordering::SeqCst) {
                 IS_PENDING.store(false, Ordering::SeqCst);

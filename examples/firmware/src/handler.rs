@@ -1,4 +1,4 @@
-//! An image's own interrupt handler, for all that the clock does not take.
+//! An image's own handler, for every interrupt but that of the clock.
 
 use core::cell::Cell;
 

@@ -1,7 +1,7 @@
-//! What the images share: a board, an executor that sleeps, and a way to print and to end.
+//! Shared by the images: a board, an executor that sleeps, and a way to print and to end.
 //!
-//! Nothing here is about the queue. `unsafe` is where a board is: registers, and the attributes by
-//! which a linker finds handlers.
+//! Nothing here is about the queue. `unsafe` is for the board alone: registers, and the attributes
+//! by which the linker finds handlers.
 
 #![no_std]
 
@@ -37,7 +37,7 @@ pub fn end(succeeded: bool) -> ! {
     arch::exit(succeeded)
 }
 
-/// Where `println!` prints.
+/// The output of `println!`.
 pub struct Console;
 
 impl fmt::Write for Console {
@@ -66,9 +66,9 @@ fn panic(why: &PanicInfo<'_>) -> ! {
 ///
 /// # Safety
 ///
-/// `address` is one of the board's registers, and reading it has no effect that matters elsewhere.
+/// `address` is a register of the board, and no other code depends on the effect of reading it.
 pub unsafe fn read(address: usize) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { (address as *const u32).read_volatile() }
 }
 
@@ -76,8 +76,8 @@ pub unsafe fn read(address: usize) -> u32 {
 ///
 /// # Safety
 ///
-/// `address` is one of the board's registers, and nobody else relies on what it held.
+/// `address` is a register of the board, and no other code depends on its former value.
 pub unsafe fn write(address: usize, value: u32) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { (address as *mut u32).write_volatile(value) }
 }

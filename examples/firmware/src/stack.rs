@@ -1,13 +1,13 @@
-//! How deep the stack gets: it is painted beforehand and looked at afterwards.
+//! Measures the depth of the stack: paints it before the work, and looks for the paint afterwards.
 
 use crate::arch;
 
 const PAINT: u32 = 0x5EED_5EED;
-/// What the painter itself saves below the stack pointer that it has read. Less than this cannot be
-/// told apart.
+/// Bytes that the painter itself saves below the stack pointer that it has read. A smaller depth
+/// cannot be measured.
 const MARGIN: usize = 48;
 
-/// Bytes of stack below this function's own that `work` takes.
+/// Returns the bytes of stack that `work` takes, below the frame of this function.
 #[inline(never)]
 pub fn depth(work: impl FnOnce()) -> usize {
     let (end, _) = arch::stack();
@@ -15,7 +15,7 @@ pub fn depth(work: impl FnOnce()) -> usize {
     let mut address = begin - MARGIN;
     while address > end {
         address -= 4;
-        // SAFETY: memory of the stack that is not in use, since nothing is called in these loops.
+        // SAFETY: this part of the stack is unused, because these loops call no function.
         unsafe { (address as *mut u32).write_volatile(PAINT) };
     }
     work();

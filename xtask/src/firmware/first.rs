@@ -34,17 +34,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(super) fn run(root: &Path, built: &Path) -> Verdict {
     let folder = root.join(FOLDER);
     let built = built.join("first");
-    for line in [
-        "cargo build --release --locked",
-        "cargo clippy --release --locked",
+    for (line, rest) in [
+        ("cargo build", &[][..]),
+        ("cargo clippy", &["--", "-D", "warnings"]),
     ] {
-        let line =
-            Invocation::new(line).args(["--target-dir".to_owned(), built.display().to_string()]);
-        let mut line = toolchain::for_target(line, TARGET, &folder)?;
-        if line.to_string().contains("clippy") {
-            line = line.args(["--", "-D", "warnings"]);
-        }
-        line.run(&folder)?;
+        let line = Invocation::new(line)
+            .args(["--release", "--locked", "--target-dir"])
+            .args([built.display().to_string()]);
+        let line = toolchain::for_target(line, TARGET, &folder)?;
+        line.args(rest.iter().copied()).run(&folder)?;
     }
     let image = built.join(TARGET).join("release/first");
     let emulator = Invocation::new(EMULATOR).args([image.display().to_string()]);

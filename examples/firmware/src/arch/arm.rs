@@ -27,18 +27,18 @@ pub fn exit(succeeded: bool) -> ! {
     }
 }
 
-/// Sleeps until an interrupt is pending, whether or not it is let in.
+/// Sleeps until an interrupt is pending, masked or not.
 pub fn wait_for_interrupt() {
     cortex_m::asm::wfi();
 }
 
-/// Lets an interrupt in.
+/// Enables an interrupt.
 pub fn unmask(number: u16) {
-    // SAFETY: no image relies on an interrupt being kept out while it is unmasked.
+    // SAFETY: no critical section of an image relies on this interrupt being masked.
     unsafe { NVIC::unmask(Interrupt(number)) };
 }
 
-/// Makes an interrupt happen.
+/// Raises an interrupt.
 pub fn pend(number: u16) {
     NVIC::pend(Interrupt(number));
 }
@@ -53,21 +53,22 @@ pub fn start_counting() {
     systick.enable_counter();
 }
 
-/// A counter of the processor's clock, which goes up.
+/// Reads a counter of the processor's clock, which goes up.
 #[inline(always)]
 pub fn count() -> u32 {
     // SysTick goes down, in 24 bits.
     0xFF_FFFF - SYST::get_current()
 }
 
-/// Instructions between two counts, when the emulator lets each take 1024 ns (`-icount shift=10`).
+/// Returns the instructions between two counts, if the emulator runs with `-icount shift=10`, which
+/// makes each of them take 1024 ns.
 pub fn instructions(from: u32, to: u32) -> u32 {
     let ticks = to.wrapping_sub(from) & 0xFF_FFFF;
     let nanos = u64::from(ticks) * 1_000_000_000 / u64::from(crate::board::CLOCK_HZ);
     ((nanos + 512) / 1024) as u32
 }
 
-/// Where the stack begins and may end: it grows down.
+/// Returns where the stack ends and begins. It grows down.
 pub fn stack() -> (usize, usize) {
     unsafe extern "C" {
         static mut __sheap: u32;
@@ -80,7 +81,7 @@ pub fn stack() -> (usize, usize) {
     )
 }
 
-/// The stack pointer.
+/// Returns the stack pointer.
 #[inline(always)]
 pub fn stack_pointer() -> usize {
     let sp: usize;
@@ -103,6 +104,6 @@ unsafe impl cortex_m::interrupt::InterruptNumber for Interrupt {
 ///
 /// `argument` is what the operation takes.
 unsafe fn call(operation: u32, argument: u32) {
-    // SAFETY: the host answers in r0 and changes nothing else.
+    // SAFETY: the host writes its result to r0 and changes nothing else.
     unsafe { asm!("bkpt #0xab", inout("r0") operation => _, in("r1") argument, options(nostack)) };
 }

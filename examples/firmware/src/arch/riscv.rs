@@ -20,15 +20,15 @@ pub fn exit(succeeded: bool) -> ! {
     }
 }
 
-/// Sleeps until an interrupt is pending, whether or not it is let in.
+/// Sleeps until an interrupt is pending, masked or not.
 pub fn wait_for_interrupt() {
     riscv::asm::wfi();
 }
 
-/// Nothing has to be started.
+/// Does nothing: the counter always runs.
 pub fn start_counting() {}
 
-/// The instructions that have been executed.
+/// Returns the instructions that have been executed.
 #[inline(always)]
 pub fn count() -> u32 {
     let count: u32;
@@ -37,12 +37,12 @@ pub fn count() -> u32 {
     count
 }
 
-/// Instructions between two counts.
+/// Returns the instructions between two counts.
 pub fn instructions(from: u32, to: u32) -> u32 {
     to.wrapping_sub(from)
 }
 
-/// Where the stack begins and may end: it grows down.
+/// Returns where the stack ends and begins. It grows down.
 pub fn stack() -> (usize, usize) {
     unsafe extern "C" {
         static mut _stack_start: u32;
@@ -53,7 +53,7 @@ pub fn stack() -> (usize, usize) {
     (top - (&raw const _hart_stack_size) as usize, top)
 }
 
-/// The stack pointer.
+/// Returns the stack pointer.
 #[inline(always)]
 pub fn stack_pointer() -> usize {
     let sp: usize;

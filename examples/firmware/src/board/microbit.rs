@@ -12,11 +12,11 @@ use crate::{arch, edges, read, write};
 /// The processor's clock.
 pub const CLOCK_HZ: u32 = 16_000_000;
 
-/// How much memory there is.
+/// Bytes of RAM.
 pub const RAM_BYTES: usize = 16 * 1024;
 
-/// The lines of sensors. The first two are interrupts of no device: only software makes them ring.
-/// The third is that of TIMER1, which can ring faster than anybody reads.
+/// The interrupt lines of the sensors. Only software raises the first two: no device has them.
+/// The third is that of TIMER1, which can fire faster than a sensor is read.
 pub const LINES: [u16; 3] = [20, 21, 9];
 
 const TIMER1: usize = 0x4000_9000;
@@ -43,12 +43,11 @@ const MICROSECONDS: u32 = 4;
 const ON_COMPARE0: u32 = 1 << 16;
 const CLEAR_ON_COMPARE0: u32 = 1;
 
-/// The clock is looked at four times at least before it wraps around, since the alarm rings that
-/// often. No interrupt counts the wraps: the emulator fires a compare that equals the counter
-/// again.
+/// The alarm fires, and so the clock is read, at least four times before it wraps around. No
+/// interrupt counts the wraps, because the emulator fires a compare that equals the counter twice.
 const LONGEST: u64 = 1 << 30;
 
-/// The clock as it was last read: how often it has wrapped around, and what it showed.
+/// The last reading of the clock: how often it has wrapped around, and its value.
 static LAST: Mutex<Cell<(u32, u32)>> = Mutex::new(Cell::new((0, 0)));
 
 /// TIMER0.
@@ -86,7 +85,7 @@ impl Alarm for Hardware {
     }
 }
 
-/// Starts the clock, and lets the interrupts in that the images use.
+/// Starts the clock, and enables the interrupts that the images use.
 pub fn start() {
     // SAFETY: the timer is this driver's.
     unsafe {
@@ -102,14 +101,14 @@ pub fn start() {
     }
 }
 
-/// Makes an interrupt happen.
+/// Raises an interrupt.
 pub fn pend(number: u16) {
     arch::pend(number);
-    // It has happened when this returns.
+    // The handler has run when this returns.
     cortex_m::asm::isb();
 }
 
-/// Lets the third line bounce: so many edges, 20 us apart.
+/// Makes the third line bounce: `count` edges, 20 us apart.
 pub fn bounce(count: u32) {
     edges::set(count);
     // SAFETY: the timer is this line's.

@@ -13,11 +13,11 @@ pub const CLOCK_HZ: u32 = 25_000_000;
 /// The clock's, for each tick of embassy-time.
 const CYCLES_PER_TICK: u64 = 25;
 
-/// How much memory there is.
+/// Bytes of RAM.
 pub const RAM_BYTES: usize = 4 * 1024 * 1024;
 
-/// The lines of sensors. The first two are interrupts of no device: only software makes them ring.
-/// The third is that of TIMER0, which can ring faster than anybody reads.
+/// The interrupt lines of the sensors. Only software raises the first two: no device has them.
+/// The third is that of TIMER0, which can fire faster than a sensor is read.
 pub const LINES: [u16; 3] = [20, 21, 8];
 
 /// TIMER0.
@@ -29,7 +29,7 @@ const BOUNCING_CLEAR: usize = 0x0C;
 const BOUNCING_ON: u32 = 1 << 3 | 1;
 const CYCLES_PER_EDGE: u32 = 20 * CLOCK_HZ / 1_000_000;
 
-/// The half of the dual timer that counts down for ever, and the half that rings.
+/// The half of the dual timer that counts down for ever, and the half that is the alarm.
 const CLOCK: usize = 0x4000_2000;
 const RING: usize = 0x4000_2020;
 const DUAL_TIMER: u16 = 10;
@@ -45,7 +45,7 @@ const INTERRUPT: u32 = 1 << 5;
 const WIDE: u32 = 1 << 1;
 const ONCE: u32 = 1;
 
-/// How often the clock has wrapped around, as far as its interrupt has told.
+/// How often the clock has wrapped around, as counted by its interrupt.
 static WRAPS: Mutex<Cell<u32>> = Mutex::new(Cell::new(0));
 
 /// The dual timer.
@@ -89,7 +89,7 @@ fn cycles(section: CriticalSection<'_>) -> u64 {
     let has_wrapped = || unsafe { read(CLOCK + PENDING) } & 1 != 0;
     let mut low = count();
     let mut high = WRAPS.borrow(section).get();
-    // The interrupt may be held off: then nobody has counted this wrap, and `low` may be of before.
+    // If the interrupt is masked, this wrap is not counted yet, and `low` may be from before it.
     if has_wrapped() {
         low = count();
         high = high.wrapping_add(1);
@@ -97,7 +97,7 @@ fn cycles(section: CriticalSection<'_>) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Starts the clock, and lets the interrupts in that the images use.
+/// Starts the clock, and enables the interrupts that the images use.
 pub fn start() {
     // SAFETY: the clock is this driver's.
     unsafe {
@@ -109,14 +109,14 @@ pub fn start() {
     }
 }
 
-/// Makes an interrupt happen.
+/// Raises an interrupt.
 pub fn pend(number: u16) {
     arch::pend(number);
-    // It has happened when this returns.
+    // The handler has run when this returns.
     cortex_m::asm::isb();
 }
 
-/// Lets the third line bounce: so many edges, 20 us apart; the emulator leaves out every second.
+/// Makes the third line bounce: `count` edges, 20 us apart. The emulator skips every second one.
 pub fn bounce(count: u32) {
     edges::set(count);
     // SAFETY: the timer is this line's.

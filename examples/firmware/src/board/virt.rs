@@ -10,10 +10,10 @@ const SOFTWARE_PENDING: usize = 0x0200_0000;
 const COMPARE: usize = 0x0200_4000;
 const TIME: usize = 0x0200_BFF8;
 
-/// How much memory there is.
+/// Bytes of RAM.
 pub const RAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The one interrupt that software makes happen.
+/// The one interrupt that software raises.
 pub const LINES: [u16; 1] = [3];
 
 /// The clock of the core-local interruptor.
@@ -30,7 +30,7 @@ impl Alarm for Hardware {
         }
     }
 
-    /// A time that has come keeps the interrupt pending, so that none is missed.
+    /// A time that has passed keeps the interrupt pending, so that no alarm is missed.
     fn set(_: CriticalSection<'_>, at: u64) -> bool {
         // SAFETY: the alarm is this driver's. The upper half goes first, and far away, so that no
         // time in between rings.
@@ -43,7 +43,7 @@ impl Alarm for Hardware {
     }
 }
 
-/// Lets the interrupts in that the images use.
+/// Enables the interrupts that the images use.
 pub fn start() {
     // SAFETY: the handlers are in place, since the linker put them there.
     unsafe {
@@ -54,7 +54,7 @@ pub fn start() {
     }
 }
 
-/// Makes an interrupt happen.
+/// Raises an interrupt.
 pub fn pend(_: u16) {
     // SAFETY: the interrupt is the images'.
     unsafe { write(SOFTWARE_PENDING, 1) };
@@ -72,12 +72,12 @@ fn on_software() {
     crate::handler::call(LINES[0]);
 }
 
-/// The time in ticks of 100 ns, for an image that has a clock of its own.
+/// Returns the time in ticks of 100 ns, for an image without embassy-time.
 pub fn time() -> u64 {
     critical_section::with(Hardware::now)
 }
 
-/// Lets the alarm ring at a time, for the same; embassy-time would set it otherwise.
+/// Sets the alarm, for an image without embassy-time.
 pub fn set_alarm(at: u64) {
     critical_section::with(|section| Hardware::set(section, at));
 }

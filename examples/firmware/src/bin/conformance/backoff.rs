@@ -1,4 +1,4 @@
-//! apimachinery's backoffs: pauses, what each leaves behind, and the times of retried calls.
+//! apimachinery's backoffs: pauses, the state that each leaves behind, and the times of retries.
 
 use core::time::Duration;
 
@@ -46,7 +46,7 @@ fn step(bytes: &mut Bytes<'_>, judge: &mut Judge, mut backoff: Backoff, steps: u
     }
 }
 
-/// What a step has left behind, where Go does not leave that to the processor.
+/// Compares the state that a step leaves behind, unless Go's depends on the processor.
 fn expect_left(bytes: &mut Bytes<'_>, judge: &mut Judge, left: &[Backoff]) {
     let is_open = bytes.byte() == 1;
     if is_open {

@@ -18,7 +18,7 @@ pub struct Drains<'f, F> {
     calls: [Pin<&'f mut F>; DRAINS_MAX],
     /// How many have begun.
     begun: usize,
-    /// What has to become of each, and what has.
+    /// How each has to end, and how it has ended.
     expected: [Option<Ended>; DRAINS_MAX],
     ended: [Option<Ended>; DRAINS_MAX],
 }
@@ -33,7 +33,7 @@ impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
         }
     }
 
-    /// One more begins to wait.
+    /// Begins one more.
     pub fn begin(&mut self) {
         self.begun += 1;
     }
@@ -43,7 +43,7 @@ impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
         self.end_with(Drained::Interrupted);
     }
 
-    /// Looks after a step whether each has ended as it should. If nothing is `left` they all have.
+    /// Compares after a step whether each has ended as it should: all of them, if no key is `left`.
     pub fn look(&mut self, judge: &mut Judge, at: Instant, left: usize) {
         if left == 0 {
             self.end_with(Drained::Complete);
@@ -57,8 +57,8 @@ impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
         judge.expect(at, "the drains", self.ended, self.expected);
     }
 
-    /// client-go's drain looks at keys in work alone: the first may return where this one waits,
-    /// and never waits where this one returns.
+    /// client-go's drain looks at active keys only. It may return while this one waits, and never
+    /// waits after this one has returned.
     pub fn compare(&self, judge: &mut Judge, at: Instant, recorded: bool) {
         match self.ended[0] {
             Some(_) => judge.expect(at, "the first drain", true, recorded),

@@ -1,4 +1,4 @@
-//! The figures of client-go's metrics. Of durations nothing is kept but what tells two lists apart.
+//! The figures of client-go's metrics. Lists of durations are kept as a count and a hash.
 
 use core::time::Duration;
 

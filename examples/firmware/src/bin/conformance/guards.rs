@@ -4,23 +4,24 @@ use core::future::pending;
 use core::pin::pin;
 use core::time::Duration;
 
-use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
-use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{ManualClock, Queue, WorkQueue};
 use requeue_firmware::println;
 
+use crate::figures::Figures;
+use crate::limiter::Limiter;
+use crate::player::Keys;
 use crate::poll;
 
 const KEY: u8 = 1;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-type Parts<'c> = With<NoMetrics, u8, &'c ManualClock>;
-type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, 4, ItemExponentialFailure, 1, Parts<'c>>;
-
 /// Panics if it is not so.
 pub fn check() {
     let clock = ManualClock::new();
-    let queue: Keys<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+    let limiter = Limiter::exponential(MILLISECOND, Duration::MAX);
+    // Of the recordings' type, because the smallest board has no flash for another.
+    let queue: Keys<'_> =
+        WorkQueue::from_queue(Queue::with_metrics(limiter, Figures::default()), &clock);
     queue.add(KEY).expect("room for a key");
 
     drop(queue.try_get().expect("the key is ready"));

@@ -1,4 +1,4 @@
-//! Compares what the board did with what was recorded, and counts.
+//! Compares what the board did with what was recorded, and counts the differences.
 
 use core::fmt::{Debug, Display};
 
@@ -7,16 +7,16 @@ use requeue_firmware::println;
 /// The kinds of recordings, in the order in which `build/pack.rs` numbers them.
 pub const KINDS: [&str; 5] = ["queue", "quirks", "ties", "limiter", "backoff"];
 
-/// What came of all recordings so far.
+/// The result of all recordings so far.
 #[derive(Default)]
 pub struct Judge {
-    /// Of each kind.
+    /// Recordings of each kind.
     pub traces: [u32; KINDS.len()],
     pub steps: u32,
     pub mismatches: u32,
-    /// client-go's drain looks at keys in work alone, and returns early.
+    /// Steps at which client-go's drain had returned early, because it looks at active keys only.
     pub differences: u32,
-    /// Keys that a sleeping call got.
+    /// Keys that a sleeping call has returned.
     pub waited: u32,
     kind: usize,
     number: u64,

@@ -1,5 +1,5 @@
-//! A limiter that is composed at run time, as the recordings describe it. It only dispatches: every
-//! delay has been computed by core.
+//! A limiter that is composed at run time, as the recordings describe it. It only dispatches: core
+//! computes every delay.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use requeue_embassy::core::{
 use crate::judge::Judge;
 use crate::recording::Bytes;
 
-/// Limiters of which the longest delay counts, each cut short.
+/// Limiters with a longest delay each. The longest of their delays counts.
 #[derive(Debug)]
 pub struct Limiter(Vec<WithMaxWait<Part>, PARTS_MAX>);
 
@@ -22,6 +22,14 @@ enum Part {
     Exponential(ItemExponentialFailure),
     FastSlow(ItemFastSlow),
     Bucket(Bucket),
+}
+
+impl Limiter {
+    /// A limiter with one part.
+    pub fn exponential(base: Duration, max: Duration) -> Self {
+        let part = Part::Exponential(ItemExponentialFailure::new(base, max));
+        Self(core::iter::once(WithMaxWait::new(part, Duration::MAX)).collect())
+    }
 }
 
 /// `build/limiter.rs` is the other end of this.

@@ -1,8 +1,8 @@
-//! What the real client-go did, replayed on the board through the Embassy queue.
+//! Replays on the board, through the Embassy queue, what the real client-go did.
 //!
-//! The recordings stand in flash, packed by the build. Every answer is compared, every length,
-//! every figure. Keys are taken in three ways: without waiting, by a `get` that is polled once, and
-//! by one that sleeps while the time passes that makes its key due.
+//! The recordings are in flash, packed by the build script. Every result, length and figure is
+//! compared. Keys are taken in three ways: without waiting, by a `get` that is polled once, and by
+//! a `get` that sleeps until its key is due.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! Does to a queue what was recorded, and compares.
+//! Replays a recording on a queue, and compares.
 
 use core::fmt::Debug;
 use core::future::Future;
@@ -18,15 +18,15 @@ use crate::limiter::{self, Limiter};
 use crate::poll;
 use crate::recording::{Bytes, Operation, Step};
 
-/// client-go sets the gauges of work under way this often, from the creation of the queue on.
+/// client-go sets the gauges of running work this often, from the creation of the queue on.
 const TICK: Duration = Duration::from_millis(500);
-const KEYS_MAX: usize = 8;
+pub const KEYS_MAX: usize = 8;
 
-type Parts<'c> = With<Figures, u8, &'c ManualClock>;
-type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
+pub type Parts<'c> = With<Figures, u8, &'c ManualClock>;
+pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
 type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
 
-/// What is compared of a recording beside its steps.
+/// Flags: what is compared of a recording, apart from its steps.
 const DRAIN: u8 = 1;
 const END: u8 = 2;
 
@@ -87,18 +87,18 @@ struct Player<'p, 'c> {
     queue: &'p Keys<'c>,
     clock: &'c ManualClock,
     tickets: [Option<Ticket>; KEYS_MAX + 1],
-    /// What is done in several ways is done in turns.
+    /// Operations that can be done in several ways take turns.
     turn: u32,
     judge: &'p mut Judge,
 }
 
 impl<'p, 'c> Player<'p, 'c> {
-    /// Keys that are ready or in work.
+    /// Counts the keys that are ready or active.
     fn left(&self) -> usize {
         self.queue.len() + self.queue.active_len()
     }
 
-    /// Compares what can be seen after an operation.
+    /// Compares what can be observed after an operation.
     fn look(&mut self, step: Step) {
         self.judge.steps += 1;
         self.expect("len", self.queue.len(), step.len);
@@ -211,7 +211,7 @@ impl<'p, 'c> Player<'p, 'c> {
         key
     }
 
-    /// Completes a run by its ticket or by its name.
+    /// Ends a run by its ticket or by its key.
     fn done(&mut self, key: u8) -> Result<(), NotActive> {
         self.turn += 1;
         match self.tickets[usize::from(key)].take() {
@@ -223,7 +223,7 @@ impl<'p, 'c> Player<'p, 'c> {
         }
     }
 
-    /// Lets time pass, and reports at every tick on the way.
+    /// Advances the clock, and reports at every tick on the way.
     fn advance(&mut self, by: Duration) {
         let end = self.clock.now() + by;
         while !self.queue.shutting_down() {

@@ -45,7 +45,7 @@ impl<'b> Bytes<'b> {
     }
 }
 
-/// What was done, and what client-go answered.
+/// An operation, and the result that client-go returned.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     Add(u8),
@@ -56,11 +56,11 @@ pub enum Operation {
     GetClosed,
     Get(u8),
     Done(u8),
-    /// The key was not in work.
+    /// The key was not active.
     DoneIdle(u8),
     Forget(u8),
     NumRequeues(u8, u32),
-    /// Nothing but to compare the length.
+    /// Only compares the length.
     Len,
     ShuttingDown(bool),
     ShutDown,
@@ -74,7 +74,7 @@ pub enum Operation {
     },
 }
 
-/// An operation, and what could be seen behind it.
+/// An operation, and what could be observed after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub operation: Operation,

@@ -1,4 +1,4 @@
-//! Keys whose deadlines tie leave in the order in which the deadlines were set.
+//! Keys with equal deadlines leave in the order in which the deadlines were set.
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::{Clock, Lock};

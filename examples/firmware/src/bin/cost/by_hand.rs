@@ -1,8 +1,8 @@
-//! What one writes by hand for the same job: a map of heapless, and a deque of keys.
+//! The same by hand: a map of heapless, and a deque of keys.
 //!
 //! It coalesces, keeps one key from running twice at once, delays, and counts failures. It has no
-//! tickets, no drain, no keeper of the clock, no order among equal delays, and a delay is found by
-//! looking at all of them.
+//! tickets, no drain, no timer, and no order among equal delays. Finding a delay is a walk over all
+//! keys.
 
 use core::cell::RefCell;
 

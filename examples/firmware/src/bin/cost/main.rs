@@ -1,7 +1,7 @@
-//! What the queue costs on a board: instructions, RAM and stack, beside what else one would take.
+//! Measures the queue on a board: instructions, RAM and stack, next to the alternatives.
 //!
 //! Instructions are counted by the emulator (`-icount`), so that the figures are the same each time
-//! and on each machine. They are not cycles: flash and bus wait for nobody here.
+//! and on each machine. They are not cycles: the emulated flash and bus have no wait states.
 
 #![no_std]
 #![no_main]
@@ -45,5 +45,5 @@ fn print_rows() {
     }
 }
 
-/// A queue of 256 keys stands on the stack here, and is moved there once.
+/// A queue of 256 keys is on the stack here, and is moved once.
 const RAM_FOR_LARGE: usize = 64 * 1024;

@@ -5,13 +5,13 @@ use core::hint::black_box;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_firmware::arch;
 
-/// What it costs to count nothing.
+/// Instructions that the meter itself counts.
 static OVERHEAD: AtomicU32 = AtomicU32::new(0);
 
 /// Measures the meter.
 pub fn calibrate() {
     OVERHEAD.store(raw(|| ()), Ordering::Relaxed);
-    // A hundred instructions and their call are what they are, or the emulator counts otherwise.
+    // Checks the emulator's settings by a function of a known length.
     let hundred = instructions(hundred);
     assert!(
         (100..=110).contains(&hundred),
@@ -19,7 +19,7 @@ pub fn calibrate() {
     );
 }
 
-/// Instructions that `work` takes.
+/// Returns the instructions that `work` takes.
 #[inline(never)]
 pub fn instructions<T>(work: impl FnOnce() -> T) -> u32 {
     raw(work).saturating_sub(OVERHEAD.load(Ordering::Relaxed))

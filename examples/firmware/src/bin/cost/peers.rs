@@ -1,5 +1,5 @@
-//! What else one would take: embassy-sync's channel, which keeps every key twice, and a map and a
-//! deque by hand.
+//! The alternatives: embassy-sync's channel, which does not coalesce, and a map and a deque by
+//! hand.
 
 use core::hint::black_box;
 
@@ -12,7 +12,7 @@ use crate::meter::instructions;
 use crate::subject::Row;
 
 pub fn print() {
-    println!("\n| instructions, other ways | N = 16 | N = 64 | N = 256 |\n|---|--:|--:|--:|");
+    println!("\n| instructions, alternatives | N = 16 | N = 64 | N = 256 |\n|---|--:|--:|--:|");
     let is_large = board::RAM_BYTES >= crate::RAM_FOR_LARGE;
     let large = if is_large { channel::<256>() } else { [NONE] };
     print_rows(&channel::<16>(), &channel::<64>(), &large);
@@ -23,7 +23,7 @@ pub fn print() {
     };
     print_rows(&by_hand::<16>(), &by_hand::<64>(), &large);
     println!(
-        "| RAM of it in bytes: channel | {} | {} | {} |",
+        "| bytes of RAM: channel | {} | {} | {} |",
         size_of::<Channel<CriticalSectionRawMutex, u16, 16>>(),
         size_of::<Channel<CriticalSectionRawMutex, u16, 64>>(),
         size_of::<Channel<CriticalSectionRawMutex, u16, 256>>()
@@ -36,7 +36,7 @@ pub fn print() {
     );
 }
 
-/// Where there is no room for it.
+/// For a board without the memory for it.
 const NONE: Row = ("", 0);
 
 fn print_rows(small: &[Row], medium: &[Row], large: &[Row]) {

@@ -15,7 +15,7 @@ use requeue_firmware::{println, stack};
 
 use crate::meter::instructions;
 
-/// A clock that costs next to nothing, so that no driver is measured.
+/// A clock that costs almost nothing, so that no driver is measured.
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
     WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
@@ -48,7 +48,7 @@ fn row(rows: &mut Vec<Row, 24>, what: &'static str, instructions: u32) {
 fn immediate<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let clock = Clock::new();
     let queue = queue::<N, I>(&clock);
-    // The first key ever takes a slot that was never used: not what is measured.
+    // The first key of all takes a slot that was never used, which costs more.
     run_one(&queue, 1);
     let add = instructions(|| queue.add(black_box(7)));
     let again = instructions(|| queue.add(black_box(7)));
@@ -61,15 +61,19 @@ fn immediate<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let done = instructions(|| guard.success());
     row(rows, "`add` of a key", add);
     row(rows, "`try_get`", get);
-    row(rows, "`forget` (the run succeeded)", done);
+    row(rows, "`success`", done);
     row(
         rows,
-        "**`add`, `try_get`, `forget` of one key**",
+        "**`add`, `try_get`, `success` of one key**",
         add + get + done,
     );
     row(rows, "**`add` of a key that is ready: dedup**", again);
-    row(rows, "`add` of a key in work", dirty);
-    row(rows, "`done` of a key that was added meanwhile", done_dirty);
+    row(rows, "`add` of an active key", dirty);
+    row(
+        rows,
+        "`release` of a key that was added meanwhile",
+        done_dirty,
+    );
 
     queue.add(9).expect("room");
     let guard = queue.try_get().expect("a key is ready");
@@ -80,7 +84,7 @@ fn immediate<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
 fn run_one<const N: usize, I: Index>(queue: &Keys<'_, N, I>, key: u16) {
     queue.add(key).expect("room");
     let guard = queue.try_get().expect("a key is ready");
-    guard.success().expect("it is in work");
+    guard.success().expect("the key is active");
 }
 
 /// With all slots but one delayed.
@@ -90,14 +94,14 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let queue = queue::<N, I>(&clock);
     queue.add_after(0, MILLISECOND).expect("room");
     clock.advance(MILLISECOND);
-    let guard = queue.try_get().expect("its time has come");
-    guard.success().expect("it is in work");
+    let guard = queue.try_get().expect("the key is due");
+    guard.success().expect("the key is active");
     let alone = instructions(|| queue.add_after(black_box(0), MILLISECOND));
     clock.advance(MILLISECOND);
     let mut guard = None;
     let alone_release = instructions(|| guard = queue.try_get());
-    let guard = guard.expect("its time has come");
-    guard.success().expect("it is in work");
+    let guard = guard.expect("the key is due");
+    guard.success().expect("the key is active");
 
     for key in 1..N as u16 {
         let delay = SECOND + MILLISECOND * u32::from(key);
@@ -110,13 +114,13 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let release = instructions(|| guard = queue.try_get());
     guard
         .take()
-        .expect("its time has come")
+        .expect("the key is due")
         .success()
-        .expect("in work");
+        .expect("the key is active");
     let earliest = instructions(|| queue.add_after(black_box(0), MILLISECOND));
     clock.advance(MILLISECOND);
-    let guard = queue.try_get().expect("its time has come");
-    guard.success().expect("it is in work");
+    let guard = queue.try_get().expect("the key is due");
+    guard.success().expect("the key is active");
     row(
         rows,
         "**`add_after` and its release, nothing else delayed**",
@@ -156,7 +160,7 @@ fn waiting<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     row(rows, "`get().await` that goes to sleep", sleep);
     row(rows, "`add` that wakes it", wake);
     row(rows, "`get().await` that is woken with a key", wake_up);
-    row(rows, "`next().await`: completes, and goes to sleep", turn);
+    row(rows, "`next().await`: ends a run, and goes to sleep", turn);
 }
 
 /// With every slot taken.
@@ -171,9 +175,9 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     clock.advance(SECOND);
     let release = instructions(|| queue.add(black_box(u16::MAX)));
     row(rows, "`add` of a key that finds no room", full);
-    row(rows, "`add` when N deadlines have come at once", release);
+    row(rows, "`add` when N deadlines have passed at once", release);
 
-    // Keys of one hash: the worst that somebody who chooses them can do.
+    // Keys with one hash: the worst that an attacker who chooses the keys can do.
     type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
     let same: WorkQueue<CriticalSectionRawMutex, Same, N, NoLimit, 3, Parts<'_, I>> =
         WorkQueue::from_queue(Queue::new(NoLimit), &clock);
@@ -221,7 +225,7 @@ pub fn print_sizes() {
     let retry = depth(&mut || keep(queue.try_get().map(|guard| guard.retry())));
     clock.set(Instant::EPOCH + 5 * SECOND);
     while let Some(guard) = queue.try_get() {
-        guard.success().expect("it is in work");
+        guard.success().expect("the key is active");
     }
     let sleep = depth(&mut || keep(poll(pin!(queue.get()))));
     println!("| `add` | {add} |");
@@ -230,9 +234,9 @@ pub fn print_sizes() {
     println!("| `get().await` that sleeps, and is dropped | {sleep} |");
 }
 
-/// Keeps an answer from being optimised away.
-fn keep<T>(answer: T) {
-    black_box(answer);
+/// Keeps a result from being optimised away.
+fn keep<T>(result: T) {
+    black_box(result);
 }
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {

@@ -1,4 +1,4 @@
-//! As `queue`, with a worker that waits: a timer, and the line of those who sleep.
+//! As `queue`, with a worker that waits: a timer, and the list of waiting calls.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! A program that does nothing: what it takes in flash is not the queue's.
+//! A program that does nothing: its flash is subtracted from that of the others.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! The same program with a queue: delays, an exponential limiter, and a worker that asks.
+//! The same program with a queue: delays, an exponential limiter, and a worker that polls.
 
 #![no_std]
 #![no_main]
@@ -12,7 +12,7 @@ use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics, default_
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;
 
-/// A clock that is somebody else's: no driver is counted.
+/// A clock that takes no flash, so that no driver is counted.
 struct Foreign;
 
 impl Clock for Foreign {

@@ -1,4 +1,4 @@
-//! As `nothing`, with a timer of embassy-time: what `awaited` has beside the queue.
+//! As `nothing`, with a timer of embassy-time: `awaited` has it, too.
 
 #![no_std]
 #![no_main]

@@ -1,5 +1,5 @@
-//! A little application: sensors that tell by interrupt when they have something, one that fails
-//! and comes back, an uplink with a budget, and a processor that sleeps in between.
+//! A small application: sensors that raise an interrupt when they have data, a sensor that fails
+//! and recovers, an uplink with a budget, and a processor that sleeps in between.
 //!
 //! | | |
 //! |---|---|
@@ -35,12 +35,12 @@ struct Sensor(u8);
 struct Report;
 
 #[derive(Debug)]
-struct NoAnswer;
+struct NoReply;
 
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LAST_RETRY: Duration = Duration::from_secs(1);
 
-/// Two workers wait for it, and the one that waits for the drain.
+/// Two workers wait for it, and one call waits for the drain.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, Sensor, 8> =
     WorkQueue::new(ItemExponentialFailure::new(FIRST_RETRY, LAST_RETRY));
 
@@ -54,17 +54,17 @@ const ENDS_AT: u64 = 4900;
 /// How long it takes to read sensor 2.
 const READING_MS: u64 = 50;
 
-/// What each line has told, and what was read because of it.
+/// The edges of each line, and the reads that they have caused.
 static EDGES: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 static READS: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 static ATTEMPTS_ON_THE_DEAD: Timeline<16> = Timeline::new();
 static REPORTS: Timeline<16> = Timeline::new();
 
-/// In an interrupt: it says what there is to do, and is over.
+/// The interrupt handler: adds a key, and returns.
 fn on_interrupt(number: u16) {
     if let Some(sensor) = board::LINES.iter().position(|line| *line == number) {
         count(&EDGES[sensor]);
-        // After shutdown an edge comes to nothing.
+        // After the shutdown an edge has no effect.
         let _ = TO_READ.add(Sensor(sensor as u8));
     }
 }
@@ -75,14 +75,14 @@ async fn reader() {
     ended.expect("a place for each worker");
 }
 
-async fn read(Sensor(index): Sensor) -> Result<Action, NoAnswer> {
+async fn read(Sensor(index): Sensor) -> Result<Action, NoReply> {
     let now = Instant::now().as_millis();
     match index {
         1 if (DIES_AT..COMES_BACK_AT).contains(&now) => {
             ATTEMPTS_ON_THE_DEAD.note();
-            return Err(NoAnswer);
+            return Err(NoReply);
         }
-        // The first answer again.
+        // The first reply after it was dead.
         1 if world::revive() => ATTEMPTS_ON_THE_DEAD.note(),
         2 => Timer::after_millis(READING_MS).await,
         _ => {}
@@ -95,7 +95,7 @@ async fn read(Sensor(index): Sensor) -> Result<Action, NoAnswer> {
 async fn uplink() {
     while let Ok(report) = TO_SEND.get().await {
         REPORTS.note();
-        // The bucket says when the next may be sent. After shutdown it is left over.
+        // The bucket says when the next report may be sent. After the shutdown it is a leftover.
         let _ = report.retry();
     }
 }
@@ -120,7 +120,7 @@ async fn script() {
     end(true)
 }
 
-/// What has happened, and what should have.
+/// Compares what has happened with what should have.
 fn judge() {
     let slept = executor::SLEEPS.load(Ordering::Relaxed);
     let rang = alarm::RINGS.load(Ordering::Relaxed);
@@ -150,7 +150,7 @@ fn judge() {
         ENDS_AT as u32 / 10 - 1,
         "sensor 0 is read every 10 ms"
     );
-    // While it was dead it had nothing to tell; then it was read when a retry was due.
+    // While it was dead it raised no interrupt. Then it was read when a retry was due.
     let silent = (DIES_AT + 1270) / 25 - DIES_AT / 25 + 1;
     assert_eq!(
         u64::from(reads[1]),

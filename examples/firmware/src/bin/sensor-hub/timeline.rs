@@ -1,4 +1,4 @@
-//! When something has happened.
+//! Records when something has happened.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -7,7 +7,7 @@ use critical_section::Mutex;
 use embassy_time::Instant;
 use heapless::Vec;
 
-/// How late a deadline may be kept: an interrupt, a task switch, and what else runs just then.
+/// How late a deadline may be met: an interrupt, a task switch, and other tasks that run first.
 const LATE_MICROS_MAX: u64 = 500;
 
 /// Up to `N` points in time, in microseconds.
@@ -18,14 +18,14 @@ impl<const N: usize> Timeline<N> {
         Self(Mutex::new(RefCell::new(Vec::new())))
     }
 
-    /// It happens now.
+    /// Records the present time.
     pub fn note(&self) {
         let now = Instant::now().as_micros();
         let noted = self.with(|points| points.push(now));
         noted.expect("room for every point");
     }
 
-    /// It has happened then and never else, not a microsecond early.
+    /// Panics unless it has happened at these times only, not a microsecond early.
     pub fn assert_is(&self, expected_millis: &[u64]) {
         self.with(|points| {
             assert_eq!(points.len(), expected_millis.len(), "{points:?}");

@@ -1,4 +1,4 @@
-//! What is outside: lines that make interrupts happen. The application knows nothing of it.
+//! The world outside: lines that raise interrupts. The application does not know it.
 
 use embassy_time::{Duration, Ticker};
 use portable_atomic::{AtomicBool, Ordering};
@@ -6,13 +6,13 @@ use requeue_firmware::board;
 
 use crate::{COMES_BACK_AT, DIES_AT};
 
-/// Sensor 1 has died, and nobody has had an answer since.
+/// Sensor 1 has died, and has not replied since.
 static IS_DEAD: AtomicBool = AtomicBool::new(false);
 
-/// How often a line bounces.
+/// Edges of one bounce.
 pub const EDGES: u32 = 500;
 
-/// A sensor that has data every so many milliseconds, and tells by its interrupt.
+/// A sensor that has data every `period_ms`, and raises its interrupt.
 #[embassy_executor::task(pool_size = 2)]
 pub async fn line(sensor: usize, period_ms: u64) {
     let mut ticker = Ticker::every(Duration::from_millis(period_ms));
@@ -29,12 +29,12 @@ pub async fn line(sensor: usize, period_ms: u64) {
     }
 }
 
-/// Sensor 1 answers. Whether it had been dead.
+/// Sensor 1 replies. Returns whether it had been dead.
 pub fn revive() -> bool {
     IS_DEAD.swap(false, Ordering::Relaxed)
 }
 
-/// The line of sensor 2 bounces, for 20 ms at most.
+/// Makes the line of sensor 2 bounce, for 20 ms at most.
 pub fn bounce() {
     board::bounce(EDGES);
 }
