@@ -36,7 +36,7 @@ pub struct Figures {
     pub latencies: Vec<Duration>,
     /// How long each run lasted.
     pub work_durations: Vec<Duration>,
-    /// How long all keys in work had been so, when that was last reported.
+    /// How long all active keys had been so, when that was last reported.
     pub unfinished: Duration,
     /// How long the longest run had lasted, when that was last reported.
     pub longest: Duration,

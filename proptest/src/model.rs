@@ -31,7 +31,7 @@ pub enum Rules {
     /// Those of requeue.
     Requeue,
     /// Those of controller-runtime's priority queue, as far as they are not those of requeue: a key
-    /// that is added while it is in work takes its place at once, and nothing is handed out after
+    /// that is added while it is active takes its place at once, and nothing is handed out after
     /// shutdown.
     ControllerRuntime,
 }
@@ -80,7 +80,7 @@ pub struct Model {
     started: Vec<(Key, Instant)>,
     /// A key was queued that was queued already, which only client-go does.
     has_duplicates: bool,
-    /// A key was queued while it was in work, which only controller-runtime does.
+    /// A key was queued while it was active, which only controller-runtime does.
     has_added_in_work: bool,
     /// controller-runtime's AddedCounter of each key: by its first add, its last raise or release.
     counters: Vec<(Key, u64)>,
@@ -149,7 +149,7 @@ impl Model {
         self.has_duplicates
     }
 
-    /// Whether a key was ever queued while it was in work: from then on controller-runtime's order
+    /// Whether a key was ever queued while it was active: from then on controller-runtime's order
     /// may be another than ours.
     pub fn has_added_in_work(&self) -> bool {
         self.has_added_in_work
@@ -161,7 +161,7 @@ impl Model {
         self.has_tied
     }
 
-    /// How many keys are in work and will be worked on once more.
+    /// How many keys are active and will be worked on once more.
     pub fn dirty_len(&self) -> usize {
         let dirty = self.dirty.iter();
         dirty.filter(|key| self.processing.contains(key)).count()
@@ -244,7 +244,7 @@ impl Model {
         self.schedule(key, due, level)
     }
 
-    /// delaying_queue.go, insert. An entry that moves is numbered anew, so that entries with equal
+    /// delaying_queue.go, insert. An entry that moves is numbered again, so that entries with equal
     /// deadlines leave in the order in which they got them.
     fn schedule(&mut self, key: Key, due: Instant, level: u8) -> Added {
         let number = self.entries;
@@ -332,9 +332,9 @@ impl Model {
         })
     }
 
-    /// queue.go, Done. Answers whether the key is queued again.
+    /// queue.go, Done. Returns whether the key is queued again.
     ///
-    /// client-go does not ask whether the key is in work. Done of a key that is queued then queues
+    /// client-go does not ask whether the key is active. Done of a key that is queued then queues
     /// it twice.
     fn end_run(&mut self, key: Key) -> bool {
         if let Some(started) = remove(&mut self.started, key) {

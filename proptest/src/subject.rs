@@ -91,7 +91,7 @@ pub trait Subject {
     where
         Self: Sized;
 
-    /// How many keys fit; nothing if the queue grows.
+    /// How many keys fit; `None` if the queue grows.
     fn capacity(&self) -> Option<usize>;
 
     /// How many priority levels there are.
@@ -171,16 +171,16 @@ pub trait Subject {
 
     /// Reports the two gauges of work under way.
     fn report_running(&mut self);
-    /// What was reported; nothing if the queue has no metrics.
+    /// What was reported; `None` if the queue has no metrics.
     fn figures(&mut self) -> Option<Figures>;
 
     /// The time.
     fn now(&self) -> Instant;
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
-    /// How many calls sleep; nothing if that cannot be seen.
+    /// How many calls sleep; `None` if that cannot be seen.
     fn asleep(&mut self) -> Option<usize>;
-    /// Whom the queue has woken since this was last asked; nothing if that cannot be seen.
+    /// Which getters the queue has woken since this was last asked; `None` if that cannot be seen.
     fn wakes(&mut self) -> Option<Wake>;
     /// Checks the queue's own invariants.
     ///
@@ -375,9 +375,9 @@ pub struct Left {
 pub struct Known {
     /// The key waits for its turn.
     pub ready: bool,
-    /// The key is in work.
+    /// The key is active.
     pub active: bool,
-    /// The key is in work and will be once more.
+    /// The key is active and will be once more.
     pub dirty: bool,
     /// The deadline the key waits for.
     pub due: Option<Instant>,
@@ -390,7 +390,7 @@ pub struct Known {
 /// What a queue says of all its keys together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
-    /// Keys in work.
+    /// Keys active.
     pub active: usize,
     /// Keys that wait for a deadline.
     pub delayed: usize,

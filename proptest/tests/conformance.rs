@@ -85,7 +85,7 @@ drawn! {
     core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, Levels<3>>, NoMetrics>;
 }
 
-/// Variants of more than one priority level, on which the rules of priorities are tried besides.
+/// Variants of more than one priority level, on which the rules of priorities are also tried.
 macro_rules! levels {
     ($($name:ident: $subject:ty;)+) => {
         $(mod $name {

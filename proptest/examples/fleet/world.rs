@@ -39,7 +39,7 @@ impl Fleet {
     }
 }
 
-/// Somebody wants the next version of a node.
+/// The next version of a node is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Upgrade(Node);
 

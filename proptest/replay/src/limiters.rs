@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-/// A limiter with the memories that a queue would keep for it, and the time.
+/// A limiter with the records that a queue would keep for it, and the time.
 struct Subject {
     limiter: AnyLimiter,
     records: HashMap<u32, AnyRecord>,

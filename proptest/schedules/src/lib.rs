@@ -4,10 +4,10 @@
 //! A schedule says which thread runs next, wherever it could matter: before each lock, unlock,
 //! notification and wake. [shuttle](https://docs.rs/shuttle) runs a scenario under one schedule
 //! after the other, and reports the first in which an assertion fails or every thread sleeps for
-//! ever. The adapters are compiled as they are, but that `--cfg shuttle` gives them another lock, and
-//! other threads and tasks to start; to threads also another way to park and a time that a test
-//! moves: see `sync.rs` in either. Tokio's own timers run, on a clock that stands still, and
-//! so do its tokens and watches, each step of which is one.
+//! ever. The adapters are compiled as they are, but that `--cfg shuttle` gives them another lock,
+//! and other threads and tasks to start; to threads also another way to park and a time that a test
+//! moves: see `sync.rs` in either. Tokio's own timers run, on a clock that stands still, and so do
+//! its tokens and watches, each step of which is one.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --release -p requeue-schedules -- --nocapture

@@ -59,7 +59,7 @@ impl Workers {
         }
     }
 
-    /// One millisecond of work. Answers whether anybody was busy.
+    /// One millisecond of work. Returns whether any worker was busy.
     fn work(&mut self, script: &mut Script, millis_per_key: u64) -> bool {
         let millis = self.millis;
         for worker in &mut self.on {

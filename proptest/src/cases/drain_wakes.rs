@@ -6,7 +6,7 @@ use super::calls::{add, advance, cancel, drain, shut_down, start};
 use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
-/// Key 1 is in work.
+/// Key 1 is active.
 fn at_work() -> [Step; 2] {
     [add(1), Step::TryGet]
 }

@@ -5,7 +5,7 @@ use crate::subject::Subject;
 
 pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
     let new = script.fill();
-    // Each has failed and is delayed, ready or in work besides.
+    // Each has failed and is also delayed, ready or active.
     for key in 1..new {
         script.fail(key, 1);
     }

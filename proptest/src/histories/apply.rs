@@ -238,7 +238,7 @@ impl Pair {
         Some(self.tickets.remove(index))
     }
 
-    /// A sleeper comes back: whoever it was, the wake under way has arrived.
+    /// A sleeper returns: whichever it was, the wake under way has arrived.
     fn wake_up(&mut self, pick: u8) -> Option<Sleeper> {
         let index = usize::from(pick).checked_rem(self.sleepers.len())?;
         self.woken = false;

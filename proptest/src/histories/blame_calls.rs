@@ -70,7 +70,7 @@ impl Since {
             .then(|| Rule::named("cancelled_getters", name))
     }
 
-    /// The rule that is broken if a key is ready and somebody sleeps.
+    /// The rule that is broken if a key is ready and a getter sleeps.
     fn blame_for_a_key(&self, served: bool) -> &'static Rule {
         let cancelled = |name| Rule::named("cancelled_getters", name);
         let keeper = |name| Rule::named("timekeeper_hand_over", name);
@@ -102,7 +102,7 @@ pub(super) fn leak() -> &'static Rule {
 }
 
 impl Pair {
-    /// The rule that is broken if a key is still in work that a call was to complete.
+    /// The rule that is broken if a key is still active that a call was to complete.
     pub(super) fn blame_for_a_leak(&mut self) -> Option<&'static Rule> {
         let Self {
             subject,
@@ -117,7 +117,7 @@ impl Pair {
         since.dropped_unrun.iter().any(leaks).then(leak)
     }
 
-    /// A key is ready, and somebody who should have got it has not.
+    /// A key is ready, and a getter that should have got it has not.
     pub(super) fn missing_key(
         &self,
         missing: &Handed,
@@ -224,7 +224,7 @@ impl Pair {
         }
     }
 
-    /// Not everybody comes to rest.
+    /// Not every call comes to rest.
     pub(super) fn no_rest(&self) -> Fault {
         let deadline = self.model.clone().totals().next_deadline;
         let deadline = deadline.map_or(String::new(), |due| format!(", and a key is due at {due}"));

@@ -134,7 +134,7 @@ impl Pair {
         Ok(())
     }
 
-    /// How a call has to have ended for which there is no key; nothing if it waits.
+    /// How a call has to have ended for which there is no key; `None` if it waits.
     fn expected_end(&self, call: Outstanding, model: &mut Model) -> Option<End> {
         let now = model.now();
         let is_late = |deadline: Option<Instant>| deadline.is_some_and(|due| now >= due);

@@ -1,4 +1,4 @@
-//! Nobody sleeps while there is something to do and nobody is on the way.
+//! No getter sleeps while there is something to do and no other is on the way.
 
 use requeue_core::Drained;
 use requeue_core::binding::Wake;
@@ -19,7 +19,7 @@ impl Pair {
             .count()
     }
 
-    /// Whoever has to be woken has been.
+    /// Every getter that has to be woken has been.
     pub(super) fn check_wakes(&mut self, op: &Step, pending_drains: usize) -> Check {
         let Some(wake) = self.subject.wakes() else {
             return Ok(());
@@ -41,8 +41,8 @@ impl Pair {
         self.check_watch()
     }
 
-    /// While somebody sleeps, somebody looks at whatever there is to do: one who was woken, or one
-    /// whose time has come, or will come at the deadline.
+    /// While a getter sleeps, some getter looks at whatever there is to do: one that was woken, or
+    /// one whose time has come, or will come at the deadline.
     pub(super) fn check_watch(&self) -> Check {
         let mut model = self.model.clone();
         if self.sleepers.is_empty() || self.woken || model.shutting_down() {

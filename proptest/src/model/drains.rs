@@ -20,7 +20,7 @@ struct Wait {
 }
 
 impl Drains {
-    /// client-go's cond.Signal: the first that waits looks whether anything is in work, and returns
+    /// client-go's cond.Signal: the first that waits looks whether anything is active, and returns
     /// if nothing is.
     pub(super) fn signal(&mut self, nothing_in_work: bool) {
         let first = self.waits.iter_mut().find(|wait| !wait.returned);

@@ -130,7 +130,7 @@ impl Model {
         level(&self.running_at, key)
     }
 
-    /// How many keys are dirty at each level, where levels are told apart.
+    /// How many keys are dirty at each level, where levels differ.
     pub(super) fn depths(&self) -> std::collections::BTreeMap<u8, usize> {
         let mut depths = std::collections::BTreeMap::new();
         if self.levels > 1 {

@@ -47,7 +47,8 @@ impl Model {
         memory.map_or(0, |(_, memory)| self.limiter.requeues(memory))
     }
 
-    /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest at a time.
+    /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest
+    /// at a time.
     pub(super) fn settle(&mut self) {
         let failed: Vec<Key> = self.failures.iter().map(|(key, _)| *key).collect();
         let at_rest = |key: &Key| failed.contains(key) && !self.has_work(*key);

@@ -65,7 +65,7 @@ pub struct Check<W: World> {
 }
 
 impl<W: World> Check<W> {
-    /// Histories of the worlds that `world` makes, each anew.
+    /// Histories of the worlds that `world` makes, each a new one.
     pub fn new(world: impl Fn() -> W + 'static) -> Self {
         Self {
             world: Box::new(world),

@@ -33,7 +33,7 @@ impl Fault {
 /// count of steps, so that it means the same when other parts of the history are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Site<K> {
-    /// The key in work; nothing while a worker looks for one.
+    /// The active key; `None` while a worker looks for one.
     pub(super) key: Option<K>,
     /// The number of its run, or of the worker.
     pub(super) run: u32,
@@ -123,7 +123,7 @@ impl ChoiceRng {
     /// The temper of a history is drawn first, so that some are calm and some are wild.
     ///
     /// The first fault comes wherever a history with so many events may have got to: what fails
-    /// early is mostly set right by what comes later, and what nobody comes back to is late.
+    /// early is mostly set right by what comes later, and what no call comes back to is late.
     pub(super) fn new(seed: u64, events: u32, terms: &Terms) -> Self {
         let mut rng = seeded(seed, 2);
         let is_wild = rng.random_range(0..6) > 0;
@@ -149,7 +149,7 @@ impl ChoiceRng {
             return Choice::default();
         }
         let choice = match point {
-            // Mostly whoever can go on does.
+            // Mostly a task that can go on does.
             Point::Turn if self.rng.random_range(0..8) > 0 => Choice::default(),
             Point::Turn => Choice {
                 delay: self.delay(),

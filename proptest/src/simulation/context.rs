@@ -33,7 +33,7 @@ impl<K: Ord + Clone + Debug> Keys<K> {
     /// # Errors
     ///
     /// As the queue's `add`. What is refused because the queue is shutting down is given to its
-    /// successor, as whoever got it back would do, so that the error may be ignored then.
+    /// successor, as a caller that got it back would do, so that the error may be ignored then.
     pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
         self.add_with(key, AddOptions::new())
     }
@@ -133,7 +133,7 @@ impl<W: World> Context<W> {
     ///
     /// # Errors
     ///
-    /// [`CallFailed`] if the request or the answer was lost: as in production nobody can tell
+    /// [`CallFailed`] if the request or the answer was lost: as in production no caller can tell
     /// which, and so whether the call had its effect.
     pub async fn call<T>(
         &self,
@@ -306,7 +306,7 @@ async fn sleep_until<K: Ord + Clone + Debug>(shared: &Rc<Shared<K>>, until: Inst
     .await;
 }
 
-/// Nobody is woken for a wait that was dropped.
+/// No getter is woken for a wait that was dropped.
 struct Timer<'h, K: Ord + Clone + Debug> {
     shared: &'h Shared<K>,
     slot: Option<Slot>,

@@ -31,11 +31,11 @@ pub trait Driven<K> {
         action: Action,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>>;
-    /// The deadline that a key waits for, in work or not.
+    /// The deadline that a key waits for, active or not.
     fn due(&mut self, key: &K, now: Instant) -> Effect<Option<Instant>>;
     /// Takes no more keys, and lets those that are ready be worked on.
     fn shut_down(&mut self, now: Instant) -> Effect<()>;
-    /// Whether the queue is shut down, and nothing is ready or in work.
+    /// Whether the queue is shut down, and nothing is ready or active.
     fn is_drained(&self) -> bool;
     /// After shutdown: takes out a key that was not worked on.
     fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<K>>>;

@@ -153,7 +153,7 @@ impl<W: World> Simulation<W> {
         self
     }
 
-    /// Does the next thing there is to do; if that is later, time moves on first. Answers whether
+    /// Does the next thing there is to do; if that is later, time moves on first. Returns whether
     /// there was anything. O(workers).
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl<W: World> Simulation<W> {
         self.shared.plan(at, choice.rank, Task::Turn(number));
     }
 
-    /// Everybody comes to work on a new queue.
+    /// Every worker comes to work on a new queue.
     fn start_workers(&mut self) {
         self.workers.clear();
         self.looks.resize(self.settings.workers.count().get(), 0);

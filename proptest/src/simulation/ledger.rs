@@ -15,7 +15,7 @@ pub(super) struct Ledger<K> {
     owed: BTreeSet<K>,
     /// To be added at that time.
     later: BTreeMap<K, Instant>,
-    /// In work.
+    /// Active.
     active: BTreeSet<K>,
     /// How many runs each key has had.
     runs: BTreeMap<K, u32>,
@@ -56,7 +56,7 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
         }
     }
 
-    /// A run begins. Answers its number, counted from one, unless the key is in work already.
+    /// A run begins. Returns its number, counted from one, unless the key is active already.
     pub(super) fn begins(&mut self, key: &K, now: Instant) -> Option<u32> {
         if !self.active.insert(key.clone()) {
             return None;
@@ -84,7 +84,7 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
         self.closed
     }
 
-    /// A key that is not in work, and whose time came before `now`, or has come if it was added
+    /// A key that is not active, and whose time came before `now`, or has come if it was added
     /// for no time in particular.
     pub(super) fn overdue(&self, now: Instant) -> Option<&K> {
         let later = self.later.iter().filter(|(_, due)| **due < now);

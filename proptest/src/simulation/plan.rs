@@ -128,5 +128,5 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
 }
 
 /// So many events a short history has at most. In a long one another event sets right what has gone
-/// wrong with a key; what nobody comes back to shows in short ones.
+/// wrong with a key; what no call comes back to shows in short ones.
 const SHORT: usize = 3;

@@ -65,7 +65,7 @@ fn until_quiet<W: World>(
         }
         let now = simulation.now();
         let calm = now.saturating_since(last.max(simulation.shared().last_fault.get()));
-        // Where keys come back for ever there is a moment when none is in work; or else it is late.
+        // Where keys come back for ever there is a moment when none is active; or else it is late.
         let is_quiet = calm >= settle && simulation.shared().ledger.borrow().is_quiet(now);
         if is_quiet || calm >= settle.saturating_mul(2) {
             break;

@@ -46,6 +46,6 @@ where
     K: Eq + std::hash::Hash + Clone + 'static,
     L: RateLimiter + 'static,
 {
-    // Its hashes are random, and nobody can tell: what counts are lists and a heap.
+    // Its hashes are random, and no result depends on them: what counts are lists and a heap.
     Rc::new(move || Box::new(Queue::growable(limiter())))
 }

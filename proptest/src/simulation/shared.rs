@@ -109,7 +109,7 @@ impl<K: Ord + Clone + Debug> Shared<K> {
         self.agenda.borrow_mut().remove(&slot)
     }
 
-    /// Nobody has a turn any more.
+    /// No task has a turn any more.
     pub(super) fn cancel_turns(&self) {
         let mut agenda = self.agenda.borrow_mut();
         agenda.retain(|_, task| !matches!(task, Task::Turn(_) | Task::Alarm(_)));

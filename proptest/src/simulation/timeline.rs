@@ -1,4 +1,4 @@
-//! What happened: the history of a run, and what is told of it.
+//! What happened: the history of a run, and how it is printed.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};

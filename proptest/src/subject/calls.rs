@@ -60,7 +60,8 @@ impl From<Option<Handed>> for Answer {
     }
 }
 
-/// The answer of a runtime's `get` that says why it has no key, whose guard was taken apart by [`handed`](super::handed).
+/// The answer of a runtime's `get` that says why it has no key, whose guard was taken apart by
+/// [`handed`](super::handed).
 impl From<Result<Option<Handed>, GetError>> for Answer {
     fn from(got: Result<Option<Handed>, GetError>) -> Self {
         match got {

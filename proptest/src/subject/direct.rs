@@ -85,7 +85,7 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
         }
     }
 
-    /// Takes note of whom an operation wakes.
+    /// Records which getters an operation wakes.
     fn obey<T>(&mut self, effect: Effect<T>) -> T {
         match (self.wake, effect.wake) {
             (_, Wake::None) | (Wake::All, _) => {}

@@ -1,4 +1,4 @@
-//! Calls that are futures, polled by hand: when nobody is woken any more, everything has settled.
+//! Calls that are futures, polled by hand: when none is woken any more, everything has settled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

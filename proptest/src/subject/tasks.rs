@@ -40,7 +40,7 @@ thread_local! {
 }
 
 impl Paused {
-    /// That of this thread; nothing if there can be none.
+    /// That of this thread; `None` if there can be none.
     fn here() -> Option<Self> {
         PAUSED.with(|paused| *paused.get_or_init(Self::enter_for_good))
     }

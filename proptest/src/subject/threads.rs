@@ -100,7 +100,7 @@ pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
 
 /// Calls that are made by threads, each by one of its own.
 ///
-/// Nobody is ever asked to sleep for some time. The threads of a queue have settled once as many
+/// No thread is ever asked to sleep for some time. The threads of a queue have settled once as many
 /// are asleep as have not answered, and one of them watches the deadline that comes first; that is
 /// found out by looking again and again.
 #[derive(Debug)]
@@ -146,13 +146,13 @@ impl<S: Home> Drive for ThreadCalls<S> {
         let answered = self.answered.0.clone();
         thread::spawn(move || {
             let answer = catch_unwind(AssertUnwindSafe(call));
-            // If the test is over nobody wants to know.
+            // If the test is over nothing reads it.
             let _ = answered.send((id, answer));
         });
     }
 
-    /// The manual clock leaves it to the test to wake those whose time has come. Nobody is woken
-    /// if nobody asked to be.
+    /// The manual clock leaves it to the test to wake those whose time has come. No thread is woken
+    /// if none asked to be.
     fn settle(&mut self) -> bool {
         let clock = &self.clock;
         let now = clock.now();
@@ -181,7 +181,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
     fn nudge(&mut self, _: CallId) {}
 }
 
-/// Sends home whoever waits.
+/// Sends every waiting thread home.
 impl<S: Home> Drop for ThreadCalls<S> {
     fn drop(&mut self) {
         self.queue.shut_down();

@@ -91,7 +91,7 @@ pub fn panicking<G>(take: impl FnOnce() -> G) {
     let _ = catch_unwind(AssertUnwindSafe(work));
 }
 
-/// Takes a guard apart, so that a test can complete the key when it likes. Nothing if its run has
+/// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
 /// been completed before.
 pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed>
 where

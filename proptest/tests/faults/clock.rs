@@ -266,7 +266,8 @@ proptest! {
         bare(fixed(), &script);
 
         let clock = requeue_std::ManualClock::new();
-        let queue = requeue_std::WorkQueue::from_queue(growable(Reporter::new(Timed)), clock.clone());
+        let growable = growable(Reporter::new(Timed));
+        let queue = requeue_std::WorkQueue::from_queue(growable, clock.clone());
         survives(&queue, &script, |now| clock.set(now));
 
         let clock = requeue_embassy::ManualClock::<NoopRawMutex>::new();

@@ -235,7 +235,7 @@ impl<Q: Crowd> World<'_, Q> {
         }
     }
 
-    /// Polls whom somebody has woken, until nobody is: then nobody sleeps for nothing.
+    /// Polls each getter that was woken, until none is: then none sleeps for nothing.
     fn settle(&mut self) {
         let is_woken = |task: &Task<'_>| task.call.is_woken();
         while let Some(at) = self.tasks.iter().position(is_woken) {

@@ -71,10 +71,10 @@ const KEYS: u8 = 6;
 /// More calls of a key's code than one thread makes.
 const FUSE_MAX: u32 = 120;
 
-/// Is told of every key that is found, before it is completed.
+/// Sees every key that is found, before it is completed.
 type Find<'f> = &'f (dyn Fn(&Fragile) + Sync);
 
-/// What is common to the queues of threads and of tasks. Whoever takes a key completes it.
+/// What is common to the queues of threads and of tasks. The getter that takes a key completes it.
 trait Keys: Sync {
     fn new() -> Self;
     fn add(&self, key: u8) -> bool;
@@ -130,7 +130,7 @@ macro_rules! bind {
             }
 
             fn take_many(&self, find: Find<'_>) {
-                // Ready, so that nobody has to wait.
+                // Ready, so that no getter has to wait.
                 self.add(KEYS);
                 if let Some(batch) = $now!(self.get_many(2)) {
                     batch.keys().for_each(find);
@@ -195,7 +195,7 @@ macro_rules! awaited {
 bind!(requeue_std::WorkQueue<Fragile>, at_once);
 bind!(requeue_tokio::WorkQueue<Fragile>, awaited);
 
-/// Does a step with the fuse lit. Answers nothing if it panicked.
+/// Does a step with the fuse lit. Returns `None` if it panicked.
 fn try_to<T>(step: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(value) => Some(value),
@@ -207,7 +207,7 @@ fn try_to<T>(step: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// One thread does one step after the other, of which one panics; before or afterwards two others
-/// come to work. Every key that was accepted is found. Answers whether a step panicked.
+/// come to work. Every key that was accepted is found. Returns whether a step panicked.
 fn survives<Q: Keys>(fuse: u32, are_early: bool) -> bool {
     let queue = &Q::new();
     let found = Mutex::new(HashSet::new());

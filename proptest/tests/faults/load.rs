@@ -17,7 +17,7 @@ const PRODUCERS: u64 = 3;
 const WORKERS: usize = 2;
 const ADDS: u32 = 400;
 
-/// A lock for threads, as somebody would write it for a queue of fixed size.
+/// A lock for threads, as a user would write it for a queue of fixed size.
 struct Locked<T>(Mutex<T>);
 
 impl<T> Lock for Locked<T> {

@@ -57,7 +57,7 @@ where
     assert_eq!(queue.state(&1).unwrap().due, Some(Instant::NEVER));
     queue.with(|queue, _| queue.leave(&mut getter));
 
-    // Whoever adds it gets it all the same.
+    // The caller that adds it gets it all the same.
     queue.add(1).unwrap();
     queue.try_get().unwrap().release().unwrap();
 

@@ -30,7 +30,7 @@ enum Point {
     GiveUp,
     Clone,
     Drop,
-    /// These two must not panic. If they do, the key in work may stay there.
+    /// These two must not panic. If they do, the active key may stay there.
     Limiter,
     Metrics,
 }
@@ -40,7 +40,7 @@ impl Point {
         matches!(self, Self::Limiter | Self::Metrics)
     }
 
-    /// What is the worker's own is caught: nobody else notices.
+    /// What is the worker's own is caught: no other worker notices.
     fn is_caught(self) -> bool {
         matches!(
             self,
@@ -227,7 +227,7 @@ impl Metrics for Foreign {
     }
 }
 
-/// Answers whether anything panicked.
+/// Returns whether anything panicked.
 fn threads(point: Point, nth: u32) -> bool {
     let world = World::new(point, nth);
     let queue = requeue_std::WorkQueue::from(world.queue());
@@ -261,7 +261,7 @@ fn threads(point: Point, nth: u32) -> bool {
     world.has_panicked()
 }
 
-/// A run that a panic has ended is begun anew, as a program would.
+/// A run that a panic has ended is begun again, as a program would.
 async fn tasks(point: Point, nth: u32) -> bool {
     let world = World::new(point, nth);
     let queue = requeue_tokio::WorkQueue::from(world.queue());

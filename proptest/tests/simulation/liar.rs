@@ -13,7 +13,7 @@ use requeue_proptest::simulation::{Driven, Taken};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     None,
-    /// A key that is added while it is in work is not run again.
+    /// A key that is added while it is active is not run again.
     LosesDirtyMarks,
     /// A failure is the end of a key.
     ForgetsRetries,
@@ -21,7 +21,7 @@ pub(crate) enum Lie {
     WakesNobody,
     /// Nor by a shutdown.
     WakesNobodyAtShutdown,
-    /// A key that is added while it is in work is handed out again at once.
+    /// A key that is added while it is active is handed out again at once.
     HandsOutTwice,
     /// What is left over is not handed back.
     KeepsLeftovers,
@@ -38,7 +38,7 @@ type Honest = Queue<u8, Growable, ItemExponentialFailure>;
 pub(crate) struct Liar {
     lie: Lie,
     queue: Honest,
-    /// Keys that are in work in the other queue, too.
+    /// Keys that are active in the other queue, too.
     twice: Honest,
     active: BTreeSet<u8>,
     /// Those whose ticket is the other queue's.

@@ -17,7 +17,7 @@ pub(crate) enum Habit {
     SwallowsFailures,
     /// Is not idempotent.
     CountsTwice,
-    /// Calls it done when it is told to stop.
+    /// Calls it done when it is asked to stop.
     QuitsAtShutdown,
     /// Waits for what does not come.
     Hangs,

@@ -1,4 +1,4 @@
-//! Keys in work, and how they are completed.
+//! Active keys, and how their runs end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;

@@ -117,7 +117,7 @@ impl<W: World> Simulation<W> {
         Ok(())
     }
 
-    /// Takes steps until no key is ready or in work. Keys that wait for a later time keep waiting:
+    /// Takes steps until no key is ready or active. Keys that wait for a later time keep waiting:
     /// [`advance`](Self::advance) to it.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ impl<W: World> Simulation<W> {
         self.nobody_sleeps_over_work(next)
     }
 
-    /// While somebody sleeps and nobody is on the way, no key is to be worked on before `next`.
+    /// While a getter sleeps and no other is on the way, no key is to be worked on before `next`.
     fn nobody_sleeps_over_work(&self, next: Instant) -> Result<(), Breach> {
         let Some(sleeper) = self.line.front() else {
             return Ok(());

@@ -56,7 +56,7 @@ impl Timer for Own {
     }
 }
 
-/// Has rung once the clock shows its time; a test polls everybody itself.
+/// Has rung once the clock shows its time; a test polls every getter itself.
 pub(super) struct Ring(Rc<Hands>, Instant);
 
 impl Future for Ring {
@@ -184,7 +184,7 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             while queue.lock().with(|state| state.queue().held_len()) > 0 {
                 thread::yield_now();
             }
-            // Whoever still waits does so for no time.
+            // A getter that still waits does so for no time.
             clock.set(Instant::EPOCH);
             queue.shut_down();
             let got = workers.map(|worker| worker.join().unwrap());
