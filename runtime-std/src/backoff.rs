@@ -99,19 +99,20 @@ impl Stop {
 
     /// Waits until `due` or until stopped. Returns whether it was stopped.
     fn wait_until(&self, due: Instant, clock: &QueueClock) -> bool {
-        let parker = Parker::new();
-        loop {
-            let mut signal = self.shared.lock();
-            signal
-                .wakers
-                .retain(|waker| !waker.will_wake(parker.waker()));
-            if signal.is_stopped || clock.now() >= due {
-                return signal.is_stopped;
+        Parker::with(|parker| {
+            loop {
+                let mut signal = self.shared.lock();
+                signal
+                    .wakers
+                    .retain(|waker| !waker.will_wake(parker.waker()));
+                if signal.is_stopped || clock.now() >= due {
+                    return signal.is_stopped;
+                }
+                signal.wakers.push(parker.waker().clone());
+                drop(signal);
+                clock.park(parker, Some(due));
             }
-            signal.wakers.push(parker.waker().clone());
-            drop(signal);
-            clock.park(&parker, Some(due));
-        }
+        })
     }
 }
 

@@ -202,13 +202,14 @@ where
     where
         F: FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
     {
-        let parker = Parker::new();
-        loop {
-            match call.look(parker.waker(), deadline, &mut look) {
-                Look::Done(result) => return result,
-                Look::Sleep { until } => self.clock().park(&parker, until),
+        Parker::with(|parker| {
+            loop {
+                match call.look(parker.waker(), deadline, &mut look) {
+                    Look::Done(result) => return result,
+                    Look::Sleep { until } => self.clock().park(parker, until),
+                }
             }
-        }
+        })
     }
 }
 

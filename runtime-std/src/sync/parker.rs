@@ -12,11 +12,15 @@ use std::time::Duration;
 pub(crate) struct Parker(Waker);
 
 impl Parker {
-    /// Creates a parker for the current thread.
-    pub(crate) fn new() -> Self {
-        let own = WAKER.try_with(Waker::clone);
+    /// Calls `act` with the parker of the current thread.
+    pub(crate) fn with<T>(mut act: impl FnMut(&Self) -> T) -> T {
+        let done = PARKER.try_with(&mut act);
         // The thread is ending: its thread-locals are gone.
-        Self(own.unwrap_or_else(|_| waker()))
+        done.unwrap_or_else(|_| act(&Self::new()))
+    }
+
+    fn new() -> Self {
+        Self(Waker::from(Arc::new(Unpark(thread::current()))))
     }
 
     /// Returns the waker of the thread.
@@ -45,10 +49,6 @@ impl Wake for Unpark {
     }
 }
 
-fn waker() -> Waker {
-    Waker::from(Arc::new(Unpark(thread::current())))
-}
-
 thread_local! {
-    static WAKER: Waker = waker();
+    static PARKER: Parker = Parker::new();
 }

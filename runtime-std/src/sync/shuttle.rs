@@ -43,10 +43,10 @@ pub(crate) struct Parker {
 }
 
 impl Parker {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn with<T>(mut act: impl FnMut(&Self) -> T) -> T {
         let token = TOKEN.try_with(Arc::clone).unwrap_or_default();
         let waker = Waker::from(Arc::clone(&token));
-        Self { token, waker }
+        act(&Self { token, waker })
     }
 
     pub(crate) fn waker(&self) -> &Waker {
