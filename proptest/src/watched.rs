@@ -34,9 +34,9 @@ pub(crate) fn watched<T: Send + 'static>(
 ) -> T {
     let begun = Arc::new(Mutex::default());
     let (sender, outcome) = channel();
-    let at_work = Arc::clone(&begun);
+    let active = Arc::clone(&begun);
     thread::spawn(move || {
-        BEGUN.set(Some(at_work));
+        BEGUN.set(Some(active));
         // The receiver is gone if the wait was given up.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });

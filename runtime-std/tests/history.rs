@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use requeue_std::core::{ItemExponentialFailure, Rejected};
 use requeue_std::{Action, Drained, GetError, WorkQueue};
-use requeue_test_tools::{Books, Dice, in_time};
+use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;
 const PRODUCERS: usize = 2;
@@ -32,18 +32,18 @@ type Guard<'q> = requeue_std::Guard<'q, usize, ItemExponentialFailure>;
 
 struct World {
     queue: Keys,
-    books: Books<KEYS>,
+    ledger: Ledger<KEYS>,
     is_over: AtomicBool,
     /// Workers wait without a timeout.
     is_patient: bool,
 }
 
-fn pause(dice: &mut Dice) -> Duration {
-    TICK * dice.roll(4) as u32
+fn pause(rng: &mut Rng) -> Duration {
+    TICK * rng.roll(4) as u32
 }
 
-fn dawdle(dice: &mut Dice, steps: u64) {
-    for _ in 0..dice.roll(steps) {
+fn dawdle(rng: &mut Rng, steps: u64) {
+    for _ in 0..rng.roll(steps) {
         thread::yield_now();
     }
 }
@@ -53,22 +53,22 @@ impl World {
         let limiter = ItemExponentialFailure::new(TICK, 4 * TICK);
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
-            books: Books::default(),
+            ledger: Ledger::default(),
             is_over: AtomicBool::new(false),
             is_patient,
         }
     }
 
     /// Returns whether every add was accepted.
-    fn produce(&self, mut dice: Dice) -> bool {
+    fn produce(&self, mut rng: Rng) -> bool {
         let mut all_taken = true;
         for _ in 0..ADDS {
-            dawdle(&mut dice, 4);
-            let key = dice.roll(KEYS as u64) as usize;
-            let change = self.books.change(key);
+            dawdle(&mut rng, 4);
+            let key = rng.roll(KEYS as u64) as usize;
+            let change = self.ledger.change(key);
             let mut refused = None;
-            match dice.roll(8) {
-                0 | 1 => refused = self.queue.add_after(key, pause(&mut dice)).err(),
+            match rng.roll(8) {
+                0 | 1 => refused = self.queue.add_after(key, pause(&mut rng)).err(),
                 2 | 3 => refused = self.queue.add_rate_limited(key).err(),
                 4 => {
                     let _ = self
@@ -78,7 +78,7 @@ impl World {
                 _ => refused = self.queue.add(key).err(),
             }
             match refused {
-                None => self.books.accept(key, change),
+                None => self.ledger.accept(key, change),
                 Some(rejected) => {
                     assert_eq!(rejected, Rejected::Closed(key));
                     all_taken = false;
@@ -89,9 +89,9 @@ impl World {
     }
 
     /// A worker that is restarted after each of its panics.
-    fn employ(&self, mut dice: Dice) {
+    fn employ(&self, mut rng: Rng) {
         loop {
-            let mut other = dice.another();
+            let mut other = rng.another();
             match catch_unwind(AssertUnwindSafe(|| self.work(&mut other))) {
                 Ok(()) => return,
                 Err(panic) => {
@@ -104,16 +104,16 @@ impl World {
     }
 
     /// Works until the queue is closed.
-    fn work(&self, dice: &mut Dice) {
+    fn work(&self, rng: &mut Rng) {
         let mut next = None;
         loop {
-            let guard = match next.take().map_or_else(|| self.take(dice), Ok) {
+            let guard = match next.take().map_or_else(|| self.take(rng), Ok) {
                 Ok(guard) => guard,
                 Err(GetError::Closed) => return,
                 Err(_) => continue,
             };
-            let action = self.run(&guard, dice);
-            if dice.roll(2) == 0 {
+            let action = self.run(&guard, rng);
+            if rng.roll(2) == 0 {
                 guard.finish(action).unwrap();
             } else {
                 match self.queue.next(guard, action) {
@@ -124,9 +124,9 @@ impl World {
         }
     }
 
-    fn take(&self, dice: &mut Dice) -> Result<Guard<'_>, GetError> {
-        match dice.roll(4) {
-            0 if !self.is_patient => self.queue.get_timeout(pause(dice)),
+    fn take(&self, rng: &mut Rng) -> Result<Guard<'_>, GetError> {
+        match rng.roll(4) {
+            0 if !self.is_patient => self.queue.get_timeout(pause(rng)),
             1 => self.queue.try_get().ok_or(GetError::TimedOut),
             2 => {
                 let batch = self.queue.get_many(2).ok_or(GetError::Closed)?;
@@ -141,42 +141,42 @@ impl World {
         }
     }
 
-    fn run(&self, key: &usize, dice: &mut Dice) -> Action {
-        let at_work = self.books.begin(*key);
-        dawdle(dice, 4);
-        match dice.roll(10) {
+    fn run(&self, key: &usize, rng: &mut Rng) -> Action {
+        let active = self.ledger.begin(*key);
+        dawdle(rng, 4);
+        match rng.roll(10) {
             0 => resume_unwind(Box::new(OnPurpose)),
             1 | 2 => return Action::Retry,
             _ => {}
         }
-        at_work.succeed();
-        match dice.roll(4) {
-            0 => Action::RetryAfter(pause(dice)),
+        active.succeed();
+        match rng.roll(4) {
+            0 => Action::RetryAfter(pause(rng)),
             _ => Action::Success,
         }
     }
 
     /// Takes back what is left over, in competition with the workers.
-    fn collect(&self, mut dice: Dice) {
+    fn collect(&self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
-            let left = match dice.roll(2) {
+            let left = match rng.roll(2) {
                 0 => self.queue.take_ready(),
                 _ => self.queue.take_delayed(),
             };
             match left {
-                Some(left) => self.books.leave(left.key),
+                Some(left) => self.ledger.leave(left.key),
                 None => thread::yield_now(),
             }
         }
     }
 
     /// Waits for the drain with a timeout or without; it must not be reported too early.
-    fn drain(&self, mut dice: Dice) {
-        let drained = match dice.roll(2) {
-            0 => self.queue.drain_timeout(pause(&mut dice)),
+    fn drain(&self, mut rng: Rng) {
+        let drained = match rng.roll(2) {
+            0 => self.queue.drain_timeout(pause(&mut rng)),
             _ => self.queue.drain(),
         };
-        let is_idle = self.books.is_idle();
+        let is_idle = self.ledger.is_idle();
         assert!(is_idle || drained != Drained::Complete, "too early");
     }
 }
@@ -185,28 +185,28 @@ impl World {
 struct OnPurpose;
 
 fn history(seed: u64) {
-    let mut dice = Dice::new(seed);
-    let world = &World::new(dice.roll(2) == 0);
-    let is_interrupted = dice.roll(2) == 0;
+    let mut rng = Rng::new(seed);
+    let world = &World::new(rng.roll(2) == 0);
+    let is_interrupted = rng.roll(2) == 0;
     thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
-            .map(|_| dice.another())
-            .map(|dice| scope.spawn(move || world.employ(dice)))
+            .map(|_| rng.another())
+            .map(|rng| scope.spawn(move || world.employ(rng)))
             .collect();
         let producers: Vec<_> = (0..PRODUCERS)
-            .map(|_| dice.another())
-            .map(|dice| scope.spawn(move || world.produce(dice)))
+            .map(|_| rng.another())
+            .map(|rng| scope.spawn(move || world.produce(rng)))
             .collect();
         let mut others = Vec::new();
         if is_interrupted {
-            let collector = dice.another();
+            let collector = rng.another();
             others.push(scope.spawn(move || world.collect(collector)));
-            dawdle(&mut dice, 60);
-            for _ in 0..dice.roll(3) {
-                let drainer = dice.another();
+            dawdle(&mut rng, 60);
+            for _ in 0..rng.roll(3) {
+                let drainer = rng.another();
                 others.push(scope.spawn(move || world.drain(drainer)));
             }
-            dawdle(&mut dice, 60);
+            dawdle(&mut rng, 60);
             world.queue.shut_down();
         }
         for producer in producers {
@@ -215,13 +215,13 @@ fn history(seed: u64) {
         }
         if !is_interrupted {
             // A worker that sleeps while there is work keeps this from ending.
-            while !world.books.is_settled() {
+            while !world.ledger.is_settled() {
                 thread::yield_now();
             }
         }
         // No call waits for the drain in vain.
         assert_eq!(world.queue.drain(), Drained::Complete);
-        assert!(world.books.is_idle(), "drained too early");
+        assert!(world.ledger.is_idle(), "drained too early");
         workers
             .into_iter()
             .for_each(|worker| worker.join().unwrap());
@@ -229,9 +229,9 @@ fn history(seed: u64) {
         others.into_iter().for_each(|other| other.join().unwrap());
     });
     for left in world.queue.leftovers() {
-        world.books.leave(left.key);
+        world.ledger.leave(left.key);
     }
-    world.books.assert_kept();
+    world.ledger.assert_kept();
     assert!(world.queue.is_empty());
 }
 

@@ -244,15 +244,15 @@ async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_hav
 #[tokio::test(start_paused = true)]
 async fn two_runs_of_one_key_never_overlap() {
     let queue = queue();
-    let at_work = Arc::new(Mutex::new(Vec::new()));
-    let working = Arc::clone(&at_work);
+    let active = Arc::new(Mutex::new(Vec::new()));
+    let working = Arc::clone(&active);
     let run = queue.run(8, move |key: u32| {
-        let at_work = Arc::clone(&working);
+        let active = Arc::clone(&working);
         async move {
-            assert!(!at_work.lock().unwrap().contains(&key));
-            at_work.lock().unwrap().push(key);
+            assert!(!active.lock().unwrap().contains(&key));
+            active.lock().unwrap().push(key);
             sleep(SECOND).await;
-            at_work.lock().unwrap().retain(|other| *other != key);
+            active.lock().unwrap().retain(|other| *other != key);
             Ok::<_, ()>(Action::Success)
         }
     });

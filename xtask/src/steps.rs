@@ -238,7 +238,7 @@ const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio
 
 fn replay(workspace: &Workspace) -> Verdict {
     let replays = REPLAY_RUNTIMES.map(|runtime| {
-        Invocation::new("cargo run --release -p requeue-replay --bin replay --").args([
+        Invocation::new("cargo run -p requeue-replay --bin replay --").args([
             "--runtime",
             runtime,
             "proptest/traces",

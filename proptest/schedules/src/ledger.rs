@@ -93,7 +93,7 @@ impl Ledger {
         })
     }
 
-    /// Workers whose giving up is in the books, and panics.
+    /// Workers whose giving up is in the ledger, and panics.
     pub fn workers(&self, count: usize) -> Workers<'static, u32, &'static str> {
         let ledger = self.clone();
         Workers::new(count).on_give_up(move |&key, _| {

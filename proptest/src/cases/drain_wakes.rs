@@ -7,12 +7,12 @@ use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
 /// Key 1 is active.
-fn at_work() -> [Step; 2] {
+fn active() -> [Step; 2] {
     [add(1), Step::TryGet]
 }
 
 fn script<const N: usize>(steps: [Step; N]) -> CallScript {
-    CallScript::new(at_work().into_iter().chain(steps))
+    CallScript::new(active().into_iter().chain(steps))
 }
 
 pub(crate) fn the_last_key_in_work_ends_the_drain() -> CallScript {
@@ -22,7 +22,7 @@ pub(crate) fn the_last_key_in_work_ends_the_drain() -> CallScript {
 pub(crate) fn everybody_who_waits_for_the_drain_is_woken() -> CallScript {
     let calls = [drain(), drain(), drain(), Step::Settle];
     let done = [Step::DoneKey(1), Step::Settle];
-    CallScript::new(at_work().into_iter().chain(calls).chain(done))
+    CallScript::new(active().into_iter().chain(calls).chain(done))
 }
 
 pub(crate) fn the_last_key_that_is_taken_back_ends_the_drain() -> CallScript {
@@ -42,11 +42,11 @@ pub(crate) fn a_drain_that_takes_too_long_is_given_up() -> CallScript {
     let limited = start(Call::DrainTimeout(Duration::from_millis(10)));
     let times = [advance(9), Step::Settle, advance(1), Step::Settle];
     let calls = [limited, drain(), Step::Settle];
-    CallScript::new(at_work().into_iter().chain(calls).chain(times))
+    CallScript::new(active().into_iter().chain(calls).chain(times))
 }
 
 pub(crate) fn a_cancelled_wait_for_the_drain_harms_nobody() -> CallScript {
     let calls = [drain(), drain(), Step::Settle, cancel(0)];
     let done = [Step::DoneKey(1), Step::Settle];
-    CallScript::new(at_work().into_iter().chain(calls).chain(done))
+    CallScript::new(active().into_iter().chain(calls).chain(done))
 }

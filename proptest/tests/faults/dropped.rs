@@ -1,4 +1,4 @@
-//! Futures that are polled and dropped in an order that dice choose, each at any of its awaits.
+//! Futures that are polled and dropped in an order that is drawn, each at any of its awaits.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
-use requeue_test_tools::{ByHand, Dice, by_hand, in_time};
+use requeue_test_tools::{ByHand, Rng, by_hand, in_time};
 use tokio::runtime::{self, Runtime};
 use tokio::task::yield_now;
 
@@ -30,8 +30,8 @@ type Owed = RefCell<BTreeSet<u8>>;
 trait Crowd {
     fn add(&self, key: u8, delay: Duration);
     fn advance(&self, by: Duration);
-    fn take<'q>(&'q self, owed: &'q Owed, dice: &mut Dice) -> Call<'q>;
-    fn drain<'q>(&'q self, dice: &mut Dice) -> Call<'q>;
+    fn take<'q>(&'q self, owed: &'q Owed, rng: &mut Rng) -> Call<'q>;
+    fn drain<'q>(&'q self, rng: &mut Rng) -> Call<'q>;
     /// How many keys are ready, how many calls sleep, and whether a drain is over.
     fn look(&self) -> (usize, usize, bool);
     fn leftovers(&self) -> BTreeSet<u8>;
@@ -65,9 +65,9 @@ macro_rules! bind {
                 $advance(self, by);
             }
 
-            fn take<'q>(&'q self, owed: &'q Owed, dice: &mut Dice) -> Call<'q> {
+            fn take<'q>(&'q self, owed: &'q Owed, rng: &mut Rng) -> Call<'q> {
                 let queue = &self.0;
-                let kind = dice.roll(3);
+                let kind = rng.roll(3);
                 if kind == 0
                     && let Some(guard) = queue.try_get()
                 {
@@ -79,7 +79,7 @@ macro_rules! bind {
                         }
                     });
                 }
-                let timeout = MILLISECOND * dice.roll(4) as u32;
+                let timeout = MILLISECOND * rng.roll(4) as u32;
                 Box::pin(async move {
                     let guard = match kind {
                         1 => $fits(queue.get_timeout(timeout).await),
@@ -91,8 +91,8 @@ macro_rules! bind {
                 })
             }
 
-            fn drain<'q>(&'q self, dice: &mut Dice) -> Call<'q> {
-                let kind = dice.roll(3);
+            fn drain<'q>(&'q self, rng: &mut Rng) -> Call<'q> {
+                let kind = rng.roll(3);
                 Box::pin(async move {
                     match kind {
                         0 => drop($fits(self.0.drain_timeout(MILLISECOND).await)),
@@ -192,18 +192,18 @@ struct World<'q, Q> {
     queue: &'q Q,
     owed: &'q Owed,
     tasks: Vec<Task<'q>>,
-    dice: Dice,
+    rng: Rng,
     is_closed: bool,
 }
 
 impl<Q: Crowd> World<'_, Q> {
     fn step(&mut self) {
-        let pick = self.dice.roll(CALLS_MAX as u64) as usize;
-        match self.dice.roll(10) {
+        let pick = self.rng.roll(CALLS_MAX as u64) as usize;
+        match self.rng.roll(10) {
             0..=2 if !self.is_closed => self.add(),
             3..=5 if self.tasks.len() < CALLS_MAX => self.begin(),
             6 if pick < self.tasks.len() => drop(self.tasks.swap_remove(pick)),
-            7 => self.queue.advance(MILLISECOND * self.dice.roll(3) as u32),
+            7 => self.queue.advance(MILLISECOND * self.rng.roll(3) as u32),
             // Woken or not.
             _ if pick < self.tasks.len() => self.poll(pick),
             _ => {}
@@ -211,19 +211,19 @@ impl<Q: Crowd> World<'_, Q> {
     }
 
     fn add(&mut self) {
-        let key = self.dice.roll(KEYS) as u8;
-        let delay = MILLISECOND * (self.dice.roll(6) as u32).saturating_sub(2);
+        let key = self.rng.roll(KEYS) as u8;
+        let delay = MILLISECOND * (self.rng.roll(6) as u32).saturating_sub(2);
         self.queue.add(key, delay);
         self.owed.borrow_mut().insert(key);
     }
 
     /// Not polled yet.
     fn begin(&mut self) {
-        let drains = self.is_closed && self.dice.roll(2) == 0;
+        let drains = self.is_closed && self.rng.roll(2) == 0;
         let call = if drains {
-            self.queue.drain(&mut self.dice)
+            self.queue.drain(&mut self.rng)
         } else {
-            self.queue.take(self.owed, &mut self.dice)
+            self.queue.take(self.owed, &mut self.rng)
         };
         let call = by_hand(call);
         self.tasks.push(Task { call, drains });
@@ -262,7 +262,7 @@ fn history<Q: Crowd>(queue: &Q, seed: u64) {
         queue,
         owed: &owed,
         tasks: Vec::new(),
-        dice: Dice::new(seed),
+        rng: Rng::new(seed),
         is_closed: false,
     };
     for step in 0..STEPS {
@@ -271,7 +271,7 @@ fn history<Q: Crowd>(queue: &Q, seed: u64) {
             world.is_closed = true;
         }
         world.step();
-        if world.dice.roll(4) == 0 {
+        if world.rng.roll(4) == 0 {
             world.settle();
         }
     }

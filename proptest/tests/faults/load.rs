@@ -9,7 +9,7 @@ use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;
-use requeue_test_tools::{Dice, in_time};
+use requeue_test_tools::{Rng, in_time};
 
 const ROOM: usize = 4;
 const KEYS: u32 = 12;
@@ -58,19 +58,19 @@ struct World {
 }
 
 impl World {
-    fn produce<W, Q, C>(&self, queue: &WorkQueue<Q, C>, mut dice: Dice)
+    fn produce<W, Q, C>(&self, queue: &WorkQueue<Q, C>, mut rng: Rng)
     where
         W: WaitList,
         Q: Lock<State = Keys<W>>,
         C: Clock,
     {
         for _ in 0..ADDS {
-            let key = dice.roll(u64::from(KEYS)) as u32;
+            let key = rng.roll(u64::from(KEYS)) as u32;
             let ledger = &self.ledgers[key as usize];
             ledger.sent.fetch_add(1, Ordering::SeqCst);
             let version = ledger.version.fetch_add(1, Ordering::SeqCst) + 1;
             let mut handed_back = None;
-            if dice.roll(4) == 0 {
+            if rng.roll(4) == 0 {
                 let _ = queue.add_many([key], |rejected| handed_back = Some(rejected));
             } else {
                 handed_back = queue.add(key).err();
@@ -145,8 +145,8 @@ where
                 .map(|_| scope.spawn(move || world.work(queue)))
                 .collect();
             let producers: Vec<_> = (0..PRODUCERS)
-                .map(|number| Dice::new(round * PRODUCERS + number))
-                .map(|dice| scope.spawn(move || world.produce(queue, dice)))
+                .map(|number| Rng::new(round * PRODUCERS + number))
+                .map(|rng| scope.spawn(move || world.produce(queue, rng)))
                 .collect();
             producers
                 .into_iter()

@@ -1,18 +1,18 @@
-//! What the tests of several packages share: books of keys, futures polled by hand, dice, a
-//! limit on time, and which compiler runs.
+//! What the tests of several packages share: a ledger of keys, futures polled by hand, a
+//! random generator, a limit on time, and which compiler runs.
 //!
 //! It depends on nothing, so that every package may test with it.
 
 #![allow(clippy::panic, reason = "a test that panics has failed")]
 
-mod books;
 mod by_hand;
 mod compiler;
-mod dice;
+mod ledger;
 mod patience;
+mod rng;
 
-pub use books::{AtWork, Books};
 pub use by_hand::{ByHand, by_hand};
 pub use compiler::is_pinned_compiler;
-pub use dice::Dice;
+pub use ledger::{Active, Ledger};
 pub use patience::in_time;
+pub use rng::Rng;

@@ -14,7 +14,7 @@ mod world;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use requeue_test_tools::Dice;
+use requeue_test_tools::Rng;
 use requeue_tokio::Drained;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
@@ -26,30 +26,30 @@ const PRODUCERS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn history(seed: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let world = World::new();
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
         let world = world.clone();
         tasks.spawn(async move {
             world.queue.drained().await;
-            assert!(world.books.is_idle(), "drained too early");
+            assert!(world.ledger.is_idle(), "drained too early");
         });
     }
-    tasks.spawn(world.clone().employ(dice.another()));
+    tasks.spawn(world.clone().employ(rng.another()));
     let mut producers = JoinSet::new();
     for _ in 0..PRODUCERS {
-        producers.spawn(world.clone().produce(dice.another()));
+        producers.spawn(world.clone().produce(rng.another()));
     }
-    let is_interrupted = dice.roll(2) == 0;
+    let is_interrupted = rng.roll(2) == 0;
     if is_interrupted {
-        tasks.spawn(world.clone().collect(dice.another()));
-        dawdle(&mut dice, 150).await;
-        for _ in 0..dice.roll(3) {
-            tasks.spawn(world.clone().drain(dice.another()));
+        tasks.spawn(world.clone().collect(rng.another()));
+        dawdle(&mut rng, 150).await;
+        for _ in 0..rng.roll(3) {
+            tasks.spawn(world.clone().drain(rng.another()));
         }
-        if dice.roll(2) == 0 {
-            dawdle(&mut dice, 20).await;
+        if rng.roll(2) == 0 {
+            dawdle(&mut rng, 20).await;
             world.queue.shut_down();
         }
     } else {
@@ -59,7 +59,7 @@ async fn history(seed: u64) {
         world.settled().await;
     }
     assert_eq!(world.queue.drain().await, Drained::Complete);
-    assert!(world.books.is_idle(), "drained too early");
+    assert!(world.ledger.is_idle(), "drained too early");
     world.is_over.store(true, Ordering::SeqCst);
     for tasks in [&mut tasks, &mut producers] {
         while let Some(ended) = tasks.join_next().await {
@@ -67,9 +67,9 @@ async fn history(seed: u64) {
         }
     }
     for left in world.queue.leftovers() {
-        world.books.leave(left.key);
+        world.ledger.leave(left.key);
     }
-    world.books.assert_kept();
+    world.ledger.assert_kept();
     assert!(world.queue.is_empty());
 }
 

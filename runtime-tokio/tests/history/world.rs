@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use requeue_test_tools::{Books, Dice};
+use requeue_test_tools::{Ledger, Rng};
 use requeue_tokio::core::ItemExponentialFailure;
 use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
@@ -18,17 +18,17 @@ const ADDS: usize = 60;
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) queue: WorkQueue<usize, ItemExponentialFailure>,
-    pub(crate) books: Arc<Books<KEYS>>,
+    pub(crate) ledger: Arc<Ledger<KEYS>>,
     pub(crate) is_over: Arc<AtomicBool>,
 }
 
-fn pause(dice: &mut Dice) -> Duration {
-    Duration::from_micros(dice.roll(3000))
+fn pause(rng: &mut Rng) -> Duration {
+    Duration::from_micros(rng.roll(3000))
 }
 
 /// Lets others come first, for some of so many steps.
-pub(crate) async fn dawdle(dice: &mut Dice, steps: u64) {
-    for _ in 0..dice.roll(steps) {
+pub(crate) async fn dawdle(rng: &mut Rng, steps: u64) {
+    for _ in 0..rng.roll(steps) {
         yield_now().await;
     }
 }
@@ -39,23 +39,23 @@ impl World {
             ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_millis(4));
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
-            books: Arc::default(),
+            ledger: Arc::default(),
             is_over: Arc::default(),
         }
     }
 
-    pub(crate) async fn produce(self, mut dice: Dice) {
+    pub(crate) async fn produce(self, mut rng: Rng) {
         for _ in 0..ADDS {
-            dawdle(&mut dice, 4).await;
-            let key = dice.roll(KEYS as u64) as usize;
-            let change = self.books.change(key);
-            let is_taken = match dice.roll(4) {
-                0 => self.queue.add_after(key, pause(&mut dice)).is_ok(),
+            dawdle(&mut rng, 4).await;
+            let key = rng.roll(KEYS as u64) as usize;
+            let change = self.ledger.change(key);
+            let is_taken = match rng.roll(4) {
+                0 => self.queue.add_after(key, pause(&mut rng)).is_ok(),
                 1 => self.queue.add_rate_limited(key).is_ok(),
                 _ => self.queue.add(key).is_ok(),
             };
             if is_taken {
-                self.books.accept(key, change);
+                self.ledger.accept(key, change);
             } else {
                 assert!(self.queue.shutting_down(), "refused for no reason");
             }
@@ -63,20 +63,20 @@ impl World {
     }
 
     /// Works until the queue is closed; it may panic, and it may be aborted anywhere.
-    async fn work(self, mut dice: Dice) {
+    async fn work(self, mut rng: Rng) {
         let mut next = None;
         loop {
             let guard = match next.take() {
                 Some(guard) => guard,
-                None => match self.take(&mut dice).await {
+                None => match self.take(&mut rng).await {
                     Ok(guard) => guard,
                     Err(GetError::Closed) => return,
                     Err(_) => continue,
                 },
             };
-            match self.run(&guard, &mut dice).await {
+            match self.run(&guard, &mut rng).await {
                 None => drop(guard),
-                Some(action) if dice.roll(2) == 0 => {
+                Some(action) if rng.roll(2) == 0 => {
                     guard.finish(action).unwrap();
                 }
                 Some(action) => match self.queue.next(guard, action).await {
@@ -87,16 +87,13 @@ impl World {
         }
     }
 
-    async fn take(
-        &self,
-        dice: &mut Dice,
-    ) -> Result<Guard<usize, ItemExponentialFailure>, GetError> {
-        match dice.roll(4) {
-            0 => self.queue.get_timeout(pause(dice)).await,
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, ItemExponentialFailure>, GetError> {
+        match rng.roll(4) {
+            0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {
                 biased;
                 guard = self.queue.get() => guard.ok_or(GetError::Closed),
-                () = dawdle(dice, 5) => Err(GetError::TimedOut),
+                () = dawdle(rng, 5) => Err(GetError::TimedOut),
             },
             2 => {
                 let batch = self.queue.get_many(2).await.ok_or(GetError::Closed)?;
@@ -108,30 +105,30 @@ impl World {
     }
 
     /// Returns `None` for a guard that is to be dropped unreported.
-    async fn run(&self, key: &usize, dice: &mut Dice) -> Option<Action> {
-        let at_work = self.books.begin(*key);
-        dawdle(dice, 6).await;
-        match dice.roll(10) {
+    async fn run(&self, key: &usize, rng: &mut Rng) -> Option<Action> {
+        let active = self.ledger.begin(*key);
+        dawdle(rng, 6).await;
+        match rng.roll(10) {
             0 => resume_unwind(Box::new(OnPurpose)),
             1 => return None,
             2 => return Some(Action::Retry),
             _ => {}
         }
-        at_work.succeed();
-        Some(match dice.roll(4) {
-            0 => Action::RetryAfter(pause(dice)),
+        active.succeed();
+        Some(match rng.roll(4) {
+            0 => Action::RetryAfter(pause(rng)),
             _ => Action::Success,
         })
     }
 
     /// Keeps workers running and aborts one now and then, until all have ended by themselves.
-    pub(crate) async fn employ(self, mut dice: Dice) {
+    pub(crate) async fn employ(self, mut rng: Rng) {
         let mut workers = JoinSet::new();
-        let hire = |workers: &mut JoinSet<()>, dice| {
-            workers.spawn(self.clone().work(dice));
+        let hire = |workers: &mut JoinSet<()>, rng| {
+            workers.spawn(self.clone().work(rng));
         };
         for _ in 0..WORKERS {
-            hire(&mut workers, dice.another());
+            hire(&mut workers, rng.another());
         }
         let mut aborts = 20;
         loop {
@@ -145,10 +142,10 @@ impl World {
                             let panic = end.into_panic();
                             panic.downcast::<OnPurpose>().unwrap_or_else(|bug| resume_unwind(bug));
                         }
-                        hire(&mut workers, dice.another());
+                        hire(&mut workers, rng.another());
                     }
                 },
-                () = dawdle(&mut dice, 200), if aborts > 0 => {
+                () = dawdle(&mut rng, 200), if aborts > 0 => {
                     aborts -= 1;
                     workers.abort_all();
                 }
@@ -157,41 +154,41 @@ impl World {
     }
 
     /// Takes back what is left over, in competition with the workers.
-    pub(crate) async fn collect(self, mut dice: Dice) {
+    pub(crate) async fn collect(self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
             let ready = self.queue.take_ready();
             let left = ready.or_else(|| self.queue.take_delayed());
             if let Some(left) = left {
-                self.books.leave(left.key);
+                self.ledger.leave(left.key);
             }
             // Now and then it lets the time pass, which stands still while a task is busy.
-            match dice.roll(8) {
-                0 => tokio::time::sleep(pause(&mut dice)).await,
+            match rng.roll(8) {
+                0 => tokio::time::sleep(pause(&mut rng)).await,
                 _ => yield_now().await,
             }
         }
     }
 
     /// Waits for the drain with a timeout or without; it must not be reported too early.
-    pub(crate) async fn drain(self, mut dice: Dice) {
+    pub(crate) async fn drain(self, mut rng: Rng) {
         // None, or more than passes while a task is busy.
-        let timeout = pause(&mut dice) * dice.roll(2) as u32;
-        let drained = match dice.roll(3) {
+        let timeout = pause(&mut rng) * rng.roll(2) as u32;
+        let drained = match rng.roll(3) {
             0 => self.queue.drain_timeout(timeout).await,
             1 => tokio::select! {
                 biased;
                 drained = self.queue.drain() => drained,
-                () = dawdle(&mut dice, 20) => Drained::Pending,
+                () = dawdle(&mut rng, 20) => Drained::Pending,
             },
             _ => self.queue.drain().await,
         };
-        let is_idle = self.books.is_idle();
+        let is_idle = self.ledger.is_idle();
         assert!(is_idle || drained != Drained::Complete, "too early");
     }
 
     /// Waits until every change was acted upon: no worker sleeps while there is work.
     pub(crate) async fn settled(&self) {
-        while !self.books.is_settled() {
+        while !self.ledger.is_settled() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -122,7 +122,7 @@ impl<W: World> Simulation<W> {
         self.closing.is_some() && self.workers.iter().all(|worker| gone(&worker.state))
     }
 
-    /// Takes what was not worked on, which is what the books say.
+    /// Takes what was not worked on, which is what the ledger says.
     pub(in crate::simulation) fn handed_back(&mut self) -> Result<Vec<Leftover<W::Key>>, Breach> {
         let mut leftovers = Vec::new();
         if self.has_crashed {

@@ -2,29 +2,29 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Books of `N` keys, as a level-triggered program sees them: each stands for something that
+/// A ledger of `N` keys, as a level-triggered program sees them: each stands for something that
 /// changes, and a run acts upon all changes that it sees as it begins.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_test_tools::Books;
+/// use requeue_test_tools::Ledger;
 ///
-/// let books = Books::<2>::default();
-/// let change = books.change(1);
-/// books.accept(1, change);
-/// assert!(!books.is_settled());
+/// let ledger = Ledger::<2>::default();
+/// let change = ledger.change(1);
+/// ledger.accept(1, change);
+/// assert!(!ledger.is_settled());
 ///
-/// let run = books.begin(1);
-/// assert!(!books.is_idle());
+/// let run = ledger.begin(1);
+/// assert!(!ledger.is_idle());
 /// run.succeed();
-/// assert!(books.is_settled() && books.is_idle());
-/// books.assert_kept();
+/// assert!(ledger.is_settled() && ledger.is_idle());
+/// ledger.assert_kept();
 /// ```
 #[derive(Debug)]
-pub struct Books<const N: usize> {
+pub struct Ledger<const N: usize> {
     keys: [Key; N],
-    at_work: AtomicUsize,
+    active: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct Key {
     is_left: AtomicBool,
 }
 
-impl<const N: usize> Books<N> {
+impl<const N: usize> Ledger<N> {
     /// Something has changed, for which the key is to be added. Answers which change it is.
     pub fn change(&self, key: usize) -> u64 {
         self.keys[key].newest.fetch_add(1, Ordering::SeqCst) + 1
@@ -56,13 +56,13 @@ impl<const N: usize> Books<N> {
     /// # Panics
     ///
     /// If another goes on.
-    pub fn begin(&self, key: usize) -> AtWork<'_> {
-        let (key, at_work) = (&self.keys[key], &self.at_work);
+    pub fn begin(&self, key: usize) -> Active<'_> {
+        let (key, active) = (&self.keys[key], &self.active);
         let was_in_work = key.is_in_work.swap(true, Ordering::SeqCst);
         assert!(!was_in_work, "a key is worked on twice at once");
-        at_work.fetch_add(1, Ordering::SeqCst);
+        active.fetch_add(1, Ordering::SeqCst);
         let sees = key.newest.load(Ordering::SeqCst);
-        AtWork { key, at_work, sees }
+        Active { key, active, sees }
     }
 
     /// The queue, which is closed, has handed the key back.
@@ -77,7 +77,7 @@ impl<const N: usize> Books<N> {
 
     /// Whether no key is active.
     pub fn is_idle(&self) -> bool {
-        self.at_work.load(Ordering::SeqCst) == 0
+        self.active.load(Ordering::SeqCst) == 0
     }
 
     /// Nothing was lost: each key is settled, or was handed back.
@@ -94,11 +94,11 @@ impl<const N: usize> Books<N> {
     }
 }
 
-impl<const N: usize> Default for Books<N> {
+impl<const N: usize> Default for Ledger<N> {
     fn default() -> Self {
         Self {
             keys: std::array::from_fn(|_| Key::default()),
-            at_work: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
         }
     }
 }
@@ -111,22 +111,22 @@ impl Key {
 
 /// A run that is under way, until it ends in whatever way.
 #[derive(Debug)]
-pub struct AtWork<'b> {
+pub struct Active<'b> {
     key: &'b Key,
-    at_work: &'b AtomicUsize,
+    active: &'b AtomicUsize,
     sees: u64,
 }
 
-impl AtWork<'_> {
+impl Active<'_> {
     /// It has acted upon what it saw, and ends.
     pub fn succeed(self) {
         self.key.acted.fetch_max(self.sees, Ordering::SeqCst);
     }
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for Active<'_> {
     fn drop(&mut self) {
         self.key.is_in_work.store(false, Ordering::SeqCst);
-        self.at_work.fetch_sub(1, Ordering::SeqCst);
+        self.active.fetch_sub(1, Ordering::SeqCst);
     }
 }

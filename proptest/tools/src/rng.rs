@@ -5,18 +5,18 @@
 /// # Examples
 ///
 /// ```
-/// use requeue_test_tools::Dice;
+/// use requeue_test_tools::Rng;
 ///
-/// let (mut dice, mut same) = (Dice::new(7), Dice::new(7));
-/// let roll = dice.roll(6);
+/// let (mut rng, mut same) = (Rng::new(7), Rng::new(7));
+/// let roll = rng.roll(6);
 /// assert!(roll < 6);
 /// assert_eq!(roll, same.roll(6));
 /// ```
 #[derive(Debug)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    /// Dice that roll as this seed says.
+impl Rng {
+    /// Creates a generator whose numbers follow from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -34,7 +34,7 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
-    /// Returns dice for another thread or task, which rolls them in its own time.
+    /// Returns a generator for another thread or task, with a seed drawn from this one.
     pub fn another(&mut self) -> Self {
         Self(self.roll(u64::MAX))
     }
