@@ -5,23 +5,25 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use requeue::tokio::{Completion, WorkQueue};
-use requeue::{Bucket, Clock, ItemExponentialFailure};
+use requeue::{Clock, Instant, ItemExponentialFailure};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::figures::Figures;
-use crate::gate::{Admission, Gates};
+use crate::gate::{Admission, Answer, Called, Gates, Pass};
 use crate::key::Key;
-use crate::post::Poster;
+use crate::post::{Poster, Refusal};
 use crate::say;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, PutSubscription, State, Store, StoreError, Subscription, Task};
 use crate::target::Target;
 
-/// Failed keys wait longer and longer, each for itself, and all together come back at a rate.
-pub(crate) type Limiter = (ItemExponentialFailure, Bucket);
+/// Failed keys wait longer and longer, each for itself: what all of them share, a receiver that
+/// makes many fail would take from the others. How many come back at once is the gates' to say.
+pub(crate) type Limiter = ItemExponentialFailure;
 pub(crate) type Queue = WorkQueue<Key, Limiter, Figures>;
 type Guard = requeue::tokio::Guard<Key, Limiter, Figures>;
 
@@ -38,6 +40,8 @@ pub(crate) struct Dispatcher {
     pub(crate) allow_private: bool,
     /// A subscription stands in the database and has a gate: held while the two may differ.
     pub(crate) subscribing: Mutex<()>,
+    /// After a database error: the queue may lack what the database has.
+    pub(crate) doubt: Notify,
 }
 
 /// How many keys are read from the database at once.
@@ -54,12 +58,17 @@ struct Event<'a> {
 }
 
 impl Dispatcher {
-    /// Adds what is owed according to the database: what the last run left undone, however it
-    /// ended. Answers how much that is.
+    /// Makes gates and queue what the database says, whatever they were before: at the start, and
+    /// after an error. Returns how much is owed.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
-        for (subscription, rate) in self.store.rates().await? {
-            self.gates.set(&subscription, rate);
+        let held = self.subscribing.lock().await;
+        for (id, subscription) in self.store.subscriptions().await? {
+            let host = self.host_of(&subscription.url);
+            if !self.gates.is_set(&id, &host, subscription.rate) {
+                self.add_called(self.gates.set(&id, &host, subscription.rate, self.now()));
+            }
         }
+        drop(held);
         self.add_owed(None).await
     }
 
@@ -68,13 +77,15 @@ impl Dispatcher {
         id: Arc<str>,
         body: String,
     ) -> Result<Change, StoreError> {
-        let change = self.store.put_object(Arc::clone(&id), body).await?;
+        let change = self.store.put_object(Arc::clone(&id), body).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         self.add_changed(&id, &change);
         Ok(change)
     }
 
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<bool, StoreError> {
-        let change = self.store.delete_object(Arc::clone(&id)).await?;
+        let change = self.store.delete_object(Arc::clone(&id)).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         if let Some(change) = &change {
             self.add_changed(&id, change);
         }
@@ -88,23 +99,40 @@ impl Dispatcher {
     ) -> Result<PutSubscription, StoreError> {
         let _held = self.subscribing.lock().await;
         let rate = subscription.rate;
-        let put = self
-            .store
-            .put_subscription(Arc::clone(&id), subscription)
-            .await?;
+        let host = self.host_of(&subscription.url);
+        let put = self.store.put_subscription(Arc::clone(&id), subscription);
+        let put = put.await.inspect_err(|_| self.doubt.notify_one())?;
         if put != PutSubscription::TooMany {
-            self.gates.set(&id, rate);
-            self.add_owed(Some(&id)).await?;
+            self.add_called(self.gates.set(&id, &host, rate, self.now()));
+            if let Err(error) = self.add_owed(Some(&id)).await {
+                // It is written, and what it is owed is listed later.
+                say(&error.to_string());
+                self.doubt.notify_one();
+            }
         }
         Ok(put)
     }
 
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         let _held = self.subscribing.lock().await;
+        // If the database has done it and answers an error, its keys find nothing to do.
         let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
         // Its keys may stay in the queue: they will find nothing to do.
-        self.gates.remove(&id);
+        self.add_called(self.gates.remove(&id, self.now()));
         Ok(is_deleted)
+    }
+
+    /// Lists again what is owed, whenever the database has answered an error: what it wrote all the
+    /// same is delivered, too. Never ends.
+    async fn resolve_doubts(&self) {
+        loop {
+            self.doubt.notified().await;
+            // One list for the errors of a pause; it reads all that is owed.
+            sleep(self.pause).await;
+            if self.resume().await.is_err() {
+                self.doubt.notify_one();
+            }
+        }
     }
 
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
@@ -114,15 +142,22 @@ impl Dispatcher {
     /// done for now and keeps its failures, as one that is parked until a place is free; nor does
     /// it tell them which attempt this is, and to give up takes a write here that may fail itself.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
+        tokio::select! {
+            () = self.resolve_doubts() => {}
+            () = self.keep(workers) => {}
+        }
+    }
+
+    async fn keep(self: &Arc<Self>, workers: usize) {
         let mut crew = JoinSet::new();
         for _ in 0..workers {
-            crew.spawn(Arc::clone(&self).work());
+            crew.spawn(Arc::clone(self).work());
         }
         while let Some(ended) = crew.join_next().await {
             if ended.is_err() {
                 // The key that it dropped comes back as one that failed.
                 say("a worker panicked; another takes its place");
-                crew.spawn(Arc::clone(&self).work());
+                crew.spawn(Arc::clone(self).work());
             }
         }
     }
@@ -137,13 +172,14 @@ impl Dispatcher {
     }
 
     async fn reconcile(&self, guard: &Guard) -> Completion {
-        match self.gates.enter(guard.key(), self.queue.clock().now()) {
-            Admission::Now => {
-                let _pass = Pass {
+        match self.gates.enter(guard.key(), self.now()) {
+            Admission::Now(pass) => {
+                let mut passed = Passed {
                     dispatcher: self,
-                    subscription: &guard.key().subscription,
+                    pass,
+                    answer: Answer::Unasked,
                 };
-                self.deliver(guard).await
+                self.deliver(guard, &mut passed).await
             }
             // Neither of these is a failure, and those there were are not forgotten.
             Admission::Later(wait) => Completion::RetryAfter(wait),
@@ -153,13 +189,25 @@ impl Dispatcher {
     }
 
     /// Brings a receiver up to date about an object, as late a version as can be.
-    async fn deliver(&self, guard: &Guard) -> Completion {
+    async fn deliver(&self, guard: &Guard, passed: &mut Passed<'_>) -> Completion {
         let task = match self.store.task(guard).await {
             Ok(Some(task)) => task,
             Ok(None) => return Completion::Succeeded,
-            Err(error) => return self.postpone(&error),
+            Err(error) => {
+                say(&error.to_string());
+                // Nothing was tried: it is no failure of the receiver's.
+                return Completion::RetryAfter(self.pause);
+            }
         };
-        if let Err(why) = self.post(guard, &task).await {
+        if *self.host_of(&task.url) != *passed.pass.host {
+            // The receiver has moved, and its gate is about to.
+            return Completion::RetryAfter(self.pause);
+        }
+        let posted = self.post(guard, &task).await;
+        passed.answer = posted
+            .as_ref()
+            .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
+        if let Err((_, why)) = posted {
             return self.fail(guard, &task, why).await;
         }
         match self.store.record_delivered(guard, &task).await {
@@ -172,11 +220,20 @@ impl Dispatcher {
         }
     }
 
-    async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
-        let target = Target::parse(&task.url, self.allow_private)?;
-        let json = event(key, task).map_err(|error| error.to_string())?;
+    /// An error is how the receiver answered, and why that does not count.
+    async fn post(&self, key: &Key, task: &Task) -> Result<(), (Answer, String)> {
+        let unasked = |why: String| (Answer::Unasked, why);
+        let target = Target::parse(&task.url, self.allow_private);
+        let target = target.map_err(|why| unasked(why.to_owned()))?;
+        let json = event(key, task).map_err(|error| unasked(error.to_string()))?;
         let posted = self.poster.post(&target, json).await;
-        posted.map_err(|refusal| format!("{target}: {refusal}"))
+        posted.map_err(|refusal| {
+            let answer = match refusal {
+                Refusal::TimedOut => Answer::None,
+                _ => Answer::Refused,
+            };
+            (answer, format!("{target}: {refusal}"))
+        })
     }
 
     async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
@@ -216,7 +273,8 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or to all. Answers how much that is.
+    /// Adds what is owed to one subscription, or what is owed to any and the queue does not hold.
+    /// Returns how much is owed.
     async fn add_owed(&self, subscription: Option<&Arc<str>>) -> Result<usize, StoreError> {
         let mut added = 0;
         let mut after = subscription.map(|id| Key::new(Arc::clone(id), ""));
@@ -228,12 +286,19 @@ impl Dispatcher {
             let keys: Vec<Key> = keys.collect();
             after = keys.last().cloned();
             added += keys.len();
-            for key in &keys {
-                // Somebody has asked for it: it need not wait for what failed before.
-                self.queue.forget(key);
-            }
             let is_other = keys.len() < PAGE_LEN;
-            self.add(keys);
+            if subscription.is_some() {
+                for key in &keys {
+                    // Somebody has asked for it: it need not wait for what failed before.
+                    self.queue.forget(key);
+                }
+                self.add(keys);
+            } else {
+                // What is delayed stays so.
+                let is_missing = |key: &Key| !self.queue.contains(key);
+                let missing: Vec<Key> = keys.into_iter().filter(is_missing).collect();
+                self.add(missing);
+            }
             if is_last || is_other {
                 return Ok(added);
             }
@@ -243,19 +308,36 @@ impl Dispatcher {
     fn add(&self, keys: impl IntoIterator<Item = Key>) {
         let _ = self.queue.add_many(keys, |_| {});
     }
+
+    fn add_called(&self, called: Vec<Called>) {
+        for (key, pause) in called {
+            // What comes when the queue is shut down is found by the next start.
+            let _ = self.queue.add_after(key, pause);
+        }
+    }
+
+    /// A URL that was stored is one; if not, posting to it says what is wrong.
+    fn host_of(&self, url: &str) -> Arc<str> {
+        Target::parse(url, true).map_or_else(|_| "".into(), |target| target.host())
+    }
+
+    fn now(&self) -> Instant {
+        self.queue.clock().now()
+    }
 }
 
 /// A key that has passed its gate; however its run ends, it is counted out again.
-struct Pass<'d> {
+struct Passed<'d> {
     dispatcher: &'d Dispatcher,
-    subscription: &'d Arc<str>,
+    pass: Pass,
+    answer: Answer,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Passed<'_> {
     fn drop(&mut self) {
-        let parked = self.dispatcher.gates.leave(self.subscription);
-        let key = |object| Key::new(Arc::clone(self.subscription), object);
-        self.dispatcher.add(parked.map(key));
+        let Dispatcher { gates, .. } = self.dispatcher;
+        let called = gates.leave(&self.pass, self.answer, self.dispatcher.now());
+        self.dispatcher.add_called(called);
     }
 }
 
@@ -269,3 +351,6 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
     };
     serde_json::to_vec(&event).map(Bytes::from)
 }
+
+#[cfg(test)]
+mod tests;

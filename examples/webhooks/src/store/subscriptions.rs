@@ -54,11 +54,14 @@ impl Store {
         .await
     }
 
-    /// Every subscription and its rate.
-    pub(crate) async fn rates(&self) -> Result<Vec<(Arc<str>, Option<f64>)>, StoreError> {
+    /// Every subscription.
+    pub(crate) async fn subscriptions(&self) -> Result<Vec<(Arc<str>, Subscription)>, StoreError> {
         self.run(|db| {
-            db.prepare_cached("SELECT id, rate FROM subscriptions")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            db.prepare_cached("SELECT id, url, rate FROM subscriptions")?
+                .query_map([], |row| {
+                    let (url, rate) = (row.get(1)?, row.get(2)?);
+                    Ok((row.get(0)?, Subscription { url, rate }))
+                })?
                 .collect()
         })
         .await
