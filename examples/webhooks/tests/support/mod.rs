@@ -44,6 +44,12 @@ impl Place {
         Self { folder }
     }
 
+    /// A place on a certain disk.
+    pub fn within(folder: &Path) -> Self {
+        let folder = tempfile::tempdir_in(folder).unwrap();
+        Self { folder }
+    }
+
     /// Starts the program and waits until it listens. What it says follows what it said before.
     pub fn start(&self, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
