@@ -273,7 +273,7 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or what is owed to any and the queue does not hold.
+    /// Adds what is owed to one subscription, or what is owed to any and has no run to come.
     /// Returns how much is owed.
     async fn add_owed(&self, subscription: Option<&Arc<str>>) -> Result<usize, StoreError> {
         let mut added = 0;
@@ -294,8 +294,11 @@ impl Dispatcher {
                 }
                 self.add(keys);
             } else {
-                // What is delayed stays so.
-                let is_missing = |key: &Key| !self.queue.contains(key);
+                // What is delayed stays so. A run that has begun may have read an older version.
+                let is_missing = |key: &Key| {
+                    let state = self.queue.state(key);
+                    state.is_none_or(|key| key.active || !key.ready && key.due.is_none())
+                };
                 let missing: Vec<Key> = keys.into_iter().filter(is_missing).collect();
                 self.add(missing);
             }

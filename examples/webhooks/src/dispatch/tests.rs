@@ -166,6 +166,28 @@ async fn all_is_delivered_whichever_commit_fails() {
 }
 
 #[tokio::test]
+async fn what_was_written_during_a_run_is_listed_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let nowhere = to(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
+    dispatcher
+        .put_subscription("s".into(), nowhere)
+        .await
+        .unwrap();
+    dispatcher.put_object("a".into(), "1".into()).await.unwrap();
+    let guard = dispatcher.queue.get().await.unwrap();
+    // As if this had been answered with an error: the queue does not learn of it.
+    dispatcher
+        .store
+        .put_object("a".into(), "2".into())
+        .await
+        .unwrap();
+    dispatcher.resume().await.unwrap();
+    guard.forget().unwrap();
+    assert!(dispatcher.queue.contains(&Key::new("s", "a")));
+}
+
+#[tokio::test]
 async fn a_pause_after_a_failure_is_the_key_s_own() {
     let folder = tempfile::tempdir().unwrap();
     let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
