@@ -5,24 +5,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use requeue::tokio::{Completion, WorkQueue};
-use requeue::{Bucket, Clock, ItemExponentialFailure};
+use requeue::{Clock, Instant, ItemExponentialFailure};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::figures::Figures;
-use crate::gate::{Admission, Gates};
+use crate::gate::{Admission, Answer, Called, Gates, Pass};
 use crate::key::Key;
-use crate::post::Poster;
+use crate::post::{Poster, Refusal};
 use crate::say;
 use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 
-/// Failed keys wait longer and longer, each for itself, and all together come back at a rate.
-pub(crate) type Limiter = (ItemExponentialFailure, Bucket);
+/// Failed keys wait longer and longer, each for itself: what all of them share, a receiver that
+/// makes many fail would take from the others. How many come back at once is the gates' to say.
+pub(crate) type Limiter = ItemExponentialFailure;
 pub(crate) type Queue = WorkQueue<Key, Limiter, Figures>;
 type Guard = requeue::tokio::Guard<Key, Limiter, Figures>;
 
@@ -41,6 +43,8 @@ pub(crate) struct Dispatcher {
     pub(crate) subscribing: Mutex<()>,
     /// Held while a page of long work is in the database.
     pub(crate) paging: Mutex<()>,
+    /// After a database error: the queue may lack what the database has.
+    pub(crate) doubt: Notify,
 }
 
 /// How many keys are read from the database, or written there, at once.
@@ -57,13 +61,18 @@ struct Event<'a> {
 }
 
 impl Dispatcher {
-    /// Adds what is owed according to the database: what the last run left undone, however it
-    /// ended. Answers how much that is.
+    /// Makes gates and queue what the database says, whatever they were before: at the start, and
+    /// after an error. Returns how much is owed.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
         self.resume_pages().await?;
-        for (subscription, rate) in self.store.rates().await? {
-            self.gates.set(&subscription, rate);
+        let held = self.subscribing.lock().await;
+        for (id, subscription) in self.store.subscriptions().await? {
+            let host = self.host_of(&subscription.url);
+            if !self.gates.is_set(&id, &host, subscription.rate) {
+                self.add_called(self.gates.set(&id, &host, subscription.rate, self.now()));
+            }
         }
+        drop(held);
         self.add_owed(None).await
     }
 
@@ -72,17 +81,32 @@ impl Dispatcher {
         id: Arc<str>,
         body: String,
     ) -> Result<Change, StoreError> {
-        let change = self.store.put_object(Arc::clone(&id), body).await?;
+        let change = self.store.put_object(Arc::clone(&id), body).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         self.add_changed(&id, &change);
         Ok(change)
     }
 
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<bool, StoreError> {
-        let change = self.store.delete_object(Arc::clone(&id)).await?;
+        let change = self.store.delete_object(Arc::clone(&id)).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         if let Some(change) = &change {
             self.add_changed(&id, change);
         }
         Ok(change.is_some())
+    }
+
+    /// Lists again what is owed, whenever the database has answered an error: what it wrote all the
+    /// same is delivered, too. Never ends.
+    async fn resolve_doubts(&self) {
+        loop {
+            self.doubt.notified().await;
+            // One list for the errors of a pause; it reads all that is owed.
+            sleep(self.pause).await;
+            if self.resume().await.is_err() {
+                self.doubt.notify_one();
+            }
+        }
     }
 
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
@@ -92,15 +116,22 @@ impl Dispatcher {
     /// done for now and keeps its failures, as one that is parked until a place is free; nor does
     /// it tell them which attempt this is, and to give up takes a write here that may fail itself.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
+        tokio::select! {
+            () = self.resolve_doubts() => {}
+            () = self.keep(workers) => {}
+        }
+    }
+
+    async fn keep(self: &Arc<Self>, workers: usize) {
         let mut crew = JoinSet::new();
         for _ in 0..workers {
-            crew.spawn(Arc::clone(&self).work());
+            crew.spawn(Arc::clone(self).work());
         }
         while let Some(ended) = crew.join_next().await {
             if ended.is_err() {
                 // The key that it dropped comes back as one that failed.
                 say("a worker panicked; another takes its place");
-                crew.spawn(Arc::clone(&self).work());
+                crew.spawn(Arc::clone(self).work());
             }
         }
     }
@@ -115,13 +146,14 @@ impl Dispatcher {
     }
 
     async fn reconcile(&self, guard: &Guard) -> Completion {
-        match self.gates.enter(guard.key(), self.queue.clock().now()) {
-            Admission::Now => {
-                let _pass = Pass {
+        match self.gates.enter(guard.key(), self.now()) {
+            Admission::Now(pass) => {
+                let mut passed = Passed {
                     dispatcher: self,
-                    subscription: &guard.key().subscription,
+                    pass,
+                    answer: Answer::Unasked,
                 };
-                self.deliver(guard).await
+                self.deliver(guard, &mut passed).await
             }
             // Neither of these is a failure, and those there were are not forgotten.
             Admission::Later(wait) => Completion::RetryAfter(wait),
@@ -131,13 +163,25 @@ impl Dispatcher {
     }
 
     /// Brings a receiver up to date about an object, as late a version as can be.
-    async fn deliver(&self, guard: &Guard) -> Completion {
+    async fn deliver(&self, guard: &Guard, passed: &mut Passed<'_>) -> Completion {
         let task = match self.store.task(guard).await {
             Ok(Some(task)) => task,
             Ok(None) => return Completion::Succeeded,
-            Err(error) => return self.postpone(&error),
+            Err(error) => {
+                say(&error.to_string());
+                // Nothing was tried: it is no failure of the receiver's.
+                return Completion::RetryAfter(self.pause);
+            }
         };
-        if let Err(why) = self.post(guard, &task).await {
+        if *self.host_of(&task.url) != *passed.pass.host {
+            // The receiver has moved, and its gate is about to.
+            return Completion::RetryAfter(self.pause);
+        }
+        let posted = self.post(guard, &task).await;
+        passed.answer = posted
+            .as_ref()
+            .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
+        if let Err((_, why)) = posted {
             return self.fail(guard, &task, why).await;
         }
         match self.store.record_delivered(guard, &task).await {
@@ -150,12 +194,22 @@ impl Dispatcher {
         }
     }
 
-    async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
-        let target = Target::parse(&task.url, self.allow_private)?;
-        let json = event(key, task).map_err(|error| error.to_string())?;
-        let secret = task.secret.as_deref().map(Secret::parse).transpose()?;
+    /// An error is how the receiver answered, and why that does not count.
+    async fn post(&self, key: &Key, task: &Task) -> Result<(), (Answer, String)> {
+        let unasked = |why: String| (Answer::Unasked, why);
+        let target = Target::parse(&task.url, self.allow_private);
+        let target = target.map_err(|why| unasked(why.to_owned()))?;
+        let json = event(key, task).map_err(|error| unasked(error.to_string()))?;
+        let secret = task.secret.as_deref().map(Secret::parse).transpose();
+        let secret = secret.map_err(|why| unasked(why.to_owned()))?;
         let posted = self.poster.post(&target, json, secret.as_ref()).await;
-        posted.map_err(|refusal| format!("{target}: {refusal}"))
+        posted.map_err(|refusal| {
+            let answer = match refusal {
+                Refusal::TimedOut => Answer::None,
+                _ => Answer::Refused,
+            };
+            (answer, format!("{target}: {refusal}"))
+        })
     }
 
     async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
@@ -195,7 +249,8 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or to all. Answers how much that is.
+    /// Adds what is owed to one subscription, or what is owed to any and has no run to come.
+    /// Returns how much is owed.
     pub(crate) async fn add_owed(
         &self,
         subscription: Option<&Arc<str>>,
@@ -211,7 +266,11 @@ impl Dispatcher {
             after = keys.last().cloned();
             added += keys.len();
             let is_other = keys.len() < PAGE_LEN;
-            self.add_asked_for(keys);
+            if subscription.is_some() {
+                self.add_asked_for(keys);
+            } else {
+                self.add_missing(keys);
+            }
             if is_last || is_other {
                 return Ok(added);
             }
@@ -228,22 +287,50 @@ impl Dispatcher {
         self.add(keys);
     }
 
+    /// Adds keys that have no run to come. What is delayed stays so. A run that has begun may have
+    /// read an older version.
+    fn add_missing(&self, keys: impl IntoIterator<Item = Key>) {
+        let is_missing = |key: &Key| {
+            let state = self.queue.state(key);
+            state.is_none_or(|key| key.active || !key.ready && key.due.is_none())
+        };
+        let missing: Vec<Key> = keys.into_iter().filter(is_missing).collect();
+        self.add(missing);
+    }
+
     fn add(&self, keys: impl IntoIterator<Item = Key>) {
         let _ = self.queue.add_many(keys, |_| {});
+    }
+
+    pub(crate) fn add_called(&self, called: Vec<Called>) {
+        for (key, pause) in called {
+            // What comes when the queue is shut down is found by the next start.
+            let _ = self.queue.add_after(key, pause);
+        }
+    }
+
+    /// A URL that was stored is one; if not, posting to it says what is wrong.
+    pub(crate) fn host_of(&self, url: &str) -> Arc<str> {
+        Target::parse(url, true).map_or_else(|_| "".into(), |target| target.host())
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.queue.clock().now()
     }
 }
 
 /// A key that has passed its gate; however its run ends, it is counted out again.
-struct Pass<'d> {
+struct Passed<'d> {
     dispatcher: &'d Dispatcher,
-    subscription: &'d Arc<str>,
+    pass: Pass,
+    answer: Answer,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Passed<'_> {
     fn drop(&mut self) {
-        let parked = self.dispatcher.gates.leave(self.subscription);
-        let key = |object| Key::new(Arc::clone(self.subscription), object);
-        self.dispatcher.add(parked.map(key));
+        let Dispatcher { gates, .. } = self.dispatcher;
+        let called = gates.leave(&self.pass, self.answer, self.dispatcher.now());
+        self.dispatcher.add_called(called);
     }
 }
 
@@ -257,3 +344,6 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
     };
     serde_json::to_vec(&event).map(Bytes::from)
 }
+
+#[cfg(test)]
+mod tests;

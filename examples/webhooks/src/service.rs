@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use requeue::ItemExponentialFailure;
 use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
-use requeue::{Bucket, ItemExponentialFailure};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
 use crate::api::Api;
@@ -27,16 +27,8 @@ use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
 use crate::store::{State, Store};
 
-/// The longest pause after a failure.
+/// The longest pause of a key that fails, and of a host that does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
-
-/// How many failed keys come back per second, of all subscriptions together: a receiver that is
-/// down makes every one of its keys fail, and the others are to notice little of it.
-const RETRIES_PER_SECOND: f64 = 1000.0;
-const RETRIES_BURST: u32 = 2000;
-
-/// One receiver gets no more than this part of the workers.
-const SHARE: usize = 4;
 
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
@@ -48,7 +40,8 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
-    let api = Arc::new(assemble(&options, prometheus)?);
+    let store = Store::open(&options.database)?;
+    let api = Arc::new(assemble(&options, store, prometheus)?);
     let dispatcher = Arc::clone(&api.dispatcher);
     // Whoever calls now waits until it is known what is owed.
     let owed = dispatcher
@@ -96,22 +89,22 @@ fn record() -> Result<PrometheusHandle, String> {
 }
 
 /// Makes the parts, for the recorder that is installed.
-fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, String> {
+pub(crate) fn assemble(
+    options: &Options,
+    store: Store,
+    prometheus: PrometheusHandle,
+) -> Result<Api, String> {
     let secret = options
         .secret_file
         .as_deref()
         .map(read_secret)
         .transpose()?;
-    let store = Store::open(&options.database)?;
     let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
-    let limiter = (
-        ItemExponentialFailure::new(options.pause, PAUSE_MAX),
-        Bucket::new(RETRIES_PER_SECOND, RETRIES_BURST),
-    );
+    let limiter = ItemExponentialFailure::new(options.pause, PAUSE_MAX);
     let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
     let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
     let queue = Queue::from(parts.build());
-    let gates = Arc::new(Gates::new(options.workers.get() / SHARE));
+    let gates = Arc::new(Gates::new(options.workers.get(), options.pause, PAUSE_MAX));
     let tally = Arc::new(Tally::new());
     let stats = Stats {
         queue: queue.clone(),
@@ -132,6 +125,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
         paging: Mutex::new(()),
+        doubt: Notify::new(),
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),

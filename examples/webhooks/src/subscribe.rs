@@ -26,12 +26,13 @@ impl Dispatcher {
     ) -> Result<PutSubscription, StoreError> {
         let held = self.subscribing.lock().await;
         let rate = subscription.rate;
+        let host = self.host_of(&subscription.url);
         let put = self.store.put_subscription(Arc::clone(&id), subscription);
-        let put = put.await?;
+        let put = put.await.inspect_err(|_| self.doubt.notify_one())?;
         if put == PutSubscription::TooMany {
             return Ok(put);
         }
-        self.gates.set(&id, rate);
+        self.add_called(self.gates.set(&id, &host, rate, self.now()));
         drop(held);
         let fill = tokio::spawn({
             let dispatcher = Arc::clone(self);
@@ -44,9 +45,11 @@ impl Dispatcher {
     /// Deletes a subscription. Returns whether it was there.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         let held = self.subscribing.lock().await;
-        let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
+        let deleted = self.store.delete_subscription(Arc::clone(&id)).await;
+        // If it was written all the same, its deliveries are left to clear.
+        let is_deleted = deleted.inspect_err(|_| self.doubt.notify_one())?;
         // Its keys may stay in the queue: there will be nothing to do for them.
-        self.gates.remove(&id);
+        self.add_called(self.gates.remove(&id, self.now()));
         drop(held);
         let mut is_clear = false;
         while !is_clear {
@@ -56,14 +59,20 @@ impl Dispatcher {
         Ok(is_deleted)
     }
 
-    /// Ends what the last run began and did not end.
+    /// Ends what was begun and not ended: before the start, or by a request that was answered with
+    /// an error. Its keys are for the caller to add.
     pub(crate) async fn resume_pages(&self) -> Result<(), StoreError> {
         for id in self.store.uncleared().await? {
-            while !self.store.clear(Arc::clone(&id), PAGE_LEN).await? {}
+            let mut is_clear = false;
+            while !is_clear {
+                let _held = self.paging.lock().await;
+                is_clear = self.store.clear(Arc::clone(&id), PAGE_LEN).await?;
+            }
         }
         for id in self.store.unfilled().await? {
             let mut next = Some("".into());
             while let Some(after) = next {
+                let _held = self.paging.lock().await;
                 let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN);
                 next = page.await?.next;
             }
@@ -106,7 +115,11 @@ impl Dispatcher {
             match ask().await {
                 Ok(done) => return Some(done),
                 Err(StoreError::Closed) => return None,
-                Err(error) => say(&error.to_string()),
+                Err(error) => {
+                    say(&error.to_string());
+                    // It may have been written; then it does not come with the next try.
+                    self.doubt.notify_one();
+                }
             }
             sleep(self.pause).await;
         }

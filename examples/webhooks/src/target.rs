@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -65,6 +66,17 @@ impl Target {
 
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// Host and port, the same for all URLs that lead to the same: by name, not by address.
+    pub(crate) fn host(&self) -> Arc<str> {
+        let host = self.uri.host().unwrap_or_default().to_ascii_lowercase();
+        let is_https = self.uri.scheme() == Some(&Scheme::HTTPS);
+        let port = self
+            .uri
+            .port_u16()
+            .unwrap_or(if is_https { 443 } else { 80 });
+        format!("{host}:{port}").into()
     }
 
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
@@ -156,6 +168,18 @@ mod tests {
             assert_eq!(target.to_string(), shown);
             assert_eq!(format!("{target:?}"), format!("Target({shown})"));
             assert!(!target.uri().to_string().contains('@'));
+        }
+    }
+
+    #[test]
+    fn a_host_has_one_name() {
+        for (url, host) in [
+            ("http://a.example/x", "a.example:80"),
+            ("https://me@A.Example?y", "a.example:443"),
+            ("http://a.example:8080/", "a.example:8080"),
+            ("https://[2606:4700::1]/", "[2606:4700::1]:443"),
+        ] {
+            assert_eq!(&*Target::parse(url, false).unwrap().host(), host);
         }
     }
 

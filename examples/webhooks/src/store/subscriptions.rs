@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::schema::next_version;
 use super::{Store, StoreError};
@@ -45,23 +45,17 @@ impl Store {
     ) -> Result<Option<Subscription>, StoreError> {
         self.run(move |db| {
             db.prepare_cached("SELECT url, rate, secret FROM subscriptions WHERE id = ?1")?
-                .query_row([&*id], |row| {
-                    Ok(Subscription {
-                        url: row.get(0)?,
-                        rate: row.get(1)?,
-                        secret: row.get(2)?,
-                    })
-                })
+                .query_row([&*id], read)
                 .optional()
         })
         .await
     }
 
-    /// Every subscription and its rate.
-    pub(crate) async fn rates(&self) -> Result<Vec<(Arc<str>, Option<f64>)>, StoreError> {
+    /// Every subscription.
+    pub(crate) async fn subscriptions(&self) -> Result<Vec<(Arc<str>, Subscription)>, StoreError> {
         self.run(|db| {
-            db.prepare_cached("SELECT id, rate FROM subscriptions")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            db.prepare_cached("SELECT url, rate, secret, id FROM subscriptions")?
+                .query_map([], |row| Ok((row.get(3)?, read(row)?)))?
                 .collect()
         })
         .await
@@ -76,6 +70,14 @@ impl Store {
         })
         .await
     }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+    Ok(Subscription {
+        url: row.get(0)?,
+        rate: row.get(1)?,
+        secret: row.get(2)?,
+    })
 }
 
 fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSubscription> {

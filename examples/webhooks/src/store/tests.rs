@@ -212,7 +212,7 @@ async fn there_is_an_end_to_subscriptions() {
     }
     assert_eq!(place.subscribe("x", "u").await, PutSubscription::TooMany);
     assert_eq!(place.subscribe("7", "v").await, PutSubscription::Changed);
-    assert_eq!(place.store.rates().await.unwrap().len(), 1000);
+    assert_eq!(place.store.subscriptions().await.unwrap().len(), 1000);
 }
 
 #[tokio::test]

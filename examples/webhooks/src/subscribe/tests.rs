@@ -1,15 +1,11 @@
 //! Subscriptions to many objects: what others notice of them, and what a kill leaves.
 
-use requeue::tokio::NamedMetrics;
-use requeue::{Bucket, ItemExponentialFailure};
-use tokio::sync::Mutex;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::figures::{Figures, Waits};
-use crate::gate::Gates;
-use crate::post::Poster;
-use crate::stats::Tally;
+use crate::args::Options;
+use crate::service::assemble;
 use crate::store::{State, Store};
 
 const OBJECTS: usize = 20 * PAGE_LEN;
@@ -48,26 +44,14 @@ impl Place {
 
     /// A dispatcher without workers.
     fn open(&self) -> Arc<Dispatcher> {
-        let waits = Arc::new(Waits::new().unwrap());
-        let pause = Duration::from_secs(1);
-        let limiter = (
-            ItemExponentialFailure::new(pause, pause),
-            Bucket::unlimited(),
-        );
-        let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
-        let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
-        Arc::new(Dispatcher {
-            queue: parts.build().into(),
-            store: Store::open(&self.path()).unwrap(),
-            gates: Arc::new(Gates::new(1)),
-            poster: Poster::new(true, pause, None),
-            tally: Arc::new(Tally::new()),
-            tries: 1,
-            pause,
+        let options = Options {
             allow_private: true,
-            subscribing: Mutex::new(()),
-            paging: Mutex::new(()),
-        })
+            pause: Duration::from_secs(1),
+            ..Options::default()
+        };
+        let store = Store::open(&self.path()).unwrap();
+        let prometheus = PrometheusBuilder::new().build_recorder().handle();
+        assemble(&options, store, prometheus).unwrap().dispatcher
     }
 }
 
@@ -86,7 +70,8 @@ async fn put(dispatcher: Arc<Dispatcher>) {
         .store
         .put_subscription(Arc::clone(&id), subscription());
     put.await.unwrap();
-    dispatcher.gates.set(&id, None);
+    let host = dispatcher.host_of(&subscription().url);
+    dispatcher.gates.set(&id, &host, None, dispatcher.now());
     dispatcher.fill(&id).await;
 }
 
