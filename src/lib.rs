@@ -7,21 +7,40 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub use requeue_core::*;
+pub use requeue_core::binding;
+#[cfg(any(feature = "std", feature = "tokio"))]
+pub use requeue_core::{Bare, Batch, Builder, Failure, Growable, RandomState, Reporter, Workers};
+
+// What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
+pub use requeue_core::{
+    Action, AddOptions, Added, AddedMany, Attempt, Attempts, Backoff, BackoffManager, BackoffUntil,
+    Bucket, DefaultController, DefaultItemBased, DelayWithReset, Drained,
+    ExponentialBackoffManager, Finished, Fixed, GetError, Guard, Index, Instant,
+    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Metrics,
+    NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer, Queue,
+    RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
+    TooManyWaiters, WithMaxWait, default_controller, default_item_based, jitter, rand_core,
+};
+#[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
+pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 
 /// The queue for threads: the crate `requeue-std`.
 ///
 /// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
 /// use requeue::std::{Action, WorkQueue};
 ///
 /// let queue = WorkQueue::new();
-/// queue.add("default/web")?;
-/// queue.shut_down();
+/// let _ = queue.add("default/web");
+/// # queue.shut_down();
+///
+/// let runs = AtomicU32::new(0);
 /// queue.run(4, |key| {
 ///     println!("making {key} what it should be");
-///     Ok::<_, String>(Action::Done)
+///     runs.fetch_add(1, Ordering::Relaxed);
+///     Ok::<_, String>(Action::Success)
 /// })?;
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # Ok::<_, std::io::Error>(())
 /// ```
 #[cfg(feature = "std")]
 pub mod std {
@@ -34,16 +53,16 @@ pub mod std {
 /// use requeue::tokio::{Action, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn main() {
 /// let queue = WorkQueue::new();
-/// queue.add("default/web")?;
-/// queue.shut_down();
-/// let reconcile = |key| async move {
+/// let _ = queue.add("default/web");
+/// # queue.shut_down();
+///
+/// let run = queue.run(4, |key| async move {
 ///     println!("making {key} what it should be");
-///     Ok::<_, String>(Action::Done)
-/// };
-/// queue.run(4, reconcile).await;
-/// # Ok(())
+///     Ok::<_, String>(Action::Success)
+/// });
+/// run.await;
 /// # }
 /// ```
 #[cfg(feature = "tokio")]
@@ -67,7 +86,7 @@ pub mod tokio {
 /// // In a task:
 /// # TO_READ.shut_down();
 /// # let task = async {
-/// let _ = TO_READ.run(async |_sensor| Ok::<_, ()>(Action::Done)).await;
+/// let _ = TO_READ.run(async |_sensor| Ok::<_, ()>(Action::Success)).await;
 /// # };
 /// # embassy_futures::block_on(task);
 /// ```

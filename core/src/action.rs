@@ -1,82 +1,137 @@
-//! What a reconciler answers, and when a key that keeps failing is given up.
+//! How a run ends, and when a key that keeps failing is given up.
 
 use core::time::Duration;
 
-use crate::outcome::Completion;
-
-/// What is to be done with a key that was worked on successfully.
+/// How a run of a key ends: what a reconciler returns, and what [`Guard::finish`] and
+/// `queue.next(guard, action)` take.
+///
+/// | action | the run | the key runs again | its failures | client-go |
+/// |---|---|---|---|---|
+/// | `Success` | worked | if it was added meanwhile | are forgotten | `Forget` + `Done` |
+/// | `RequeueAfter(d)` | worked | after `d` | are forgotten | `Forget` + `AddAfter` + `Done` |
+/// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
+/// | `RetryAfter(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
+/// | `Release` | is over | if it was added meanwhile | stay | `Done` |
+///
+/// If a key has two reasons to run again, the earlier time counts: a key that was added during its
+/// run runs again at once, whatever the action.
+///
+/// [`Guard::finish`]: crate::Guard::finish
 ///
 /// # Examples
 ///
+/// A controller turns the result of its work into an action:
+///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Action, Completion};
+/// use requeue_core::Action;
 ///
-/// assert_eq!(Action::Done.completion(), Completion::Succeeded);
-/// let hourly = Duration::from_secs(3600);
-/// assert_eq!(
-///     Action::RequeueAfter(hourly).completion(),
-///     Completion::SucceededAgainAfter(hourly),
-/// );
+/// fn judge(result: Result<Option<Duration>, &str>) -> Action {
+///     match result {
+///         Err(_) => Action::Retry,
+///         Ok(Some(again)) => Action::RequeueAfter(again),
+///         Ok(None) => Action::Success,
+///     }
+/// }
+///
+/// assert_eq!(judge(Err("no route to node-7")), Action::Retry);
+/// assert!(!judge(Ok(None)).needs_time());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Action {
-    /// Nothing until somebody adds the key again.
+    /// It worked: the failures are forgotten.
     #[default]
-    Done,
-    /// Work on the key again after this long, changes or not.
+    #[doc(alias = "Forget")]
+    Success,
+    /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
+    #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
-    /// This was no run to speak of: work on the key again after this long, neither failed nor
-    /// succeeded. For a key that a limit elsewhere has turned away, and that may have failed
-    /// before.
-    PutOff(Duration),
+    /// It failed: counts one more failure and lets the limiter say when the key runs again.
+    #[doc(alias = "AddRateLimited")]
+    Retry,
+    /// Neither: the key runs again after this long, and its failures stay as they are.
+    #[doc(alias = "AddAfter")]
+    RetryAfter(Duration),
+    /// The run is over, and the failures stay as they are.
+    #[doc(alias = "Done")]
+    Release,
 }
 
 impl Action {
-    /// How a run with this answer is completed: its failures are forgotten, unless it was put off.
-    pub const fn completion(self) -> Completion {
-        match self {
-            Self::Done => Completion::Succeeded,
-            Self::RequeueAfter(delay) => Completion::SucceededAgainAfter(delay),
-            Self::PutOff(delay) => Completion::RetryAfter(delay),
-        }
+    /// Returns whether the action itself needs the time, because the key runs again. Otherwise a
+    /// runtime reads its clock only if [`Queue::needs_time`](crate::Queue::needs_time) returns
+    /// true. O(1).
+    #[inline]
+    pub const fn needs_time(self) -> bool {
+        !matches!(self, Self::Success | Self::Release)
+    }
+
+    #[inline]
+    pub(crate) const fn forgets(self) -> bool {
+        matches!(self, Self::Success | Self::RequeueAfter(_))
     }
 }
 
-/// How many times a key that fails is tried again.
+/// How many times a key that fails is retried.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Completion, Retries};
+/// use requeue_core::Retries;
 ///
 /// let twice = Retries::at_most(2);
-/// assert_eq!(twice.completion(0), Some(Completion::Retry));
-/// assert_eq!(twice.completion(1), Some(Completion::Retry));
-/// assert_eq!(twice.completion(2), None, "it has been tried three times");
-/// assert_eq!(Retries::UNLIMITED.completion(u32::MAX), Some(Completion::Retry));
+/// assert!(twice.allow(0) && twice.allow(1));
+/// assert!(!twice.allow(2), "it has failed three times");
+/// assert!(Retries::UNLIMITED.allow(u32::MAX));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Retries(Option<u32>);
 
 impl Retries {
-    /// A key is tried again until it succeeds.
+    /// A key is retried until it succeeds.
     pub const UNLIMITED: Self = Self(None);
 
-    /// A key is tried `retries` more times after its first failure.
+    /// Allows `retries` more runs after the first failure of a key.
     pub const fn at_most(retries: u32) -> Self {
         Self(Some(retries))
     }
 
-    /// How a failed run is completed whose key had failed `requeues` times before; nothing if the
-    /// key is to be given up.
-    pub const fn completion(self, requeues: u32) -> Option<Completion> {
+    /// Returns whether a key that has failed is retried, if it had failed `requeues` times before.
+    /// Otherwise it is given up.
+    pub const fn allow(self, requeues: u32) -> bool {
         match self.0 {
-            Some(retries) if requeues >= retries => None,
-            _ => Some(Completion::Retry),
+            Some(retries) => requeues < retries,
+            None => true,
         }
     }
+}
+
+/// What is known about a run when it begins.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::RunContext;
+///
+/// // A run that takes longer each time it fails gives up early.
+/// fn timeout(run: RunContext) -> Duration {
+///     Duration::from_secs(10).saturating_mul(run.attempt.min(6))
+/// }
+/// # let _ = timeout;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct RunContext {
+    /// Which attempt this is, counted from 1: one more than the failures on record.
+    pub attempt: u32,
+    /// How long the key was ready, or dirty, before it was handed out. Zero if the queue's metrics
+    /// keep no [`Times`](crate::Times).
+    pub waited: Duration,
+    /// The priority level of the key; 0 in a queue without [`Levels`](crate::Levels).
+    pub priority: u8,
 }

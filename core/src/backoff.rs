@@ -1,8 +1,8 @@
-//! A loop's own pauses: apimachinery's `wait.Backoff` and what is built on it, without a timer.
+//! The pauses of a loop: apimachinery's `wait.Backoff` and what is built on it, without a timer.
 //!
-//! A queue needs none of this. It is for the loop beside the queue, which retries one call or
-//! watches one source, and which pauses as Kubernetes' loops do. Time comes in as an argument and
-//! pauses go out as values, so the loop only waits.
+//! A queue needs none of this. It is for other loops of a controller, which retry one call or watch
+//! one source, and pause as Kubernetes' loops do. The time is an argument and the pauses are
+//! results, so only the loop waits.
 
 mod attempts;
 mod jitter;
@@ -22,9 +22,8 @@ pub use until::BackoffUntil;
 
 /// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
 ///
-/// apimachinery's `wait.Backoff`, whose [`step`](Backoff::step) both answers the pause and turns
-/// the value into the backoff of the pauses that follow. A copy is therefore what apimachinery
-/// calls a `DelayFunc`.
+/// apimachinery's `wait.Backoff`: [`step`](Backoff::step) returns the next pause, and changes the
+/// value to the backoff of the pauses after it. So a copy is what apimachinery calls a `DelayFunc`.
 ///
 /// | to | use |
 /// |---|---|
@@ -33,8 +32,8 @@ pub use until::BackoffUntil;
 /// | retry a call until it succeeds | [`Backoff::attempts`] |
 /// | run something for ever, with pauses | [`BackoffUntil`] |
 ///
-/// The arithmetic is apimachinery's, in `f64`, truncated to whole nanoseconds. Where that leaves
-/// the range of Go's `time.Duration`, or goes below zero, this saturates.
+/// The arithmetic is apimachinery's, in `f64`, truncated to whole nanoseconds. It saturates if the
+/// result leaves the range of Go's `time.Duration`, or is below zero.
 ///
 /// # Examples
 ///
@@ -58,27 +57,27 @@ pub use until::BackoffUntil;
 pub struct Backoff {
     /// The next pause, before jitter.
     pub duration: Duration,
-    /// What the duration is multiplied by at each step; zero leaves it as it is.
+    /// The factor of the duration at each step. Zero leaves the duration as it is.
     ///
     /// Should not be negative: that makes the duration zero.
     pub factor: f64,
     /// How much a pause is lengthened at random: by up to `jitter * duration`. No jitter if zero or
-    /// negative. Jitter does not add up, since the next duration is computed without it.
+    /// negative. Jitter does not add up, because the next duration is computed without it.
     pub jitter: f64,
     /// How many more times the duration may change.
     ///
-    /// apimachinery's is signed; below zero it acts as zero does.
+    /// apimachinery's is signed, and below zero has the effect of zero.
     pub steps: u32,
-    /// The longest duration, unless zero. A duration that would grow beyond becomes the cap and
-    /// sets the steps to zero. A duration that starts beyond is used until then.
+    /// The longest duration, unless zero. A duration that would grow beyond the cap becomes the cap
+    /// and sets the steps to zero. A duration that starts beyond the cap is used until then.
     pub cap: Duration,
 }
 
 impl Backoff {
-    /// The pause to make now. Moves on to the pause after it.
+    /// Returns the pause to make now, and moves on to the next one.
     ///
-    /// `rng` is not asked unless [`jitter`](Backoff::jitter) is positive; [`NoJitter`] stands in
-    /// where there is none.
+    /// `rng` is used only if [`jitter`](Backoff::jitter) is positive. Without jitter pass
+    /// [`NoJitter`].
     ///
     /// # Cost
     ///
@@ -98,7 +97,7 @@ impl Backoff {
     /// // Hitting the cap has used up the steps.
     /// assert_eq!(backoff.steps, 0);
     /// ```
-    #[must_use = "the backoff has moved on: this pause is not answered again"]
+    #[must_use = "the backoff has moved on: this pause is not returned again"]
     pub fn step<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Duration {
         let duration = self.duration;
         if self.steps > 0 {
@@ -112,7 +111,7 @@ impl Backoff {
         }
     }
 
-    /// The calls and pauses of a retry loop: `wait.ExponentialBackoff`.
+    /// Returns the calls and pauses of a retry loop: `wait.ExponentialBackoff`. O(1).
     ///
     /// # Examples
     ///
@@ -121,8 +120,8 @@ impl Backoff {
         Attempts::new(self)
     }
 
-    /// The pauses of this backoff, which start over after each `reset_interval`, counted from
-    /// `now`: `Backoff.DelayWithReset`.
+    /// Returns the pauses of this backoff, which start over after each `reset_interval`, counted
+    /// from `now`: `Backoff.DelayWithReset`. O(1).
     ///
     /// # Examples
     ///

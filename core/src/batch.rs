@@ -1,117 +1,137 @@
-//! Many keys in work, completed under one lock.
+//! Many keys that were handed out together, ended under one lock.
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 use core::ops::Deref;
 
-use crate::guard::{Complete, FactsFrom, Guard};
-use crate::outcome::{Completion, NotActive};
+use crate::action::Action;
+use crate::guard::{Finish, Guard};
+use crate::outcome::NotActive;
 use crate::work::{Ticket, Work};
 
-/// Keys in work that were handed out together.
+/// Active keys that were handed out together.
 ///
-/// Dropping the batch completes its keys, as [`done`](Self::done) does. Dropped where its runtime
-/// calls it [abandoned](crate::Waker::is_abandoned), it counts a failure of every key and requeues
-/// them rate-limited, since nobody knows how far the worker came.
+/// **A batch that is dropped unreported counts as failed**: every key in it is retried when its
+/// limiter says so, as with a [`Guard`].
 ///
 /// `H` is how the batch holds its queue, as with a [`Guard`].
 ///
 /// # Examples
 ///
-/// How a runtime makes one; `requeue-std` does it in `get_many`:
+/// A runtime makes one like this; `requeue-std` does so in `get_many`:
 ///
 /// ```
 #[doc = include_str!("work_queue/example.txt")]
 /// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
 ///
-/// let mut getter = Getter::new();
-/// let mut work = Vec::new();
-/// let _ = queue.act(|queue, now| queue.get_many(2, now, &mut getter, |one| work.push(one)));
-/// let batch = Batch::new(work, &queue);
-/// assert_eq!(batch.len(), 2);
+/// let mut batch = Batch::new(Vec::new(), &queue);
+/// let mut wait = Wait::for_key(&queue);
+/// let look = wait.look(std::task::Waker::noop(), None, |queue, now, getter| {
+///     queue.poll_get_many(2, now, getter, |work| batch.push(work))
+/// });
+/// assert_eq!(look, Look::Done(Ok(2)));
 /// assert!(batch.keys().eq(&["node-7", "node-8"]));
-/// batch.done().unwrap();
+/// batch.success().unwrap();
 /// assert_eq!(queue.len(), 1);
 /// ```
-#[must_use = "dropping a batch completes its keys"]
+#[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
 pub struct Batch<K, H>
 where
-    H: Deref<Target: Complete>,
+    H: Deref<Target: Finish>,
 {
-    work: Vec<Work<K, FactsFrom<H>>>,
+    work: Vec<Work<K>>,
     queue: H,
 }
 
-impl<K, H: Deref<Target: Complete>> Batch<K, H> {
-    /// The batch of runs that have been handed out by `queue`; for runtimes. O(1).
-    pub fn new(work: Vec<Work<K, FactsFrom<H>>>, queue: H) -> Self {
+impl<K, H: Deref<Target: Finish>> Batch<K, H> {
+    /// Creates a batch of runs that `queue` has handed out. For runtimes. O(1).
+    pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
         Self { work, queue }
     }
 
-    /// Takes another run of the same queue in.
-    pub fn push(&mut self, work: Work<K, FactsFrom<H>>) {
+    /// Adds another run of the same queue. For runtimes. O(1) amortised.
+    pub fn push(&mut self, work: Work<K>) {
         self.work.push(work);
     }
 
-    /// The keys, in the order in which they were ready. The example of the [type](Self) looks at
-    /// them.
+    /// Returns the keys, in the order in which they were ready. The [type](Self) has an example.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {
         self.work.iter().map(|work| &work.key)
     }
 
-    /// How many keys there are. O(1).
+    /// Returns the number of keys. O(1).
     pub fn len(&self) -> usize {
         self.work.len()
     }
 
-    /// Whether there are none: never so for a batch that a queue has handed out. O(1).
+    /// Returns whether the batch has no keys. Never true for a batch that a runtime's `get_many`
+    /// has returned. O(1).
     pub fn is_empty(&self) -> bool {
         self.work.is_empty()
     }
 
-    /// Completes all keys under one lock. O(1) per key.
+    /// Ends all runs with [`Action::Success`]. O(1) per key.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if any key was completed by name meanwhile; the others are completed all the
-    /// same.
-    pub fn done(mut self) -> Result<(), NotActive> {
-        self.complete(Completion::Done)
+    /// As [`finish`](Self::finish).
+    pub fn success(self) -> Result<(), NotActive> {
+        self.finish(Action::Success)
     }
 
-    /// Completes all keys, also those behind one whose code panics.
-    fn complete(&mut self, completion: Completion) -> Result<(), NotActive> {
+    /// Ends all runs with [`Action::Release`]. O(1) per key.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    pub fn release(self) -> Result<(), NotActive> {
+        self.finish(Action::Release)
+    }
+
+    /// Ends all runs with one action, under one lock. Costs per key as
+    /// [`Guard::finish`](crate::Guard::finish).
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if any run was ended by its key before. The others end all the same.
+    pub fn finish(mut self, action: Action) -> Result<(), NotActive> {
+        self.end(action)
+    }
+
+    /// Ends all runs, including those after one whose key panics.
+    fn end(&mut self, action: Action) -> Result<(), NotActive> {
         let rest = Rest {
             work: &self.work,
             queue: &*self.queue,
-            completion,
+            action,
         };
-        let outcome = self.queue.complete_many(rest.tickets(), completion);
+        let outcome = self.queue.finish_many(rest.tickets(), action);
         mem::forget(rest);
-        // Only now, as their code may panic, too.
+        // The runs are over: only now may a key's `Drop` panic.
         self.work.clear();
         outcome
     }
 
-    /// Makes a guard of each key, so that each can be completed in its own way. O(1) per key.
+    /// Turns each run into a guard, so that each can end with its own action. O(1) per key.
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
     /// queue.add_many(["node-7", "disk-1"], |_| {});
-    /// let mut getter = Getter::new();
-    /// let mut work = Vec::new();
-    /// let _ = queue.act(|queue, now| queue.get_many(2, now, &mut getter, |one| work.push(one)));
+    /// let mut batch = Batch::new(Vec::new(), &queue);
+    /// let _ = Wait::for_key(&queue).look(std::task::Waker::noop(), None, |queue, now, getter| {
+    ///     queue.poll_get_many(2, now, getter, |work| batch.push(work))
+    /// });
     ///
-    /// for guard in Batch::new(work, &queue).into_guards() {
+    /// for guard in batch.into_guards() {
     ///     let is_node = guard.starts_with("node-");
-    ///     let finished = if is_node { guard.forget() } else { guard.retry() };
+    ///     let finished = if is_node { guard.success() } else { guard.retry() };
     ///     finished.unwrap();
     /// }
-    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
-    /// assert_eq!(queue.num_requeues(&"disk-1"), 1);
+    /// assert_eq!(queue.num_requeues("node-7"), 0);
+    /// assert_eq!(queue.num_requeues("disk-1"), 1);
     /// ```
     pub fn into_guards(mut self) -> Vec<Guard<K, H>>
     where
@@ -123,25 +143,24 @@ impl<K, H: Deref<Target: Complete>> Batch<K, H> {
     }
 }
 
-impl<K, H: Deref<Target: Complete>> Drop for Batch<K, H> {
+impl<K, H: Deref<Target: Finish>> Drop for Batch<K, H> {
     fn drop(&mut self) {
         if !self.work.is_empty() {
-            let completion = self.queue.completion_on_drop();
-            // A key that was completed by name meanwhile needs nothing more.
-            let _ = self.complete(completion);
+            // An error says that a run was ended by its key: nothing is left to do.
+            let _ = self.end(Action::Retry);
         }
     }
 }
 
-/// Dropped only if a key's code has panicked while its batch was completed.
-struct Rest<'b, K, F, Q: Complete + ?Sized> {
-    work: &'b [Work<K, F>],
+/// Dropped only if a key panics while its batch is ended.
+struct Rest<'b, K, Q: Finish + ?Sized> {
+    work: &'b [Work<K>],
     queue: &'b Q,
-    completion: Completion,
+    action: Action,
 }
 
-impl<K, F, Q: Complete + ?Sized> Rest<'_, K, F, Q> {
-    /// Copies: that of a run which is over by then is stale.
+impl<K, Q: Finish + ?Sized> Rest<'_, K, Q> {
+    /// Copies the tickets: a copy whose run has ended by then is stale.
     fn tickets(&self) -> impl Iterator<Item = Ticket> {
         let copy = |ticket: &Ticket| Ticket {
             id: ticket.id,
@@ -151,13 +170,13 @@ impl<K, F, Q: Complete + ?Sized> Rest<'_, K, F, Q> {
     }
 }
 
-impl<K, F, Q: Complete + ?Sized> Drop for Rest<'_, K, F, Q> {
+impl<K, Q: Finish + ?Sized> Drop for Rest<'_, K, Q> {
     fn drop(&mut self) {
-        let _ = self.queue.complete_many(self.tickets(), self.completion);
+        let _ = self.queue.finish_many(self.tickets(), self.action);
     }
 }
 
-impl<K: fmt::Debug, H: Deref<Target: Complete>> fmt::Debug for Batch<K, H> {
+impl<K: fmt::Debug, H: Deref<Target: Finish>> fmt::Debug for Batch<K, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.keys()).finish()
     }

@@ -1,62 +1,176 @@
-//! Choosing the parts of a queue that grows.
+//! The builder of a growable queue.
 
 use core::hash::Hash;
 use core::marker::PhantomData;
+use core::time::Duration;
 
-use crate::limiter::{DefaultController, RateLimiter, default_controller};
-use crate::metrics::{Metrics, NoMetrics};
+use crate::limiter::{
+    Bucket, DefaultController, ItemExponentialFailure, RateLimiter, default_controller,
+};
+use crate::metrics::reporter::Reporter;
+use crate::metrics::{Metrics, NoMetrics, Times};
 use crate::priority::{Levels, NoPriorities, Priorities};
 use crate::queue::Queue;
-use crate::slots::growable::{Growable, RandomState};
+use crate::storage::Storage;
+use crate::storage::growable::{Growable, RandomState};
 
-/// Puts a [`Queue`] together whose storage grows; made by [`Queue::builder`].
+/// Builds a queue whose storage grows. Made by the `builder` of a runtime's `WorkQueue`, or by
+/// [`Queue::builder`].
+///
+/// `R` is the runtime. Only [`limiter`](Self::limiter) and [`levels`](Self::levels) change the type
+/// of a runtime's queue: a struct that holds one need not change for other figures, other metrics
+/// or another clock.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, ItemExponentialFailure, Queue};
+/// use requeue_core::{Instant, Queue};
 ///
-/// let limiter = ItemExponentialFailure::new(Duration::from_millis(100), Duration::from_secs(60));
-/// let mut queue = Queue::builder().limiter(limiter).capacity(10_000).build();
-/// queue.add("node-7", Instant::EPOCH).value.unwrap();
+/// let mut queue = Queue::builder()
+///     .backoff(Duration::from_millis(100), Duration::from_secs(60))
+///     .no_retry_rate()
+///     .capacity(10_000)
+///     .build();
+/// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+/// assert_eq!(scheduled.delay, Duration::from_millis(100));
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<L = DefaultController, M = NoMetrics, P = NoPriorities> {
+pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = NoPriorities> {
+    runtime: R,
     limiter: L,
     metrics: M,
     levels: PhantomData<P>,
     capacity: usize,
-    memories_max: usize,
+    failure_records_max: usize,
+}
+
+/// No runtime: the [`Builder`] of a bare [`Queue`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bare;
+
+/// How a runtime makes its queues. With this a runtime uses [`Builder`] and needs no builder of its
+/// own.
+///
+/// # Examples
+///
+/// ```
+/// use core::hash::Hash;
+/// use requeue_core::binding::{Queue, Runtime};
+/// use requeue_core::{Builder, RateLimiter, Reporter, Storage};
+///
+/// struct Mine;
+///
+/// impl Runtime for Mine {
+///     type Clock = ();
+///     // A real one puts the queue behind its lock.
+///     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
+///
+///     fn set_clock(&mut self, (): ()) {}
+///
+///     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+///         self,
+///         queue: Queue<K, S, L, Reporter>,
+///     ) -> Queue<K, S, L, Reporter> {
+///         queue
+///     }
+/// }
+///
+/// let queue = Builder::of(Mine).build::<u32>();
+/// assert_eq!(queue.held_len(), 0);
+/// ```
+pub trait Runtime {
+    /// The clocks of the runtime.
+    type Clock;
+    /// The runtime's own queue.
+    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage>;
+
+    /// Sets the clock.
+    fn set_clock(&mut self, clock: Self::Clock);
+
+    /// Makes the runtime's own queue.
+    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+        self,
+        queue: Queue<K, S, L, Reporter>,
+    ) -> Self::WorkQueue<K, L, S>;
 }
 
 impl Queue<(), Growable, DefaultController> {
-    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
+    /// Returns a builder with client-go's defaults. The type of the keys is inferred from use.
     ///
     /// # Examples
     ///
     /// ```
     /// use requeue_core::{Instant, Queue};
     ///
-    /// // All parts as client-go has them.
+    /// // The same defaults as in client-go.
     /// let mut queue = Queue::builder().build();
     /// queue.add("node-7", Instant::EPOCH).value.unwrap();
     /// ```
     pub fn builder() -> Builder {
-        Builder {
+        Builder::with(Bare, NoMetrics)
+    }
+}
+
+impl<R: Runtime> Builder<R, DefaultController, Reporter, NoPriorities> {
+    /// Returns the builder of a runtime's queue. For runtimes. O(1).
+    pub fn of(runtime: R) -> Self {
+        Self::with(runtime, Reporter::NONE)
+    }
+}
+
+impl<R, M> Builder<R, DefaultController, M, NoPriorities> {
+    fn with(runtime: R, metrics: M) -> Self {
+        Self {
+            runtime,
             limiter: default_controller(),
-            metrics: NoMetrics,
+            metrics,
             levels: PhantomData,
             capacity: 0,
-            memories_max: usize::MAX,
+            failure_records_max: usize::MAX,
         }
     }
 }
 
-impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<L, M, P> {
-    /// How long failed keys wait. At first client-go's default: 5 ms doubled per failure up to
-    /// 1000 s, and all keys together ten a second after a burst of a hundred.
+impl<R, M, P> Builder<R, DefaultController, M, P> {
+    /// Sets the delay after the first failure of a key, which doubles with each further failure,
+    /// and the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self)
+    /// has an example.
+    pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
+        self.limiter.0 = ItemExponentialFailure::new(base, max);
+        self
+    }
+
+    /// Sets how many retries per second all keys together may have, after a burst. The defaults are
+    /// 10 and 100, as in client-go: if thousands of keys fail at once, the last one waits for
+    /// minutes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Instant, Queue};
+    ///
+    /// let mut queue = Queue::builder().retry_rate(2.0, 1).build();
+    /// let mut delay = |key| queue.add_rate_limited(key, Instant::EPOCH).value.unwrap().delay;
+    /// assert_eq!(delay("node-7"), Duration::from_millis(5));
+    /// assert_eq!(delay("node-8"), Duration::from_millis(500));
+    /// ```
+    pub fn retry_rate(mut self, per_second: f64, burst: u32) -> Self {
+        self.limiter.1 = Bucket::new(per_second, burst);
+        self
+    }
+
+    /// Removes the limit on retries per second: only the backoff of each key counts.
+    pub fn no_retry_rate(self) -> Self {
+        self.retry_rate(Bucket::UNLIMITED_RATE, 0)
+    }
+}
+
+impl<R, L, M, P> Builder<R, L, M, P> {
+    /// Replaces exponential backoff and the retry rate by another limiter. The limiter is part of
+    /// the type of the queue.
     ///
     /// # Examples
     ///
@@ -66,52 +180,22 @@ impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<L, M, P> {
     ///
     /// let limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
     /// let mut queue = Queue::builder().limiter(limiter).build();
-    /// let limited = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
-    /// assert_eq!(limited.delay, Duration::from_millis(5));
+    /// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+    /// assert_eq!(scheduled.delay, Duration::from_millis(5));
     /// ```
-    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<L2, M, P> {
+    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<R, L2, M, P> {
         Builder {
+            runtime: self.runtime,
             limiter,
             metrics: self.metrics,
             levels: self.levels,
             capacity: self.capacity,
-            memories_max: self.memories_max,
+            failure_records_max: self.failure_records_max,
         }
     }
 
-    /// Who receives the figures. At first nobody: nothing is kept and no clock is read for them.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Instant, Metrics, Queue};
-    ///
-    /// #[derive(Default)]
-    /// struct Depth(usize);
-    ///
-    /// impl Metrics for Depth {
-    ///     type Stamps = ();
-    ///
-    ///     fn depth(&mut self, keys: usize) {
-    ///         self.0 = keys;
-    ///     }
-    /// }
-    ///
-    /// let mut queue = Queue::builder().metrics(Depth::default()).build();
-    /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
-    /// assert_eq!(queue.metrics().0, 2);
-    /// ```
-    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<L, M2, P> {
-        Builder {
-            limiter: self.limiter,
-            metrics,
-            levels: self.levels,
-            capacity: self.capacity,
-            memories_max: self.memories_max,
-        }
-    }
-
-    /// How many priority levels there are, from 1 to 32. At first one, which costs nothing.
+    /// Sets the number of priority levels, from 1 to 32. The default is one, which costs nothing.
+    /// The levels are part of the type of the queue.
     ///
     /// # Examples
     ///
@@ -123,35 +207,71 @@ impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<L, M, P> {
     /// queue.add("node-7", Instant::EPOCH).value.unwrap();
     /// queue.add_with("node-8", urgent, Instant::EPOCH).value.unwrap();
     /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
-    /// assert_eq!((work.key, work.priority()), ("node-8", 1));
-    /// # queue.done(work.ticket, Instant::EPOCH).value.unwrap();
+    /// assert_eq!((work.key, work.priority), ("node-8", 1));
+    /// # queue.release(work.ticket, Instant::EPOCH).value.unwrap();
     /// ```
-    pub fn levels<const LEVELS: usize>(self) -> Builder<L, M, Levels<LEVELS>> {
+    pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
         Builder {
+            runtime: self.runtime,
             limiter: self.limiter,
             metrics: self.metrics,
             levels: PhantomData,
             capacity: self.capacity,
-            memories_max: self.memories_max,
+            failure_records_max: self.failure_records_max,
         }
     }
 
-    /// How many keys the queue takes before it grows: at first none. See
+    /// Sets how many keys the queue takes before it grows. The default is none. See
     /// [`Queue::with_capacity`].
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
     }
 
-    /// How many keys may stay in memory for their failures alone; the oldest beyond that are
-    /// forgotten. At first there is no limit, as in client-go. [`Queue::limit_memories`] has an
-    /// example.
-    pub fn memories(mut self, keys: usize) -> Self {
-        self.memories_max = keys;
+    /// Sets how many keys may be held for their failures alone. The oldest records beyond that are
+    /// discarded. There is no limit by default, as in client-go. [`Queue::limit_failure_records`]
+    /// has an example.
+    pub fn failure_records(mut self, keys: usize) -> Self {
+        self.failure_records_max = keys;
         self
     }
+}
 
-    /// Makes the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
+impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<Bare, L, M, P> {
+    /// Sets the metrics. Without them no times are kept, and no clock is read for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Instant, Metrics, Queue};
+    ///
+    /// #[derive(Default)]
+    /// struct Depth(usize);
+    ///
+    /// impl Metrics for Depth {
+    ///     type Timestamps = ();
+    ///
+    ///     fn depth(&mut self, keys: usize) {
+    ///         self.0 = keys;
+    ///     }
+    /// }
+    ///
+    /// let mut queue = Queue::builder().metrics(Depth::default()).build();
+    /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
+    /// assert_eq!(queue.metrics().0, 2);
+    /// ```
+    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
+        Builder {
+            runtime: self.runtime,
+            limiter: self.limiter,
+            metrics,
+            levels: self.levels,
+            capacity: self.capacity,
+            failure_records_max: self.failure_records_max,
+        }
+    }
+
+    /// Builds the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
     ///
     /// # Panics
     ///
@@ -163,13 +283,87 @@ impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<L, M, P> {
     /// use requeue_core::{DefaultController, Growable, Queue};
     ///
     /// let queue: Queue<String, Growable, DefaultController> =
-    ///     Queue::builder().capacity(10_000).memories(50_000).build();
+    ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
     /// assert_eq!(queue.held_len(), 0);
     /// ```
     pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable<RandomState, P>, L, M> {
+        self.build_queue().1
+    }
+}
+
+impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
+    /// Sets the metrics. Without them no times are kept, and no clock is read for them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use core::hash::Hash;
+    /// # use requeue_core::binding::{Queue, Runtime};
+    /// # use requeue_core::{Builder, RateLimiter, Reporter, Storage};
+    /// # struct Mine;
+    /// # impl Runtime for Mine {
+    /// #     type Clock = ();
+    /// #     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
+    /// #     fn set_clock(&mut self, (): ()) {}
+    /// #     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+    /// #         self,
+    /// #         queue: Queue<K, S, L, Reporter>,
+    /// #     ) -> Queue<K, S, L, Reporter> {
+    /// #         queue
+    /// #     }
+    /// # }
+    /// # struct WorkQueue;
+    /// # impl WorkQueue {
+    /// #     fn builder() -> Builder<Mine, requeue_core::DefaultController, Reporter> {
+    /// #         Builder::of(Mine)
+    /// #     }
+    /// # }
+    /// use core::time::Duration;
+    /// use requeue_core::{Metrics, Times};
+    ///
+    /// #[derive(Default)]
+    /// struct Slowest(Duration);
+    ///
+    /// impl Metrics for Slowest {
+    ///     type Timestamps = Times;
+    ///
+    ///     fn work_duration(&mut self, duration: Duration) {
+    ///         self.0 = self.0.max(duration);
+    ///     }
+    /// }
+    ///
+    /// let queue = WorkQueue::builder().report_to(Slowest::default()).build();
+    /// # let mut queue = queue;
+    /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
+    /// # assert!(queue.needs_time());
+    /// ```
+    pub fn report_to(mut self, metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
+        self.metrics = Reporter::new(metrics);
+        self
+    }
+
+    /// Sets the clock. The default is the runtime's own; a test uses one that it moves itself.
+    pub fn clock(mut self, clock: impl Into<R::Clock>) -> Self {
+        self.runtime.set_clock(clock.into());
+        self
+    }
+
+    /// Builds the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>> {
+        let (runtime, queue) = self.build_queue();
+        runtime.assemble(queue)
+    }
+}
+
+impl<R, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, P> {
+    fn build_queue<K: Eq + Hash>(self) -> (R, Queue<K, Growable<RandomState, P>, L, M>) {
         let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
-        queue.limit_memories(self.memories_max);
-        queue
+        queue.limit_failure_records(self.failure_records_max);
+        (self.runtime, queue)
     }
 }

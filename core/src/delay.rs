@@ -1,10 +1,10 @@
 //! Keys that wait for a deadline: an indexed 4-ary min-heap of slots by (due, sequence).
 //!
-//! A 4-ary heap is half as deep as a binary one, and where a node's children lie side by side the
+//! A 4-ary heap is half as deep as a binary one, and if the children of a node are adjacent, the
 //! least of them costs one cache line (D. B. Johnson, "Priority queues with update and finding
 //! minimum spanning trees", 1975; A. LaMarca and R. Ladner, "The influence of caches on the
-//! performance of heaps", 1996). It is indexed: each slot knows its node, so that moving a deadline
-//! earlier is a sift and not a search. Lazy deletion was measured and is slower.
+//! performance of heaps", 1996). The heap is indexed: each slot knows its node, so that an earlier
+//! deadline takes a sift and no search. Lazy deletion was measured and is slower.
 
 use crate::Instant;
 use crate::id::SlotId;
@@ -20,13 +20,13 @@ pub(crate) const ARITY: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Delays<N> {
     nodes: N,
-    /// The sequence number of the next deadline; what orders equal ones.
+    /// The sequence number of the next deadline, which orders equal deadlines.
     sequence: u32,
 }
 
 /// What [`Delays::schedule`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheduled {
+pub(crate) enum DelayChange {
     /// The slot did not wait before.
     New,
     /// The slot waited for a later time.
@@ -51,24 +51,24 @@ impl Node {
     }
 }
 
-/// The memory of a heap: nodes 0.. in heap order, and the position of each slot.
+/// The storage of a heap: nodes 0.. in heap order, and the position of each slot.
 #[doc(hidden)]
 pub trait Nodes {
     fn len(&self) -> usize;
     /// The node at an index below `len`.
     fn node(&self, index: usize) -> Option<Node>;
-    /// What that waits for, where the rest of it need not be read.
+    /// The deadline of that node, if the rest of it need not be read.
     #[inline]
     fn due(&self, index: usize) -> Option<Instant> {
         Some(self.node(index)?.due)
     }
-    /// The least child of a node, and where it stands, if it precedes `node`.
+    /// The least child of a node, with its index, if it precedes `node`.
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)>;
     /// Writes a node and the position of its slot.
     fn place(&mut self, index: usize, node: Node);
-    /// Makes room for one node at the end, to be placed next.
+    /// Makes room for one node at the end, which is placed next.
     fn grow(&mut self);
-    /// Takes the last node away.
+    /// Removes the last node.
     fn shrink(&mut self);
     fn position(&self, id: SlotId) -> Option<usize>;
     fn clear_position(&mut self, id: SlotId);
@@ -81,18 +81,17 @@ impl<N> Delays<N> {
 }
 
 impl<N: Nodes> Delays<N> {
-    /// Lets a slot wait until `due`, or until the time it already waits for, whichever is earlier.
-    /// O(log n).
-    pub(crate) fn schedule(&mut self, id: SlotId, due: Instant) -> Scheduled {
+    /// Lets a slot wait until `due`, or until its present deadline if that is earlier. O(log n).
+    pub(crate) fn schedule(&mut self, id: SlotId, due: Instant) -> DelayChange {
         if self.sequence == u32::MAX {
             self.renumber();
         }
         let (index, scheduled) = match self.nodes.position(id) {
-            Some(index) if self.due_at(index) <= due => return Scheduled::Kept,
-            Some(index) => (index, Scheduled::Sooner),
+            Some(index) if self.due_at(index) <= due => return DelayChange::Kept,
+            Some(index) => (index, DelayChange::Sooner),
             None => {
                 self.nodes.grow();
-                (self.nodes.len() - 1, Scheduled::New)
+                (self.nodes.len() - 1, DelayChange::New)
             }
         };
         let sequence = self.sequence;
@@ -101,7 +100,7 @@ impl<N: Nodes> Delays<N> {
         scheduled
     }
 
-    /// The earliest deadline that will come. O(1).
+    /// The earliest deadline, unless it never comes. O(1).
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
         if self.is_empty() {
@@ -111,15 +110,14 @@ impl<N: Nodes> Delays<N> {
         (!due.is_never()).then_some(due)
     }
 
-    /// Whether a deadline has come. O(1).
+    /// Whether a deadline has passed. O(1).
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.earliest().is_some_and(|due| due <= now)
     }
 
     /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
-    // The question is part of the loop that asks it, the answer a function: firmware is built
-    // small, and most often nothing is due.
+    // Inlines only the check, to keep code small: most often nothing is due.
     #[inline(always)]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(SlotId, Instant)> {
         if self.is_due(now) { self.pop() } else { None }
@@ -146,7 +144,7 @@ impl<N: Nodes> Delays<N> {
         Some(due)
     }
 
-    /// What a slot waits for. O(1).
+    /// The deadline of a slot. O(1).
     #[inline]
     pub(crate) fn due(&self, id: SlotId) -> Option<Instant> {
         let index = self.nodes.position(id)?;
@@ -189,7 +187,7 @@ impl<N: Nodes> Delays<N> {
         if let Some(moved) = moved
             && index != last
         {
-            // The last node fills the gap. It may belong above it or below.
+            // The last node fills the gap, and then moves up or down.
             let above = index
                 .checked_sub(1)
                 .and_then(|i| self.nodes.node(i / ARITY));
@@ -201,7 +199,7 @@ impl<N: Nodes> Delays<N> {
         }
     }
 
-    /// Moves a hole upwards until `node` fits, and puts it there. At most log4 n steps.
+    /// Moves a hole up until `node` fits, and puts it there. At most log4 n steps.
     fn sift_up(&mut self, mut index: usize, node: Node) {
         while index > 0 {
             let above = (index - 1) / ARITY;
@@ -214,7 +212,7 @@ impl<N: Nodes> Delays<N> {
         self.nodes.place(index, node);
     }
 
-    /// Moves a hole downwards until `node` fits, and puts it there. At most log4 n steps.
+    /// Moves a hole down until `node` fits, and puts it there. At most log4 n steps.
     fn sift_down(&mut self, mut index: usize, node: Node) {
         while let Some((below, child)) = self.nodes.child_before(index, &node) {
             self.nodes.place(index, child);
@@ -224,10 +222,10 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Once in 2^32 deadlines the sequence numbers run out. The nodes are then sorted and numbered
-    /// anew, which keeps their order exactly.
+    /// from zero, which keeps their order exactly.
     ///
-    /// Shell's sort, since it needs nothing but the two accessors that every storage has; a sorted
-    /// array is a heap. O(n^1.5) for this one call.
+    /// Shell's sort, because it needs only the two accessors that every storage has. A sorted array
+    /// is a heap. O(n^1.5) for this one call.
     #[cold]
     fn renumber(&mut self) {
         let len = self.nodes.len();
@@ -236,7 +234,7 @@ impl<N: Nodes> Delays<N> {
             for index in gap..len {
                 self.insert_sorted(index, gap);
             }
-            // The last gap is 1, and four ninths of 2 would be none.
+            // The last gap has to be 1, and four ninths of 2 are zero.
             gap = if gap == 2 { 1 } else { gap * 4 / 9 };
         }
         for index in 0..len {
@@ -248,7 +246,7 @@ impl<N: Nodes> Delays<N> {
         self.sequence = len as u32;
     }
 
-    /// Moves the node at `index` down to its place among those that stand `gap` apart below it.
+    /// Moves the node at `index` down to its place among the nodes that are `gap` apart.
     fn insert_sorted(&mut self, mut index: usize, gap: usize) {
         let Some(node) = self.nodes.node(index) else {
             return;
@@ -293,7 +291,7 @@ impl<N: Nodes> Delays<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::fixed::FixedNodes;
+    use crate::storage::fixed::FixedNodes;
 
     type Heap = Delays<FixedNodes<8, u8>>;
 
@@ -306,14 +304,14 @@ mod tests {
         for (id, due) in dues.iter().enumerate() {
             assert_eq!(
                 heap.schedule(SlotId::from_index(id), at(*due)),
-                Scheduled::New
+                DelayChange::New
             );
         }
         heap.assert_valid(|_| true, 8);
         heap
     }
 
-    /// Takes everything out that ever comes due.
+    /// Takes out every deadline that ever comes.
     fn order<N: Nodes>(heap: &mut Delays<N>) -> std::vec::Vec<u32> {
         let last = at(u64::MAX);
         std::iter::from_fn(|| heap.pop_due(last).map(|(id, _)| id.0)).collect()
@@ -328,9 +326,9 @@ mod tests {
     #[test]
     fn a_deadline_moves_forward_and_never_back() {
         let mut heap = heap(&[30, 20]);
-        assert_eq!(heap.schedule(SlotId(0), at(40)), Scheduled::Kept);
-        assert_eq!(heap.schedule(SlotId(0), at(30)), Scheduled::Kept);
-        assert_eq!(heap.schedule(SlotId(0), at(20)), Scheduled::Sooner);
+        assert_eq!(heap.schedule(SlotId(0), at(40)), DelayChange::Kept);
+        assert_eq!(heap.schedule(SlotId(0), at(30)), DelayChange::Kept);
+        assert_eq!(heap.schedule(SlotId(0), at(20)), DelayChange::Sooner);
         assert_eq!(order(&mut heap), [1, 0], "it came after the other 20");
     }
 
@@ -365,7 +363,9 @@ mod tests {
     fn sequence_numbers_that_run_out_keep_the_order_of_equal_deadlines() {
         renumbers(heap(&[]));
         #[cfg(feature = "alloc")]
-        renumbers(Delays::new(crate::slots::growable::GrowableNodes::default()));
+        renumbers(Delays::new(
+            crate::storage::growable::GrowableNodes::default(),
+        ));
     }
 
     fn renumbers<N: Nodes>(mut heap: Delays<N>) {
@@ -374,11 +374,11 @@ mod tests {
             let _ = heap.schedule(SlotId::from_index(id), at(due));
             heap.assert_valid(|_| true, 8);
         }
-        assert!(heap.sequence < 8, "they were numbered anew");
+        assert!(heap.sequence < 8, "they were numbered again");
         assert_eq!(order(&mut heap), [2, 4, 0, 1, 3, 5, 6]);
     }
 
-    /// The last node takes the place of the one that goes, and moves up or down from there.
+    /// The last node fills the gap, and moves up or down from there.
     #[test]
     fn any_slot_can_be_taken_out() {
         for (step, gone) in (1..61)
@@ -403,16 +403,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_numbered_anew_before_it_has_to_be() {
+    fn nothing_is_renumbered_before_it_has_to_be() {
         let mut heap = heap(&[5]);
         assert_eq!(heap.pop(), Some((SlotId(0), at(5))));
-        assert_eq!(heap.schedule(SlotId(0), at(6)), Scheduled::New);
+        assert_eq!(heap.schedule(SlotId(0), at(6)), DelayChange::New);
         assert_eq!(heap.sequence, 2);
     }
 
-    /// However many there are, and however far from sorted they lie in the heap.
+    /// For any number of nodes, even in reverse order.
     #[test]
-    fn numbering_anew_keeps_every_order() {
+    fn renumbering_keeps_every_order() {
         for len in 0..64 {
             let mut heap = Delays::new(FixedNodes::<64, u8>::new());
             // Each due time twice, the later ones first.

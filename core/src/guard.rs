@@ -1,115 +1,126 @@
-//! A key in work, completed when it goes out of scope.
+//! A key that was handed out, and how its run ends.
 
 use core::fmt;
 use core::hash::Hash;
 use core::ops::Deref;
 use core::time::Duration;
 
+use crate::action::{Action, RunContext};
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Completion, Finished, NotActive};
-use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::outcome::{Finished, NotActive};
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waker::Waker;
-use crate::work::{Facts, FactsOf, Ticket, Work};
-use crate::work_queue::WorkQueue;
+use crate::wait::{WaitList, Waiting};
+use crate::work::{Ticket, Work};
+use crate::work_queue::{State, WorkQueue};
 
-/// Completes runs: the part of a [`WorkQueue`] that a [`Guard`] needs.
-///
-/// The types of a queue are many, and a guard shows only the key. Every [`WorkQueue`] implements
-/// this.
+/// Ends runs and waits: the part of a [`WorkQueue`] that a [`Guard`] and a
+/// [`Wait`](crate::binding::Wait) need. Every [`WorkQueue`] implements it.
 ///
 /// # Examples
 ///
-/// Code that takes any guard, of whatever queue and runtime:
+/// A function that takes a guard of any queue and any runtime:
 ///
 /// ```
 /// use core::ops::Deref;
-/// use requeue_core::{Complete, Guard};
+/// use requeue_core::Guard;
+/// use requeue_core::binding::Finish;
 ///
-/// fn work_on<H: Deref<Target: Complete>>(guard: Guard<&str, H>) {
+/// fn work_on<H: Deref<Target: Finish>>(guard: Guard<&str, H>) {
 ///     let is_known = guard.starts_with("node-");
-///     // If somebody completed the key by name there is nothing left to do.
-///     let _ = if is_known { guard.forget() } else { guard.retry() };
+///     // An error says that the run was ended by its key: nothing is left to do.
+///     let _ = if is_known { guard.success() } else { guard.retry() };
 /// }
 #[doc = include_str!("work_queue/example.txt")]
 ///
 /// queue.add("node-7").unwrap();
 /// work_on(queue.try_get().unwrap());
-/// assert!(!queue.contains(&"node-7"));
+/// assert!(!queue.contains("node-7"));
 /// ```
-pub trait Complete {
-    /// What the queue tells of a key beside the key itself: [`FactsOf`] its storage and metrics.
-    type Facts: Facts;
+pub trait Finish {
+    /// The place of a call in the queue's [`WaitList`].
+    #[doc(hidden)]
+    type WaiterId: Default + PartialEq + fmt::Debug;
 
-    /// Completes a run.
+    /// Ends a run. Costs as [`WorkQueue::finish`].
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
-    fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive>;
+    /// [`NotActive`] if the run was ended otherwise: nothing changes.
+    fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
 
-    /// Completes many runs under one lock.
+    /// Ends many runs under one lock. Costs per run as [`WorkQueue::finish`].
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
-    fn complete_many(
+    /// [`NotActive`] if any run was ended otherwise; the others end all the same.
+    fn finish_many(
         &self,
         tickets: impl IntoIterator<Item = Ticket>,
-        completion: Completion,
+        action: Action,
     ) -> Result<(), NotActive>;
 
-    /// How a run is completed whose owner drops it: as failed, if the thread unwinds from a panic.
-    fn completion_on_drop(&self) -> Completion;
+    /// Removes a call that waits.
+    #[doc(hidden)]
+    fn leave(&self, waiting: &mut Waiting<Self::WaiterId>);
 }
 
-impl<K, S, L, M, Q, C, W> Complete for WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> Finish for WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    type Facts = FactsOf<S, M>;
+    type WaiterId = W::Id;
 
     #[inline]
-    fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        self.complete(ticket, completion)
+    fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.finish(ticket, action)
     }
 
-    fn complete_many(
+    fn finish_many(
         &self,
         tickets: impl IntoIterator<Item = Ticket>,
-        completion: Completion,
+        action: Action,
     ) -> Result<(), NotActive> {
-        self.complete_many(tickets, completion)
+        self.finish_many(tickets, action)
     }
 
-    fn completion_on_drop(&self) -> Completion {
-        if self.waker().is_abandoned() {
-            Completion::Retry
-        } else {
-            Completion::Done
+    fn leave(&self, waiting: &mut Waiting<W::Id>) {
+        if let Some((ticket, action)) = waiting.take_end() {
+            let _ = self.finish(ticket, action);
+        }
+        if !waiting.is_unknown() {
+            // Dropped after the lock is released, as every waker.
+            let mut stale = None;
+            self.under_lock(|state| waiting.leave(state, &mut stale));
         }
     }
 }
 
-/// A key that its owner works on. Dereferences to the key.
+/// A key that was handed out to be worked on. Dereferences to the key.
 ///
-/// Dropping the guard completes the run, as [`done`](Self::done) does. Dropped where its runtime
-/// calls it [abandoned](crate::Waker::is_abandoned), it counts a failure and requeues the key
-/// rate-limited instead ([`retry`](Self::retry)), so that a worker that panics or is cancelled
-/// loses nothing: on threads while they unwind from a panic, in tasks always. While the queue shuts
-/// down such a key is kept for [`take_delayed`](crate::Queue::take_delayed).
+/// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
+/// [`retry`](Self::retry), [`retry_after`](Self::retry_after), [`release`](Self::release), or
+/// [`finish`](Self::finish) with an [`Action`].
 ///
-/// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that lives
-/// on its own.
+/// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
+/// when its limiter says so, as after [`retry`](Self::retry). So nothing is lost if a worker
+/// panics, a task is cancelled, or a `?` returns early. While the queue shuts down, such a key is
+/// kept for [`take_delayed`](crate::Queue::take_delayed).
+///
+/// A guard that is leaked (`mem::forget`) keeps its key active for ever, so that a drain never
+/// ends: give the drain a timeout, or end the run with
+/// [`release_key`](crate::binding::WorkQueue::release_key).
+///
+/// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that
+/// outlives the borrow.
 ///
 /// # Examples
 ///
@@ -122,39 +133,36 @@ where
 /// queue.add("node-7").unwrap();
 /// let guard = queue.try_get().unwrap();
 /// let finished = match reconcile(&guard, guard.attempt()) {
-///     Ok(()) => guard.forget(),
+///     Ok(()) => guard.success(),
 ///     Err(_) => guard.retry(),
 /// };
 /// assert!(matches!(finished, Ok(Finished::Delayed(_))));
-/// assert_eq!(queue.num_requeues(&"node-7"), 1);
+/// assert_eq!(queue.num_requeues("node-7"), 1);
 /// ```
-#[must_use = "dropping a guard completes its key"]
+#[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
 pub struct Guard<K, H>
 where
-    H: Deref<Target: Complete>,
+    H: Deref<Target: Finish>,
 {
-    /// Dropped first: the code of a key that is dropped may panic.
+    /// Dropped first, because the key's `Drop` may panic.
     run: Run<H>,
     key: K,
-    facts: FactsFrom<H>,
-    /// Last, since rustc 1.95 breaks down over a guard in a vector that ends in `FactsFrom`.
     requeues: u32,
+    waited: Duration,
+    priority: u8,
 }
 
-/// A run that is completed when this is dropped.
-struct Run<H: Deref<Target: Complete>> {
-    /// Present until the run is completed.
+/// A run that counts as failed if this is dropped before the run has ended.
+struct Run<H: Deref<Target: Finish>> {
+    /// Present until the run ends.
     ticket: Option<Ticket>,
     queue: H,
 }
 
-/// What the queue behind a handle tells of a key.
-pub(crate) type FactsFrom<H> = <<H as Deref>::Target as Complete>::Facts;
-
-impl<K, H: Deref<Target: Complete>> Guard<K, H> {
-    /// The guard of a run that has been handed out by `queue`; for runtimes.
-    /// [`WorkQueue::poll_get`] has an example.
-    pub fn new(work: Work<K, FactsFrom<H>>, queue: H) -> Self {
+impl<K, H: Deref<Target: Finish>> Guard<K, H> {
+    /// Creates the guard of a run that `queue` has handed out. For runtimes. O(1).
+    /// [`Wait`](crate::binding::Wait) has an example.
+    pub fn new(work: Work<K>, queue: H) -> Self {
         Self {
             run: Run {
                 ticket: Some(work.ticket),
@@ -162,56 +170,40 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
             },
             key: work.key,
             requeues: work.requeues,
-            facts: work.facts,
+            waited: work.waited,
+            priority: work.priority,
         }
     }
 
-    /// The key, to which the guard also dereferences.
+    /// Returns the key, to which the guard also dereferences.
     pub fn key(&self) -> &K {
         &self.key
     }
 
-    /// The queue that handed the key out.
+    /// Returns the queue that handed out the key.
     pub fn queue(&self) -> &H::Target {
         &self.run.queue
     }
 
-    /// How many failures the limiter remembered of the key when this run began. Always zero with
-    /// limiters that remember none: [`NoLimit`](crate::NoLimit), [`Bucket`](crate::Bucket).
+    /// Returns how many failures of the key were on record when this run began. Always zero with
+    /// limiters that keep no record: [`NoLimit`](crate::NoLimit), [`Bucket`](crate::Bucket).
     pub fn requeues(&self) -> u32 {
         self.requeues
     }
 
-    /// Which attempt this run is: one more than the [failures before it](Self::requeues).
+    /// Returns the number of this attempt: one more than the [failures before it](Self::requeues).
     pub fn attempt(&self) -> u32 {
         self.requeues.saturating_add(1)
     }
 
-    /// How long the key was ready, or dirty, before it was handed out; zero where the queue's
+    /// Returns how long the key was ready, or dirty, before it was handed out. Zero if the queue's
     /// metrics keep no [`Times`](crate::Times).
     pub fn waited(&self) -> Duration {
-        self.facts.waited()
+        self.waited
     }
 
-    /// The priority level of the key, which is also the one at which it comes back if it is
-    /// retried; 0 in a queue without [`Levels`](crate::Levels).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
-    /// assert_eq!(queue.try_get().unwrap().priority(), 0);
-    /// ```
-    pub fn priority(&self) -> u8 {
-        self.facts.priority()
-    }
-
-    /// Completes the run: the key may be worked on again, and its failures stay remembered. O(1).
-    ///
-    /// # Errors
-    ///
-    /// As [`complete`](Self::complete).
+    /// Returns the priority level of the key, at which it also runs again if it is retried. 0 in a
+    /// queue without [`Levels`](crate::Levels).
     ///
     /// # Examples
     ///
@@ -219,18 +211,27 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     #[doc = include_str!("work_queue/example.txt")]
     /// queue.add("node-7").unwrap();
     /// let guard = queue.try_get().unwrap();
-    /// queue.add("node-7").unwrap();
-    /// assert_eq!(guard.done(), Ok(Finished::Ready), "it was added meanwhile");
+    /// assert_eq!(guard.priority(), 0);
+    /// # guard.success().unwrap();
     /// ```
-    pub fn done(self) -> Result<Finished, NotActive> {
-        self.complete(Completion::Done)
+    pub fn priority(&self) -> u8 {
+        self.priority
     }
 
-    /// Completes the run and forgets the key's failures: it succeeded. O(1).
+    /// Returns what a reconciler receives about this run. For runtimes.
+    pub fn context(&self) -> RunContext {
+        RunContext {
+            attempt: self.attempt(),
+            waited: self.waited,
+            priority: self.priority,
+        }
+    }
+
+    /// Ends the run: it worked, and the key's failures are forgotten. O(1).
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete).
+    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -238,20 +239,45 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     #[doc = include_str!("work_queue/example.txt")]
     /// queue.add("node-7").unwrap();
     /// queue.add_rate_limited("node-7").unwrap();
-    /// assert_eq!(queue.num_requeues(&"node-7"), 1);
-    /// queue.try_get().unwrap().forget().unwrap();
-    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert_eq!(queue.num_requeues("node-7"), 1);
+    /// queue.try_get().unwrap().success().unwrap();
+    /// assert_eq!(queue.num_requeues("node-7"), 0);
     /// ```
-    pub fn forget(self) -> Result<Finished, NotActive> {
-        self.complete(Completion::Succeeded)
+    #[doc(alias = "Forget")]
+    #[doc(alias = "Done")]
+    pub fn success(self) -> Result<Finished, NotActive> {
+        self.finish(Action::Success)
     }
 
-    /// Completes the run, counts a failure, and lets the key come back when its limiter says so.
+    /// Ends the run: it worked, and the key runs again after `delay`, added or not. Its failures
+    /// are forgotten. O(log n).
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add("lease-3").unwrap();
+    /// let minute = Duration::from_secs(60);
+    /// let finished = queue.try_get().unwrap().requeue_after(minute);
+    /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
+    /// ```
+    #[doc(alias = "AddAfter")]
+    pub fn requeue_after(self, delay: Duration) -> Result<Finished, NotActive> {
+        self.finish(Action::RequeueAfter(delay))
+    }
+
+    /// Ends the run: it failed. Counts a failure, and the key runs again when its limiter says so.
     /// O(log n).
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete).
+    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -263,16 +289,18 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// let finished = queue.try_get().unwrap().retry();
     /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
     /// ```
+    #[doc(alias = "AddRateLimited")]
+    #[doc(alias = "Done")]
     pub fn retry(self) -> Result<Finished, NotActive> {
-        self.complete(Completion::Retry)
+        self.finish(Action::Retry)
     }
 
-    /// Completes the run and lets the key come back after `delay`, without counting a failure.
-    /// O(log n).
+    /// Ends the run: it neither worked nor failed, and the key runs again after `delay`. Its
+    /// failures stay as they are. O(log n).
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete).
+    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -281,49 +309,69 @@ impl<K, H: Deref<Target: Complete>> Guard<K, H> {
     /// use core::time::Duration;
     ///
     /// queue.add("volume-4").unwrap();
-    /// // It is still being attached: not a failure, only too early.
+    /// // It is still being attached: this is not a failure, only too early.
     /// queue.try_get().unwrap().retry_after(Duration::from_secs(5)).unwrap();
-    /// assert_eq!(queue.num_requeues(&"volume-4"), 0);
-    /// assert!(queue.contains(&"volume-4"));
+    /// assert_eq!(queue.num_requeues("volume-4"), 0);
+    /// assert!(queue.contains("volume-4"));
     /// ```
+    #[doc(alias = "AddAfter")]
     pub fn retry_after(self, delay: Duration) -> Result<Finished, NotActive> {
-        self.complete(Completion::RetryAfter(delay))
+        self.finish(Action::RetryAfter(delay))
     }
 
-    /// Completes the run as told. Costs as [`WorkQueue::complete`].
+    /// Ends the run and changes nothing else: the key's failures stay as they are. O(1).
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed by name meanwhile: nothing changes.
+    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// use core::time::Duration;
-    ///
-    /// queue.add("lease-3").unwrap();
-    /// let again = Completion::SucceededAgainAfter(Duration::from_secs(60));
-    /// let finished = queue.try_get().unwrap().complete(again);
-    /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_secs(60))));
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// queue.add("node-7").unwrap();
+    /// assert_eq!(guard.release(), Ok(Finished::Ready), "it was added during the run");
     /// ```
-    #[inline]
-    pub fn complete(mut self, completion: Completion) -> Result<Finished, NotActive> {
-        let ticket = self.run.ticket.take().ok_or(NotActive)?;
-        self.run.queue.complete(ticket, completion)
+    #[doc(alias = "Done")]
+    pub fn release(self) -> Result<Finished, NotActive> {
+        self.finish(Action::Release)
     }
 
-    /// Takes the ticket out: the guard does nothing any more, and whoever holds the ticket has to
-    /// complete the run. [`WorkQueue::complete`] has an example.
+    /// Ends the run with an action. Costs as [`WorkQueue::finish`].
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if [`release_key`](WorkQueue::release_key) has ended the run before: nothing
+    /// changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// let action = Action::RequeueAfter(core::time::Duration::from_secs(60));
+    /// let finished = queue.try_get().unwrap().finish(action);
+    /// assert!(matches!(finished, Ok(Finished::Delayed(_))));
+    /// ```
+    #[inline]
+    pub fn finish(mut self, action: Action) -> Result<Finished, NotActive> {
+        let ticket = self.run.ticket.take().ok_or(NotActive)?;
+        self.run.queue.finish(ticket, action)
+    }
+
+    /// Turns the guard into its ticket, by which the run then has to be ended. Always `Some` for a
+    /// guard that has not ended its run. [`WorkQueue::finish`] has an example.
     pub fn into_ticket(self) -> Option<Ticket> {
         let Self { mut run, key, .. } = self;
-        // If its code panics, the run is completed as that of any guard that is dropped.
+        // If its `Drop` panics, the run counts as failed, as with any guard that is dropped.
         drop(key);
         run.ticket.take()
     }
 }
 
-impl<K, H: Deref<Target: Complete>> Deref for Guard<K, H> {
+impl<K, H: Deref<Target: Finish>> Deref for Guard<K, H> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -331,26 +379,31 @@ impl<K, H: Deref<Target: Complete>> Deref for Guard<K, H> {
     }
 }
 
-impl<H: Deref<Target: Complete>> Run<H> {
-    /// A function of its own, so that a guard which was completed costs no more than one question.
-    #[inline(never)]
-    fn drop_in_work(&self, ticket: Ticket) {
-        let completion = self.queue.completion_on_drop();
-        // Somebody may have completed the key by name: then there is nothing left to do.
-        let _ = self.queue.complete(ticket, completion);
-    }
-}
-
-impl<H: Deref<Target: Complete>> Drop for Run<H> {
+impl<H: Deref<Target: Finish>> Drop for Run<H> {
     #[inline]
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.drop_in_work(ticket);
+            self.fail(ticket);
         }
     }
 }
 
-impl<K: fmt::Debug, H: Deref<Target: Complete>> fmt::Debug for Guard<K, H> {
+impl<H: Deref<Target: Finish>> Run<H> {
+    /// Not inlined, so that dropping a guard whose run has ended costs one comparison.
+    #[inline(never)]
+    fn fail(&self, ticket: Ticket) {
+        // An error says that the run was ended by its key: nothing is left to do.
+        let _ = self.queue.finish(ticket, Action::Retry);
+    }
+}
+
+impl<K: fmt::Display, H: Deref<Target: Finish>> fmt::Display for Guard<K, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.key.fmt(f)
+    }
+}
+
+impl<K: fmt::Debug, H: Deref<Target: Finish>> fmt::Debug for Guard<K, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("key", &self.key)
@@ -360,7 +413,7 @@ impl<K: fmt::Debug, H: Deref<Target: Complete>> fmt::Debug for Guard<K, H> {
 }
 
 #[cfg(feature = "defmt")]
-impl<K: defmt::Format, H: Deref<Target: Complete>> defmt::Format for Guard<K, H> {
+impl<K: defmt::Format, H: Deref<Target: Finish>> defmt::Format for Guard<K, H> {
     fn format(&self, f: defmt::Formatter<'_>) {
         let Self { key, requeues, .. } = self;
         defmt::write!(f, "Guard {{ key: {}, requeues: {}, .. }}", key, requeues);

@@ -10,7 +10,7 @@ impl SlotId {
         self.0 as usize
     }
 
-    /// Slot numbers are below `u32::MAX` in every storage, so nothing is cut off.
+    /// Slot numbers are less than `u32::MAX` in every storage, so nothing is truncated.
     pub(crate) const fn from_index(index: usize) -> Self {
         Self(index as u32)
     }
@@ -19,8 +19,8 @@ impl SlotId {
 /// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or
 /// `u32`.
 ///
-/// A queue holds seven of them per key, so a small one saves room: `u8` serves up to 255 keys,
-/// `u16` up to 65,535. The largest value stands for "none". The trait is sealed.
+/// A queue holds seven of them per key, so a small one saves room: `u8` is enough for 255 keys,
+/// `u16` for 65,535. The largest value means "none". The trait is sealed.
 ///
 /// # Examples
 ///
@@ -35,14 +35,14 @@ pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static 
     /// No slot.
     #[doc(hidden)]
     const NONE: Self;
-    /// How many slots can be told apart.
+    /// How many slots can be numbered.
     #[doc(hidden)]
     const SLOTS_MAX: usize;
     #[doc(hidden)]
     fn new(id: SlotId) -> Self;
     #[doc(hidden)]
     fn get(self) -> Option<SlotId>;
-    /// [`get`](Self::get) where there is a slot for certain.
+    /// As [`get`](Self::get), if there certainly is a slot.
     #[doc(hidden)]
     fn slot(self) -> SlotId;
 }

@@ -1,5 +1,6 @@
-//! A rate limiter with a memory of its own, for keys that are in no queue.
+//! A rate limiter with records of its own, for keys that are in no queue.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 use core::time::Duration;
 
@@ -7,15 +8,14 @@ use crate::Instant;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::slots::fixed::{Fixed, FixedLists, FixedSlots};
-use crate::slots::{Located, Phase, Slots, Storage};
+use crate::storage::fixed::{Fixed, FixedLists, FixedSlots};
+use crate::storage::{Located, Phase, Slots, Storage};
 
-/// A [`RateLimiter`] and what it remembers of each key: client-go's `TypedRateLimiter` as it is
-/// used on its own.
+/// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
 ///
-/// Only keys that have failed take room. Where that is short ([`Fixed`] storage, or a
-/// [limit](Self::limit_memories)), the key whose last failure lies furthest back is forgotten: a
-/// key that nobody forgets cannot leak for ever.
+/// Only keys that have failed take room. If there is no room ([`Fixed`] storage, or a
+/// [limit](Self::limit_failure_records)), the record whose last failure is the oldest is discarded.
+/// So keys that are never forgotten explicitly cannot fill it up.
 ///
 /// # Examples
 ///
@@ -39,12 +39,12 @@ where
     S: Storage,
     L: RateLimiter,
 {
-    slots: S::Slots<K, L::Memory>,
-    /// The keys in the order of their last failures, the longest ago first. Kept only where
-    /// somebody may ask for it: with a limit.
+    slots: S::Slots<K, L::Record>,
+    /// The keys in the order of their last failures, the oldest first. Kept only if there is a
+    /// limit.
     lists: S::Lists,
     limiter: L,
-    memories_max: Option<usize>,
+    failure_records_max: Option<usize>,
 }
 
 impl<K, L, const N: usize, I> KeyedLimiter<K, Fixed<N, I>, L>
@@ -53,21 +53,21 @@ where
     L: RateLimiter,
     I: Index,
 {
-    /// A limiter that remembers `N` keys, in a `static` if need be. The example of the
-    /// [type](Self) makes one.
+    /// Creates a limiter with room for `N` records. Can be used in a `static`. The [type](Self) has
+    /// an example.
     pub const fn new(limiter: L) -> Self {
         Self {
             slots: FixedSlots::new(),
             lists: FixedLists::EMPTY,
             limiter,
-            memories_max: Some(N),
+            failure_records_max: Some(N),
         }
     }
 }
 
 #[cfg(feature = "alloc")]
 impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
-    /// A limiter that remembers as many keys as fail.
+    /// Creates a limiter with room for as many records as are needed.
     ///
     /// # Examples
     ///
@@ -81,23 +81,23 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
     /// assert_eq!(limiter.len(), 1000);
     /// ```
     pub fn growable(limiter: L) -> Self {
-        use crate::slots::growable::{GrowableLists, GrowableSlots, RandomState};
+        use crate::storage::growable::{GrowableLists, GrowableSlots, RandomState};
         Self {
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
             lists: GrowableLists::EMPTY,
             limiter,
-            memories_max: None,
+            failure_records_max: None,
         }
     }
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
-    /// Counts one more failure of a key and answers how long it has to wait. O(1) and the limiter's
+    /// Counts a failure of a key, and returns how long the key has to wait. O(1) plus the limiter's
     /// cost. The key is cloned if it is new.
     ///
     /// # Examples
     ///
-    /// A client that calls peers waits before it calls one again:
+    /// A client waits before it calls a peer again:
     ///
     /// ```
     /// use core::time::Duration;
@@ -113,39 +113,44 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
             Located::Found(id) => {
                 self.make_youngest(id);
                 match self.slots.slot_mut(id) {
-                    Some(slot) => self.limiter.when(&mut slot.note, now),
+                    Some(slot) => self.limiter.when(&mut slot.meta, now),
                     None => Duration::ZERO,
                 }
             }
             Located::Absent(hash) => {
-                let mut memory = L::Memory::default();
-                let delay = self.limiter.when(&mut memory, now);
-                if memory != L::Memory::default() {
-                    self.remember(hash, key.clone(), memory);
+                let mut record = L::Record::default();
+                let delay = self.limiter.when(&mut record, now);
+                if record != L::Record::default() {
+                    self.retain_record(hash, key.clone(), record);
                 }
                 delay
             }
         }
     }
 
-    fn remember(&mut self, hash: u32, key: K, memory: L::Memory) {
-        if let Some(max) = self.memories_max {
+    fn retain_record(&mut self, hash: u32, key: K, record: L::Record) {
+        if let Some(max) = self.failure_records_max {
             self.shrink_to(max.saturating_sub(1));
         }
         if let Some(id) = self.slots.vacancy() {
-            self.slots.claim(id, hash, key, memory, Phase::Idle);
+            self.slots.claim(id, hash, key, record, Phase::Idle);
             self.make_youngest(id);
         }
-        if let Some(max) = self.memories_max {
+        if let Some(max) = self.failure_records_max {
             self.shrink_to(max);
         }
     }
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
-    /// Forgets the failures of a key and answers how many there were. O(1). The example of the
-    /// [type](Self) does so.
-    pub fn forget(&mut self, key: &K) -> u32 {
+    /// Forgets the failures of a key, and returns how many there were. O(1). The [type](Self) has
+    /// an example.
+    #[doc(alias = "Forget")]
+    pub fn forget<B>(&mut self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         match self.slots.locate(key) {
             Located::Found(id) => {
                 let requeues = self.requeues(id);
@@ -156,29 +161,34 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
         }
     }
 
-    /// How many failures of a key are remembered. O(1).
-    pub fn num_requeues(&self, key: &K) -> u32 {
+    /// Returns how many failures of a key are on record. O(1).
+    #[doc(alias = "NumRequeues")]
+    pub fn num_requeues<B>(&self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         match self.slots.locate(key) {
             Located::Found(id) => self.requeues(id),
             Located::Absent(_) => 0,
         }
     }
 
-    /// How many keys are remembered. O(1).
+    /// Returns the number of keys that have a record. O(1).
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether no key is remembered. O(1).
+    /// Returns whether no key has a record. O(1).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sets how many keys are remembered at most, and forgets the oldest that are too many. A fixed
-    /// storage remembers no more than it has room for. O(n).
+    /// Sets how many records are kept at most, and discards the oldest beyond that. With fixed
+    /// storage the limit is at most its capacity. O(n).
     ///
-    /// Without a limit nobody keeps the order of the failures: the first limit of a growable
-    /// limiter finds its keys in no particular order.
+    /// Without a limit the order of the failures is not kept: the first limit of a growable limiter
+    /// discards records in no particular order.
     ///
     /// # Examples
     ///
@@ -189,22 +199,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// for peer in ["peer-1", "peer-2", "peer-1"] {
     ///     let _ = limiter.when(&peer, Instant::EPOCH);
     /// }
-    /// limiter.limit_memories(1);
+    /// limiter.limit_failure_records(1);
     /// assert_eq!(limiter.num_requeues(&"peer-1"), 2, "it failed last");
     /// assert_eq!(limiter.num_requeues(&"peer-2"), 0);
     /// ```
-    pub fn limit_memories(&mut self, keys: usize) {
+    pub fn limit_failure_records(&mut self, keys: usize) {
         let max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
-        if self.memories_max.replace(max).is_none() {
+        if self.failure_records_max.replace(max).is_none() {
             let slots = (0..self.slots.bound()).map(SlotId::from_index);
             for id in slots.filter(|id| self.slots.slot(*id).is_some()) {
-                self.lists.remember(id);
+                self.lists.retain_record(id);
             }
         }
         self.shrink_to(max);
     }
 
-    /// The limiter itself. O(1).
+    /// Returns the limiter. O(1).
     pub fn limiter(&self) -> &L {
         &self.limiter
     }
@@ -212,25 +222,25 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     fn requeues(&self, id: SlotId) -> u32 {
         self.slots
             .slot(id)
-            .map_or(0, |slot| self.limiter.requeues(&slot.note))
+            .map_or(0, |slot| self.limiter.requeues(&slot.meta))
     }
 
     fn make_youngest(&mut self, id: SlotId) {
-        if self.memories_max.is_some() {
-            self.lists.unremember(id);
-            self.lists.remember(id);
+        if self.failure_records_max.is_some() {
+            self.lists.discard_record(id);
+            self.lists.retain_record(id);
         }
     }
 
     fn release(&mut self, id: SlotId) {
-        self.lists.unremember(id);
+        self.lists.discard_record(id);
         self.slots.release(id);
     }
 
-    /// Forgets the oldest until `keys` are left. At most as many steps as keys are too many.
+    /// Discards the oldest records until `keys` are left. One step per discarded record.
     fn shrink_to(&mut self, keys: usize) {
         while self.slots.len() > keys {
-            match self.lists.oldest_memory() {
+            match self.lists.oldest_record() {
                 Some(id) => self.release(id),
                 None => return,
             }
@@ -261,9 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_remembers_nothing() {
+    fn a_limit_of_zero_keeps_no_record() {
         let mut limiter: Two = KeyedLimiter::new(default_item_based());
-        limiter.limit_memories(0);
+        limiter.limit_failure_records(0);
         for _ in 0..2 {
             assert_eq!(limiter.when(&1, Instant::EPOCH), Duration::from_millis(1));
         }
@@ -271,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limiter_without_memory_takes_no_room() {
+    fn a_limiter_without_records_takes_no_room() {
         let mut limiter: KeyedLimiter<u8, Fixed<1>, NoLimit> = KeyedLimiter::new(NoLimit);
         assert_eq!(limiter.when(&1, Instant::EPOCH), Duration::ZERO);
         assert!(limiter.is_empty());
@@ -279,13 +289,13 @@ mod tests {
 
     #[cfg(feature = "alloc")]
     #[test]
-    fn a_growable_limiter_remembers_every_key() {
+    fn a_growable_limiter_has_a_record_of_every_key() {
         let mut limiter = KeyedLimiter::growable(default_item_based());
         for key in 0..1000_u32 {
             let _ = limiter.when(&key, Instant::EPOCH);
         }
         assert_eq!(limiter.len(), 1000);
-        limiter.limit_memories(10);
+        limiter.limit_failure_records(10);
         assert_eq!(limiter.len(), 10);
         for key in 2000..2010 {
             let _ = limiter.when(&key, Instant::EPOCH);

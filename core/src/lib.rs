@@ -5,13 +5,14 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(any(test, feature = "metrics"))]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod action;
 mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
+pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
@@ -25,14 +26,15 @@ mod metrics;
 mod options;
 mod outcome;
 mod priority;
+mod producer;
 mod queue;
-mod slots;
+mod sleepers;
+mod storage;
 mod time;
+mod timer;
 #[cfg(feature = "alloc")]
 mod trace;
-mod turn;
-mod waiting;
-mod waker;
+mod wait;
 mod work;
 mod work_queue;
 #[cfg(feature = "alloc")]
@@ -40,7 +42,7 @@ mod workers;
 
 pub use rand_core;
 
-pub use action::{Action, Retries};
+pub use action::{Action, Retries, RunContext};
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
@@ -48,36 +50,32 @@ pub use backoff::{
 #[cfg(feature = "alloc")]
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
-pub use builder::Builder;
-pub use guard::{Complete, Guard};
+pub use builder::{Bare, Builder};
+pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
     Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
     RateLimiter, WithMaxWait, default_controller, default_item_based,
 };
-pub use lock::Lock;
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
-pub use metrics::{Metrics, NoMetrics, Stamps, Timed, Times};
+#[cfg(feature = "alloc")]
+pub use metrics::reporter::Reporter;
+pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::AddOptions;
 pub use outcome::{
-    Added, AddedMany, Completion, Drain, Drained, Effect, Finished, GetError, KeyState, Leftover,
-    Limited, Next, NotActive, Rejected, Step, Wake,
+    Added, AddedMany, Drained, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
+    Scheduled,
 };
 pub use priority::{Levels, NoPriorities, Priorities};
+pub use producer::Producer;
 pub use queue::Queue;
-pub use slots::Storage;
-pub use slots::fixed::Fixed;
+pub use storage::Storage;
+pub use storage::fixed::Fixed;
 #[cfg(feature = "alloc")]
-pub use slots::growable::{Growable, RandomState};
-pub use time::{Clock, Instant};
-#[cfg(feature = "alloc")]
-pub use trace::RunSpan;
-pub use turn::Turn;
-pub use waiting::Getter;
-pub use waker::Waker;
-pub use work::{Facts, FactsOf, Ticket, Told, Work, WorkOf};
-pub use work_queue::WorkQueue;
+pub use storage::growable::{Growable, RandomState};
+pub use time::Instant;
+pub use wait::TooManyWaiters;
 #[cfg(feature = "alloc")]
 pub use workers::{Failure, Workers};

@@ -1,4 +1,4 @@
-//! How long a key that failed has to wait: mathematics over a small memory per key.
+//! How long a key that failed has to wait: arithmetic over a small record per key.
 
 mod defaults;
 mod exponential;
@@ -21,21 +21,23 @@ pub use token_bucket::Bucket;
 
 /// Decides how long a key waits before its next run.
 ///
-/// The limiter itself holds what all keys share (its parameters, a bucket's tokens); what it knows
-/// of a single key is the key's [`Memory`](RateLimiter::Memory), which the queue keeps in the key's
-/// slot. Forgetting a key is resetting its memory to the default, so a limiter cannot leak keys.
+/// The limiter itself holds what all keys share (its parameters, a bucket's tokens). What it knows
+/// about a single key is the key's [`Record`](RateLimiter::Record), which the queue keeps in the
+/// key's slot. A key is forgotten by resetting its record to the default, so a limiter cannot leak
+/// keys.
 ///
 /// # Contract
 ///
-/// - `when` MUST be bounded in time and MUST NOT panic on any memory it has produced itself.
-/// - Forgetting is `*memory = Default::default()`: a default memory MUST mean "has not failed".
-/// - `now` is the queue's clock; limiters that do not need it ignore it.
+/// - `when` MUST be bounded in time and MUST NOT panic on any record that it has produced itself.
+/// - The queue forgets a key by `*record = Default::default()`: a default record MUST mean "has not
+///   failed".
+/// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
 ///
-/// A tuple of up to eight limiters is a limiter: it asks and charges all of them, and answers the
+/// A tuple of up to eight limiters is a limiter: it asks and charges all of them, and returns the
 /// longest delay and the largest number of requeues. That is client-go's `MaxOfRateLimiter`. The
-/// memory is the tuple of their memories, the empty tuple does not wait, and tuples nest.
+/// record is the tuple of their records, the empty tuple has no delay, and tuples nest.
 ///
 /// ```
 /// use core::time::Duration;
@@ -53,7 +55,7 @@ pub use token_bucket::Bucket;
 ///
 /// # Examples
 ///
-/// A limiter of one's own, linear in the number of failures:
+/// A custom limiter, whose delay is linear in the number of failures:
 ///
 /// ```
 /// use core::time::Duration;
@@ -62,7 +64,7 @@ pub use token_bucket::Bucket;
 /// struct Linear(Duration);
 ///
 /// impl RateLimiter for Linear {
-///     type Memory = u32;
+///     type Record = u32;
 ///
 ///     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
 ///         *failures = failures.saturating_add(1);
@@ -75,34 +77,36 @@ pub use token_bucket::Bucket;
 /// }
 ///
 /// let mut limiter = Linear(Duration::from_millis(10));
-/// let mut memory = 0;
-/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(10));
-/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(20));
+/// let mut failures = 0;
+/// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(10));
+/// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(20));
 /// ```
 pub trait RateLimiter {
-    /// What the limiter remembers of one key.
+    /// What the limiter keeps for one key: its failure record.
     ///
-    /// The default is a key that has not failed; a key whose memory equals it costs no room.
-    type Memory: Default + PartialEq;
+    /// The default means that the key has not failed. The queue does not hold a key for a record
+    /// that equals the default.
+    type Record: Default + PartialEq;
 
-    /// Counts one more failure of the key and answers how long it has to wait.
+    /// Counts a failure of the key, and returns how long the key has to wait.
     ///
-    /// [`Duration::MAX`] means never: the key then waits until somebody adds it again. The examples
-    /// of the [trait](Self) call it.
-    fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration;
+    /// [`Duration::MAX`] means never: the key then waits until it is added again. The
+    /// [trait](Self) has examples.
+    fn when(&mut self, record: &mut Self::Record, now: Instant) -> Duration;
 
-    /// How many failures the memory holds: client-go's `NumRequeues`.
-    fn requeues(&self, memory: &Self::Memory) -> u32;
+    /// Returns how many failures are on record: client-go's `NumRequeues`.
+    #[doc(alias = "NumRequeues")]
+    fn requeues(&self, record: &Self::Record) -> u32;
 }
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
-    type Memory = L::Memory;
+    type Record = L::Record;
 
-    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
-        (**self).when(memory, now)
+    fn when(&mut self, record: &mut L::Record, now: Instant) -> Duration {
+        (**self).when(record, now)
     }
 
-    fn requeues(&self, memory: &L::Memory) -> u32 {
-        (**self).requeues(memory)
+    fn requeues(&self, record: &L::Record) -> u32 {
+        (**self).requeues(record)
     }
 }

@@ -1,65 +1,66 @@
-//! The two first-in-first-out lists of slots: keys that are ready, and keys of which nothing is
-//! left but the memory of their failures, oldest first.
+//! The two first-in-first-out lists of slots: ready keys, and failure records, which are keys that
+//! are held for their failures alone, oldest first.
 //!
-//! A slot stands in at most one of them, so the fixed storage threads both through one array of
-//! links. The growable storage keeps the ready keys in a ring: dense, so that the slots of the next
-//! keys can be fetched before the present one is done with.
+//! A slot is in at most one of them, so the fixed storage threads both through one array of links.
+//! The growable storage keeps the ready keys in a ring, which is dense, so that the slots of the
+//! next keys can be fetched ahead.
 
 use crate::id::{Index, SlotId};
 
 pub(crate) mod leveled;
 
-/// The lists of a queue. All operations are O(1).
+/// The lists of a queue. All operations are O(1) unless they say otherwise.
 ///
 /// The ready keys are one list per priority level, each first in, first out, the highest level
-/// first. Where there is one level, what concerns levels does nothing.
+/// first. With a single level, the methods that concern levels do nothing.
 #[doc(hidden)]
 pub trait Lists {
     const EMPTY: Self;
 
-    /// Makes room for so many more ready keys.
+    /// Makes room for `additional` more ready keys.
     fn reserve(&mut self, additional: usize) {
         let _ = additional;
     }
 
     /// Puts a slot at the end of a level.
     fn push_ready(&mut self, id: SlotId, level: u8);
-    /// The slot that has stood longest in the highest level.
+    /// The slot that has been longest in the highest level.
     fn first_ready(&self) -> Option<SlotId>;
     fn pop_ready(&mut self) -> Option<SlotId>;
-    /// Takes a slot out of the middle of its level. Nobody asks for that where there is one.
+    /// Takes a slot out of the middle of its level. Never called with a single level.
     fn remove_ready(&mut self, id: SlotId, level: u8) {
         let _ = (id, level);
     }
     fn ready_len(&self) -> usize;
 
-    /// A slot in work is to be ready at this level when its run ends.
+    /// Counts an active slot that will be ready at this level when its run ends.
     fn note_dirty(&mut self, level: u8) {
         let _ = level;
     }
-    /// It is no longer, or it is ready now.
+    /// Undoes [`note_dirty`](Self::note_dirty).
     fn note_clean(&mut self, level: u8) {
         let _ = level;
     }
-    /// How many slots are ready or dirty at this level; not kept where there is one.
+    /// How many slots are ready or dirty at this level. Not counted with a single level.
     fn depth_at(&self, level: u8) -> usize {
         let _ = level;
         0
     }
 
-    /// Puts a slot at the young end of the memories.
-    fn remember(&mut self, id: SlotId);
-    /// Takes a slot out of the memories; nothing happens if it is in no list. It must not be ready.
-    fn unremember(&mut self, id: SlotId);
-    fn oldest_memory(&self) -> Option<SlotId>;
-    fn memories_len(&self) -> usize;
-    /// The memory that is next younger than this one.
-    fn younger_memory(&self, id: SlotId) -> Option<SlotId>;
-    /// The ready slot at a place of the list, for checks: O(n).
+    /// Adds a slot to the failure records, as the youngest.
+    fn retain_record(&mut self, id: SlotId);
+    /// Takes a slot out of the failure records. Does nothing if it is in no list. It must not be
+    /// ready.
+    fn discard_record(&mut self, id: SlotId);
+    fn oldest_record(&self) -> Option<SlotId>;
+    fn records_len(&self) -> usize;
+    /// The record that is next younger than this one.
+    fn record_after(&self, id: SlotId) -> Option<SlotId>;
+    /// The ready slot at a place of the list, for checks. O(n).
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
 
-/// The neighbours of a slot in its list. One in no list has no `previous`; its `next` may be old.
+/// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link<I> {
@@ -82,7 +83,7 @@ pub(crate) trait Links<I: Index> {
     fn set_link(&mut self, id: SlotId, link: Link<I>);
 }
 
-/// One doubly linked list; its links lie in an array that it may share with other lists.
+/// One doubly linked list, whose links are in an array that it may share with other lists.
 #[derive(Debug)]
 pub(crate) struct List<I> {
     head: I,
@@ -134,7 +135,7 @@ impl<I: Index> List<I> {
         Some(id)
     }
 
-    /// Takes a slot out, wherever it stands. The slot must stand in this list or in none.
+    /// Takes a slot out of any place. The slot must be in this list or in none.
     pub(crate) fn remove(&mut self, links: &mut impl Links<I>, id: SlotId) {
         let link = links.link(id);
         if link.previous != I::NONE || self.head == I::new(id) {
@@ -164,7 +165,7 @@ impl<I: Index> List<I> {
         links.set_link(id, Link::UNLINKED);
     }
 
-    /// The second half of taking a slot out: what stands behind the gap moves up.
+    /// The second half of taking a slot out: links what follows the gap to what precedes it.
     #[inline]
     fn close_gap(&mut self, links: &mut impl Links<I>, previous: I, next: I) {
         match next.get() {

@@ -1,20 +1,20 @@
-//! Mutual exclusion, as a runtime offers it.
+//! Mutual exclusion, as a runtime provides it.
 
-/// Runs a piece of code on a state, alone.
+/// Gives exclusive access to a state.
 ///
 /// # Contract
 ///
-/// - `with` MUST run `work` exactly once, and nobody else's at the same time.
-/// - `work` is short and bounded, and never calls back into the same lock: a lock that is not
-///   re-entrant will do.
-/// - If `work` panics the state stays usable: the queue is valid at every point where code that is
-///   not its own runs.
+/// - `with` MUST run `work` exactly once, and never two at the same time.
+/// - `work` is short and bounded, and never calls back into the same lock, so the lock need not be
+///   re-entrant.
+/// - If `work` panics, the state MUST stay usable, so the lock MUST NOT be poisoned: the queue is
+///   valid whenever foreign code runs.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::cell::RefCell;
-/// use requeue_core::Lock;
+/// use requeue_core::binding::Lock;
 ///
 /// /// For a program that has one thread and no interrupts.
 /// struct Single<T>(RefCell<T>);
@@ -32,9 +32,9 @@
 /// assert_eq!(lock.with(|state| *state), 2);
 /// ```
 pub trait Lock {
-    /// What is locked.
+    /// What the lock protects.
     type State;
 
-    /// Runs `work` on the state, alone.
+    /// Runs `work` with exclusive access to the state.
     fn with<R>(&self, work: impl FnOnce(&mut Self::State) -> R) -> R;
 }

@@ -1,4 +1,4 @@
-//! The figures that client-go's queues show, as a trait; nothing is kept where nobody looks.
+//! The metrics of client-go's queues, as a trait. A queue without metrics keeps nothing for them.
 
 use core::time::Duration;
 
@@ -6,11 +6,13 @@ use crate::Instant;
 
 #[cfg(feature = "metrics")]
 pub(crate) mod named;
+#[cfg(feature = "alloc")]
+pub(crate) mod reporter;
 
-/// Receives the figures of one queue: client-go's seven, under its names, and two of our own.
+/// Receives the metrics of one queue: client-go's seven, under its names, and three more.
 ///
 /// The methods are called while the queue is locked, after the state has changed: they MUST be
-/// quick, MUST NOT touch the queue and MUST NOT panic. All do nothing unless they are written.
+/// quick, MUST NOT touch the queue and MUST NOT panic. By default each does nothing.
 ///
 /// # Examples
 ///
@@ -22,7 +24,7 @@ pub(crate) mod named;
 /// struct Slowest(Duration);
 ///
 /// impl Metrics for Slowest {
-///     type Stamps = Times;
+///     type Timestamps = Times;
 ///
 ///     fn queue_latency(&mut self, latency: Duration) {
 ///         self.0 = self.0.max(latency);
@@ -36,56 +38,95 @@ pub(crate) mod named;
 /// assert_eq!(queue.metrics().0, Duration::from_nanos(15));
 /// ```
 pub trait Metrics {
-    /// What is kept of each key: [`Times`], or `()` if no method needs the time. With `()` the
+    /// What is kept for each key: [`Times`], or `()` if no method needs the time. With `()` the
     /// clock is read for delays only, and the four durations are zero.
-    type Stamps: Stamps;
+    type Timestamps: Timestamps;
 
-    /// How many keys are ready or dirty: a gauge.
+    /// Receives the number of keys that are ready or dirty: a gauge.
     fn depth(&mut self, keys: usize) {
         let _ = keys;
     }
 
-    /// How many keys of one priority level are ready or dirty: a gauge. Not reported by a queue
-    /// without [`Levels`](crate::Levels).
+    /// Receives the number of keys of one priority level that are ready or dirty: a gauge. Not
+    /// called by a queue without [`Levels`](crate::Levels).
     fn depth_at(&mut self, priority: u8, keys: usize) {
         let _ = (priority, keys);
     }
 
-    /// A key has become ready or dirty: a counter.
-    fn add(&mut self) {}
+    /// Counts a key that became ready or dirty.
+    fn added(&mut self) {}
 
-    /// How long a key that is now handed out has waited since it was added, its delay not counted.
+    /// Receives how long a key was ready or dirty before it was handed out. Its delay does not
+    /// count.
     fn queue_latency(&mut self, latency: Duration) {
         let _ = latency;
     }
 
-    /// How long a key that is now completed was worked on.
+    /// Receives how long a run took that has ended.
     fn work_duration(&mut self, duration: Duration) {
         let _ = duration;
     }
 
-    /// How long all keys that are in work have been so, in sum: a gauge, set by
+    /// Receives how long all active keys together have been running: a gauge, set by
     /// [`Queue::report_running`](crate::Queue::report_running).
     fn unfinished_work(&mut self, sum: Duration) {
         let _ = sum;
     }
 
-    /// How long the longest run has lasted: a gauge, set likewise.
+    /// Receives how long the longest present run has lasted: a gauge, set likewise.
     fn longest_running(&mut self, longest: Duration) {
         let _ = longest;
     }
 
-    /// A key was asked to come back later, delay zero included: a counter. Not counted while the
+    /// Counts a key that was added with a delay, including a delay of zero. Not called while the
     /// queue shuts down.
     fn retry(&mut self) {}
 
-    /// An add changed nothing but the key's priority, if that, since the key was going to be worked
-    /// on anyway: a counter.
+    /// Counts an add that changed at most the key's priority, because the key would run anyway.
     fn coalesced(&mut self) {}
 
-    /// How many keys wait for a deadline: a gauge.
+    /// Receives the number of keys that wait for a deadline: a gauge.
     fn delayed(&mut self, keys: usize) {
         let _ = keys;
+    }
+
+    /// Whether every operation needs the time.
+    #[doc(hidden)]
+    #[inline]
+    fn needs_time(&self) -> bool {
+        Self::Timestamps::NEED_TIME
+    }
+
+    /// Notes when the key in a slot was added.
+    #[doc(hidden)]
+    #[inline]
+    fn stamp_added(&mut self, kept: &mut Self::Timestamps, slot: usize, at: Instant) {
+        let _ = slot;
+        kept.stamp_added(at);
+    }
+
+    /// Notes when the run of the key in a slot began.
+    #[doc(hidden)]
+    #[inline]
+    fn stamp_started(&mut self, kept: &mut Self::Timestamps, slot: usize, at: Instant) {
+        let _ = slot;
+        kept.stamp_started(at);
+    }
+
+    /// How long the key in a slot has waited.
+    #[doc(hidden)]
+    #[inline]
+    fn waited(&self, kept: &Self::Timestamps, slot: usize, now: Instant) -> Duration {
+        let _ = slot;
+        kept.waited(now)
+    }
+
+    /// When the run of the key in a slot began.
+    #[doc(hidden)]
+    #[inline]
+    fn started(&self, kept: &Self::Timestamps, slot: usize) -> Instant {
+        let _ = slot;
+        kept.started()
     }
 }
 
@@ -96,7 +137,7 @@ pub trait Metrics {
 /// ```
 /// use requeue_core::{Fixed, NoLimit, NoMetrics, Queue};
 ///
-/// // What a queue has unless it is told otherwise.
+/// // The default of a queue.
 /// let queue: Queue<u16, Fixed<8>, NoLimit, NoMetrics> = Queue::new(NoLimit);
 /// assert!(!queue.needs_time());
 /// ```
@@ -105,11 +146,11 @@ pub trait Metrics {
 pub struct NoMetrics;
 
 impl Metrics for NoMetrics {
-    type Stamps = ();
+    type Timestamps = ();
 }
 
-/// Metrics that go nowhere, of a queue that keeps times all the same: for those who ask each
-/// [`Guard`](crate::Guard::waited) how long its key has waited.
+/// Metrics that go nowhere, but keep times, so that a [`Guard`](crate::Guard::waited) knows how
+/// long its key has waited.
 ///
 /// # Examples
 ///
@@ -120,22 +161,23 @@ impl Metrics for NoMetrics {
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
 /// queue.add("node-7", Instant::from_nanos(10)).value.unwrap();
 /// let work = queue.try_get(Instant::from_nanos(25)).value.unwrap();
-/// assert_eq!(work.waited(), Duration::from_nanos(15));
-/// # queue.done(work.ticket, Instant::from_nanos(25)).value.unwrap();
+/// assert_eq!(work.waited, Duration::from_nanos(15));
+/// # queue.release(work.ticket, Instant::from_nanos(25)).value.unwrap();
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Timed;
 
 impl Metrics for Timed {
-    type Stamps = Times;
+    type Timestamps = Times;
 }
 
-/// The times a queue with metrics keeps of a key: [`Times`], or `()` for none. The trait is sealed.
+/// The times that a queue with metrics keeps for a key: [`Times`], or `()` for none. The trait is
+/// sealed.
 ///
 /// # Examples
 ///
-/// A sink that only counts keeps no times, so the clock is not read for it:
+/// Metrics that only count keep no times, so the clock is not read for them:
 ///
 /// ```
 /// use requeue_core::{Fixed, Metrics, NoLimit, Queue};
@@ -143,21 +185,19 @@ impl Metrics for Timed {
 /// struct Counts;
 ///
 /// impl Metrics for Counts {
-///     type Stamps = ();
+///     type Timestamps = ();
 /// }
 ///
 /// let queue: Queue<u16, Fixed<8>, NoLimit, Counts> = Queue::with_metrics(NoLimit, Counts);
 /// assert!(!queue.needs_time());
 /// ```
-pub trait Stamps: Default + sealed::Sealed {
+pub trait Timestamps: Default + sealed::Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
     const NEED_TIME: bool;
-    /// How long a key has waited: a duration if that is known.
+    /// How long a key has waited since it was added. Zero if that is not kept.
     #[doc(hidden)]
-    type Waited: Waited;
-    #[doc(hidden)]
-    fn waited(&self, now: Instant) -> Self::Waited;
+    fn waited(&self, now: Instant) -> Duration;
     #[doc(hidden)]
     fn stamp_added(&mut self, at: Instant);
     #[doc(hidden)]
@@ -166,40 +206,21 @@ pub trait Stamps: Default + sealed::Sealed {
     fn started(&self) -> Instant;
 }
 
-impl Stamps for () {
+impl Timestamps for () {
     const NEED_TIME: bool = false;
 
-    type Waited = ();
-
-    fn waited(&self, _: Instant) {}
+    #[inline]
+    fn waited(&self, _: Instant) -> Duration {
+        Duration::ZERO
+    }
 
     fn stamp_added(&mut self, _: Instant) {}
 
     fn stamp_started(&mut self, _: Instant) {}
 
-    /// Nothing has lasted since a time that has not come: every duration is zero.
+    /// Makes every duration zero, because the time from a later instant is zero.
     fn started(&self) -> Instant {
         Instant::NEVER
-    }
-}
-
-/// How long a key has waited, as work carries it: `()` where that is not known.
-#[doc(hidden)]
-pub trait Waited: Copy + core::fmt::Debug + PartialEq + Send + Sync + 'static {
-    fn get(self) -> Duration;
-}
-
-impl Waited for () {
-    #[inline]
-    fn get(self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-impl Waited for Duration {
-    #[inline]
-    fn get(self) -> Duration {
-        self
     }
 }
 
@@ -215,7 +236,7 @@ impl Waited for Duration {
 /// struct Busy(Duration);
 ///
 /// impl Metrics for Busy {
-///     type Stamps = Times;
+///     type Timestamps = Times;
 ///
 ///     fn work_duration(&mut self, duration: Duration) {
 ///         self.0 += duration;
@@ -228,7 +249,7 @@ impl Waited for Duration {
 /// assert!(queue.needs_time());
 /// let _ = queue.add("node-7", at(10));
 /// let work = queue.try_get(at(25)).value.unwrap();
-/// let _ = queue.done(work.ticket, at(28));
+/// let _ = queue.release(work.ticket, at(28));
 /// assert_eq!(queue.metrics().0, Duration::from_secs(3));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -238,10 +259,8 @@ pub struct Times {
     started: Instant,
 }
 
-impl Stamps for Times {
+impl Timestamps for Times {
     const NEED_TIME: bool = true;
-
-    type Waited = Duration;
 
     fn waited(&self, now: Instant) -> Duration {
         now.saturating_since(self.added)

@@ -1,10 +1,11 @@
-//! What an add can ask for.
+//! The options of an add.
 
 use core::time::Duration;
 
-/// How a key is added: what [`add_with`](crate::Queue::add_with) takes.
+/// How a key is added: the options of [`add_with`](crate::Queue::add_with).
 ///
-/// Fields may be added: name the ones you mean and take the rest from [`new`](Self::new).
+/// Fields may be added in later versions: set those that matter, and take the rest from
+/// [`new`](Self::new).
 ///
 /// # Examples
 ///
@@ -15,53 +16,54 @@ use core::time::Duration;
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<8, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
 ///
-/// // Look at everything again in ten minutes, when there is nothing better to do.
+/// // A resync in ten minutes, at the lowest level.
 /// let resync = AddOptions {
 ///     after: Some(Duration::from_secs(600)),
 ///     ..AddOptions::new()
 /// };
-/// let limited = queue.add_with("node-7", resync, now).value.unwrap();
-/// assert_eq!(limited.added, Added::Delayed);
+/// let scheduled = queue.add_with("node-7", resync, now).value.unwrap();
+/// assert_eq!(scheduled.added, Added::Delayed);
 ///
-/// // Somebody changes it: now, before all others, and then there is nothing left to resync.
+/// // The node changes: it runs now, before all others, and the resync is no longer needed.
 /// let changed = AddOptions {
 ///     priority: Some(1),
 ///     expedite: true,
 ///     ..AddOptions::new()
 /// };
-/// let limited = queue.add_with("node-7", changed, now).value.unwrap();
-/// assert_eq!(limited.added, Added::Ready);
+/// let scheduled = queue.add_with("node-7", changed, now).value.unwrap();
+/// assert_eq!(scheduled.added, Added::Ready);
 /// assert_eq!(queue.delayed_len(), 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AddOptions {
-    /// How long the key has to wait; nothing for at once. As with
-    /// [`add_after`](crate::Queue::add_after), zero is at once too, and `Duration::MAX` is never.
+    /// How long the key has to wait, `None` for not at all. As with
+    /// [`add_after`](crate::Queue::add_after), zero means not at all too, and `Duration::MAX` means
+    /// never.
     pub after: Option<Duration>,
 
     /// Counts a failure, and asks the limiter how long the key has to wait, as
-    /// [`add_rate_limited`](crate::Queue::add_rate_limited) does. Where `after` is given too the
-    /// shorter of the two counts.
+    /// [`add_rate_limited`](crate::Queue::add_rate_limited) does. If `after` is set too, the
+    /// shorter of the two delays counts.
     pub rate_limited: bool,
 
-    /// At which level, from 0 to one less than the storage's [`Levels`](crate::Levels). Nothing
-    /// asks for 0; or, of a rate-limited add of a key that is in work, for the level of its run.
+    /// The priority level, from 0 to one less than the storage's [`Levels`](crate::Levels). `None`
+    /// means 0, or the level of the present run if the add is rate-limited and the key is active.
     ///
-    /// An add raises the level of a key and never lowers it.
+    /// An add can raise the level of a key, but never lowers it.
     pub priority: Option<u8>,
 
-    /// The key is worked on once, at the sooner of the times it was asked for.
+    /// The key runs once, at the earlier of the times for which it was added.
     ///
-    /// Without this a delay is an add that happens later, as in client-go: a key that is added at
-    /// once and also waits for a deadline is worked on twice. With it an add at once ends the
-    /// delay that is pending, and a delay of a key that is ready or dirty is none. This is what
-    /// controller-runtime's priority queue always does.
+    /// Without this a delay is an add that happens later, as in client-go: a key that is added
+    /// without a delay while it waits for a deadline runs twice. With it an add without a delay
+    /// removes the pending one, and a delayed add of a key that is ready or dirty sets no deadline.
+    /// This is what controller-runtime's priority queue always does.
     pub expedite: bool,
 }
 
 impl AddOptions {
-    /// At once, and nothing else: what [`add`](crate::Queue::add) does.
+    /// Creates options that have the same effect as [`add`](crate::Queue::add).
     ///
     /// # Examples
     ///
@@ -80,8 +82,8 @@ impl AddOptions {
         }
     }
 
-    /// Whether an add with these options reads the time whatever
-    /// [`Queue::needs_time`](crate::Queue::needs_time) says.
+    /// Returns whether an add with these options reads the time even if
+    /// [`Queue::needs_time`](crate::Queue::needs_time) is false.
     ///
     /// # Examples
     ///

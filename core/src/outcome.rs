@@ -1,32 +1,34 @@
-//! What operations answer.
+//! What operations return.
 //!
-//! Commands of the state machine answer with an [`Effect`]: the outcome, and whom to wake once the
-//! lock is released.
+//! An operation of the state machine returns an [`Effect`]: its outcome, and the wake to send once
+//! the lock is released.
 
 use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::wait::TooManyWaiters;
 
-/// An outcome, and what its operation asks of the runtime.
+/// The outcome of an operation, and the wake that the runtime has to send.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, Wake};
+/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::Wake;
 ///
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let effect = queue.add(7, Instant::EPOCH);
 /// assert_eq!(effect.value, Ok(Added::Ready));
-/// assert_eq!(effect.wake, Wake::None, "nobody sleeps yet");
+/// assert_eq!(effect.wake, Wake::None, "no getter sleeps yet");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "`wake` names the sleepers that have to be woken"]
+#[must_use = "`wake` has to be sent to the sleeping getters"]
 pub struct Effect<T> {
-    /// The outcome itself.
+    /// The outcome.
     pub value: T,
-    /// Whom to wake, after the lock is released.
+    /// The wake to send, after the lock is released.
     pub wake: Wake,
 }
 
@@ -36,10 +38,11 @@ impl<T> Effect<T> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Effect, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::Effect;
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// // Any outcome can be narrowed down without losing the wake that came with it.
+    /// // The wake is kept while the outcome is narrowed down.
     /// let Effect { value: is_taken, wake: _ } =
     ///     queue.add("node-7", Instant::EPOCH).map(|added| added.is_ok());
     /// assert!(is_taken);
@@ -53,34 +56,35 @@ impl<T> Effect<T> {
     }
 }
 
-/// Whom to wake.
+/// Which sleeping getters to wake.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue, Wake};
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Wake};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// // A worker finds nothing and goes to sleep.
 /// let mut getter = Getter::new();
-/// let _ = queue.get(now, &mut getter);
+/// let _ = queue.poll_get(now, &mut getter);
 ///
 /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
-/// // The sleeper is on its way already.
+/// // The sleeper has been woken already.
 /// assert_eq!(queue.add("node-8", now).wake, Wake::None);
 /// assert_eq!(queue.shut_down(now).wake, Wake::All);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a sleeper that is not woken sleeps on"]
 pub enum Wake {
-    /// Nobody.
+    /// No getter.
     #[default]
     None,
-    /// One sleeping getter, whichever; it wakes the next if there is more to do.
+    /// Any one sleeping getter. It wakes the next one if there is more to do.
     One,
-    /// Every sleeping getter and everybody who waits for the drain.
+    /// Every sleeping getter, and every call that waits for the drain.
     All,
 }
 
@@ -88,7 +92,7 @@ pub enum Wake {
 ///
 /// # Examples
 ///
-/// A watcher counts the events that cost no run of their own:
+/// A watcher counts the events that cause no run of their own:
 ///
 /// ```
 /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
@@ -108,20 +112,21 @@ pub enum Wake {
 pub enum Added {
     /// The key is ready; it was not before.
     Ready,
-    /// The key is being worked on and will be worked on once more.
+    /// The key is active, and will run again after its present run.
     Dirty,
     /// The key will be ready at its deadline; it had none before.
     Delayed,
-    /// The key was waiting for a later deadline, which has moved forward.
+    /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
     /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
     /// changed.
     Coalesced,
-    /// The same, but at a lower priority: it stands at the end of the higher level now, or will.
+    /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
+    /// the higher level, now or once it is ready.
     Raised,
 }
 
-/// Why a key was not taken. The key comes back; nothing has changed.
+/// Why a key was not taken. Contains the key. Nothing has changed.
 ///
 /// # Examples
 ///
@@ -132,7 +137,7 @@ pub enum Added {
 /// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
 /// queue.add("sensor-1", now).value.unwrap();
 /// assert_eq!(queue.add("sensor-2", now).value, Err(Rejected::Full("sensor-2")));
-/// // A key that the queue holds needs no room.
+/// // A key that the queue already holds needs no room.
 /// assert!(queue.add("sensor-1", now).value.is_ok());
 ///
 /// let _ = queue.shut_down(now);
@@ -144,16 +149,16 @@ pub enum Added {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Rejected<K> {
-    /// The queue holds as many keys as it has room for, and this is a new one.
+    /// The queue holds as many keys as it has room for, and this key is new.
     Full(K),
     /// The queue is shutting down.
     Closed(K),
-    /// The queue has fewer priority levels than that.
+    /// The queue has no such priority level.
     UnknownPriority(K),
 }
 
 impl<K> Rejected<K> {
-    /// The key that was not taken.
+    /// Returns the key that was not taken.
     pub fn into_key(self) -> K {
         match self {
             Self::Full(key) | Self::Closed(key) | Self::UnknownPriority(key) => key,
@@ -173,7 +178,7 @@ impl<K> fmt::Display for Rejected<K> {
 
 impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 
-/// An add that was taken, and how long it has the key wait.
+/// What became of a key that was added with a delay, and the delay.
 ///
 /// # Examples
 ///
@@ -182,169 +187,112 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 /// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
 ///
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-/// let limited = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
-/// assert_eq!(limited.delay, Duration::from_millis(1));
-/// assert_eq!(limited.added, Added::Delayed);
+/// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+/// assert_eq!(scheduled.delay, Duration::from_millis(1));
+/// assert_eq!(scheduled.added, Added::Delayed);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub struct Limited {
-    /// How long the limiter lets the key wait, or the add itself. A deadline that the key had
-    /// before and that is earlier stands all the same.
+pub struct Scheduled {
+    /// The delay that the limiter or the caller has set. An earlier deadline that the key had
+    /// before still counts.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
 }
 
-/// What a getter finds.
+/// What a getter has to do next.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Next};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let _ = queue.add_at("lease-3", due, now);
 ///
-/// // What a runtime does with each answer: sleep, work, or end.
 /// let mut getter = Getter::new();
-/// assert_eq!(queue.get(now, &mut getter).value, Next::Wait { until: Some(due) });
-/// assert!(matches!(queue.get(due, &mut getter).value, Next::Work(work) if work.key == "lease-3"));
+/// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: Some(due) });
+/// let next = queue.poll_get(due, &mut getter).value;
+/// assert!(matches!(next, Next::Work(work) if work.key == "lease-3"));
 /// let _ = queue.shut_down(due);
-/// assert_eq!(queue.get(due, &mut getter).value, Next::Closed);
+/// assert_eq!(queue.poll_get(due, &mut getter).value, Next::Closed);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Next<T> {
-    /// Work.
+    /// This is what there is to do.
     Work(T),
     /// Nothing is ready. Sleep until woken, and no longer than `until`, then look again.
     Wait {
-        /// The deadline that this getter watches for all; none if there is none, or if another
-        /// sleeper watches it.
+        /// The deadline that this getter watches for all of them. `None` if there is no deadline,
+        /// or if another sleeping getter watches it.
         until: Option<Instant>,
     },
     /// The queue is shutting down and nothing is ready.
     Closed,
 }
 
-/// What is to become of a key once its run is completed.
+/// What became of a key whose run has ended.
 ///
-/// | | the key comes back | its failures |
-/// |---|---|---|
-/// | `Done` | if it was added meanwhile | stay |
-/// | `Succeeded` | if it was added meanwhile | are forgotten |
-/// | `SucceededAgainAfter(d)` | after `d` | are forgotten |
-/// | `Retry` | when its limiter says so | are one more |
-/// | `RetryAfter(d)` | after `d` | stay |
-///
-/// # Examples
-///
-/// What client-go's controllers do with an error, a wish to look again, and a success:
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::Completion;
-///
-/// fn judge(result: Result<Option<Duration>, &str>) -> Completion {
-///     match result {
-///         Err(_) => Completion::Retry,
-///         Ok(Some(again)) => Completion::SucceededAgainAfter(again),
-///         Ok(None) => Completion::Succeeded,
-///     }
-/// }
-///
-/// assert_eq!(judge(Err("no route to node-7")), Completion::Retry);
-/// assert!(!judge(Ok(None)).needs_time());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum Completion {
-    /// The run is over, as after client-go's `Done`: the failures stay remembered.
-    Done,
-    /// It succeeded: the failures are forgotten.
-    Succeeded,
-    /// It succeeded and shall run again after a while: the failures are forgotten.
-    SucceededAgainAfter(Duration),
-    /// It failed: count one more failure and let the limiter say when the key runs again.
-    Retry,
-    /// It shall run again after a while: the failures stay remembered, none is counted.
-    RetryAfter(Duration),
-}
-
-impl Completion {
-    /// Whether the completion itself needs the time, as the key is to come back. A runtime need not
-    /// read its clock otherwise, unless [`Queue::needs_time`](crate::Queue::needs_time) says so.
-    #[inline]
-    pub const fn needs_time(self) -> bool {
-        !matches!(self, Self::Done | Self::Succeeded)
-    }
-
-    #[inline]
-    pub(crate) const fn forgets(self) -> bool {
-        matches!(self, Self::Succeeded | Self::SucceededAgainAfter(_))
-    }
-}
-
-/// What became of a key whose run was completed.
-///
-/// A delay that the key had before is not told: it stands beside each of these, and
-/// [`Queue::state`](crate::Queue::state) shows the deadline that counts.
+/// A delay that the key had before is not shown: it still counts in any of these cases, and
+/// [`Queue::state`](crate::Queue::state) shows the deadline.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Completion, Finished, Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Action, Finished, Fixed, Instant, Queue, default_item_based};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-/// let mut run = |completion| {
+/// let mut run = |action| {
 ///     let _ = queue.add("node-7", now);
 ///     let work = queue.try_get(now).value.unwrap();
-///     queue.complete(work.ticket, completion, now).value.unwrap()
+///     queue.finish(work.ticket, action, now).value.unwrap()
 /// };
-/// assert_eq!(run(Completion::Retry), Finished::Delayed(Duration::from_millis(1)));
-/// assert_eq!(run(Completion::Retry), Finished::Delayed(Duration::from_millis(2)));
-/// assert_eq!(run(Completion::Succeeded), Finished::Idle);
+/// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
+/// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
+/// assert_eq!(run(Action::Success), Finished::Idle);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Finished {
-    /// The key is neither ready nor asked to come back.
+    /// The key is neither ready nor due for another run.
     Idle,
-    /// The key is ready again, at the end of the queue: it was added meanwhile, or is to come back
-    /// at once.
+    /// The key is ready again, at the end of the queue: it was added during its run, or its action
+    /// had a delay of zero.
     Ready,
-    /// The key comes back by itself, after this long; sooner if it waited for an earlier deadline
-    /// already, never after [`Duration::MAX`].
+    /// The key runs again after this long: earlier if it already had an earlier deadline, and never
+    /// after [`Duration::MAX`].
     Delayed(Duration),
-    /// The key would come back after this long, but the queue is shutting down: it is kept for
+    /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Queue::take_delayed).
     Leftover(Duration),
 }
 
 impl Finished {
-    /// What becomes of a key that is not asked to come back.
+    /// What becomes of a key whose action asks for no other run.
     #[inline]
     pub(crate) const fn at_once(again: bool) -> Self {
         if again { Self::Ready } else { Self::Idle }
     }
 }
 
-/// One turn of a worker's loop: what became of its last key, and its next.
+/// One turn of a worker's loop: what became of its last key, and what to do next.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Completion, Finished, Fixed, Getter, Instant, Next, NoLimit, Queue};
+/// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Next};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
@@ -352,7 +300,7 @@ impl Finished {
 /// let work = queue.try_get(now).value.unwrap();
 ///
 /// let mut getter = Getter::new();
-/// let step = queue.next(work.ticket, Completion::Succeeded, now, &mut getter).value;
+/// let step = queue.poll_next(work.ticket, Action::Success, now, &mut getter).value;
 /// assert_eq!(step.finished, Ok(Finished::Idle));
 /// assert!(matches!(step.next, Next::Work(work) if work.key == "node-8"));
 /// ```
@@ -361,13 +309,13 @@ impl Finished {
 #[must_use]
 #[non_exhaustive]
 pub struct Step<T> {
-    /// What became of the key that was completed.
+    /// What became of the key whose run has ended.
     pub finished: Result<Finished, NotActive>,
-    /// What there is to do now.
+    /// What the worker has to do next.
     pub next: Next<T>,
 }
 
-/// A key that was not worked on before the queue was shut down.
+/// A key that was ready or delayed when the queue was shut down, and was then taken out.
 ///
 /// # Examples
 ///
@@ -390,20 +338,21 @@ pub struct Step<T> {
 pub struct Leftover<K> {
     /// The key.
     pub key: K,
-    /// How much of its delay is left; zero for a key that is ready or due, [`Duration::MAX`] for a
-    /// key that waits for ever.
+    /// How much of its delay is left: zero for a key that was ready or due, [`Duration::MAX`] for a
+    /// key that was to wait for ever.
     pub left: Duration,
-    /// How many failures the limiter remembers of it.
+    /// How many failures of the key are on record.
     pub requeues: u32,
-    /// Its priority level; 0 in a queue without [`Levels`](crate::Levels).
+    /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
 }
 
-/// The key is not being worked on, or not under this ticket: nothing has changed.
+/// The key is not active, or the run of this ticket has ended before. Nothing has changed.
 ///
 /// # Examples
 ///
-/// client-go's `Done` cannot tell; here a key that is completed twice is found out:
+/// client-go's `Done` ignores this case. Here a run that is ended twice, or was never begun, is an
+/// error:
 ///
 /// ```
 /// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
@@ -411,7 +360,7 @@ pub struct Leftover<K> {
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let _ = queue.add("node-7", now);
-/// assert_eq!(queue.done_key(&"node-7", now).value, Err(NotActive), "nobody took it yet");
+/// assert_eq!(queue.release_key(&"node-7", now).value, Err(NotActive), "it is only ready");
 /// assert_eq!(queue.len(now).value, 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,13 +369,13 @@ pub struct NotActive;
 
 impl fmt::Display for NotActive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not being worked on, or not under this ticket")
+        f.write_str("the key is not active, or this run of it has ended before")
     }
 }
 
 impl core::error::Error for NotActive {}
 
-/// Why a runtime's timed `get` has no key.
+/// Why a call that waits has no result.
 ///
 /// # Examples
 ///
@@ -439,24 +388,34 @@ impl core::error::Error for NotActive {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum GetError {
-    /// No key was ready in time.
+    /// No key was ready in time. Only calls with a deadline return this.
     TimedOut,
     /// The queue is shutting down and nothing is ready.
     Closed,
+    /// The call would have to wait, and the queue has no place for another call that waits. Never
+    /// returned on threads and on Tokio, where there are as many places as are needed.
+    TooManyWaiters,
 }
 
 impl fmt::Display for GetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "no key was ready in time",
-            Self::Closed => "the queue is shutting down and nothing is ready",
-        })
+        match self {
+            Self::TimedOut => f.write_str("no key was ready in time"),
+            Self::Closed => f.write_str("the queue is shutting down and nothing is ready"),
+            Self::TooManyWaiters => TooManyWaiters.fmt(f),
+        }
     }
 }
 
 impl core::error::Error for GetError {}
 
-/// How many keys of a batch were taken, and how.
+impl From<TooManyWaiters> for GetError {
+    fn from(_: TooManyWaiters) -> Self {
+        Self::TooManyWaiters
+    }
+}
+
+/// How many of the keys of an [`add_many`](crate::Queue::add_many) were taken, and how.
 ///
 /// # Examples
 ///
@@ -473,15 +432,15 @@ impl core::error::Error for GetError {}
 pub struct AddedMany {
     /// Keys that became ready.
     pub ready: usize,
-    /// Keys in work that will be worked on once more.
+    /// Active keys that will run again after their present run.
     pub dirty: usize,
     /// Keys that were ready or dirty already.
     pub coalesced: usize,
-    /// Keys that were handed back.
+    /// Keys that were not taken.
     pub rejected: usize,
 }
 
-/// What the queue knows of a key.
+/// What the queue knows about a key.
 ///
 /// # Examples
 ///
@@ -506,34 +465,35 @@ pub struct AddedMany {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct KeyState {
-    /// The key waits for its turn.
+    /// The key waits for a worker.
     pub ready: bool,
-    /// The key is being worked on.
+    /// The key is active: it was handed out, and its run has not ended.
     pub active: bool,
-    /// The key is being worked on and will be worked on once more.
+    /// The key is active, and will run again after its present run.
     pub dirty: bool,
-    /// The deadline the key waits for, whatever else it does; [`Instant::NEVER`] for one that does
-    /// not come.
+    /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
+    /// a deadline that never comes.
     pub due: Option<Instant>,
-    /// How many failures the limiter remembers of it.
+    /// How many failures of the key are on record.
     pub requeues: u32,
-    /// The priority level at which the key is ready, or will be when its run ends; if neither, the
-    /// level of its run; else of its deadline. 0 in a queue without [`Levels`](crate::Levels).
+    /// The priority level at which the key is ready, or will be when its run ends. If it is
+    /// neither, the level of its run; else that of its deadline. 0 in a queue without
+    /// [`Levels`](crate::Levels).
     pub priority: u8,
 }
 
-/// One wait for the queue to drain: see [`Queue::shut_down_with_drain`], and [`Drained`] for an
+/// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an
 /// example.
 ///
-/// [`Queue::shut_down_with_drain`]: crate::Queue::shut_down_with_drain
+/// [`Queue::begin_drain`]: crate::Queue::begin_drain
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "ask the queue whether it has drained"]
+#[must_use = "pass the drain to `drain_status` or `poll_drain`"]
 pub struct Drain {
     pub(crate) epoch: u32,
 }
 
-/// How a drain stands.
+/// The status of a drain.
 ///
 /// # Examples
 ///
@@ -543,24 +503,24 @@ pub struct Drain {
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let _ = queue.add("node-7", now);
-/// let drain = queue.shut_down_with_drain(now).value;
-/// assert_eq!(queue.drained(&drain), Drained::Pending);
+/// let drain = queue.begin_drain(now).value;
+/// assert_eq!(queue.drain_status(&drain), Drained::Pending);
 ///
-/// // Somebody is not willing to wait for it any longer.
+/// // A second signal arrives: the program no longer waits for the drain.
 /// let _ = queue.shut_down(now);
-/// assert_eq!(queue.drained(&drain), Drained::Interrupted);
+/// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 ///
 /// let work = queue.try_get(now).value.unwrap();
-/// let _ = queue.done(work.ticket, now);
-/// assert_eq!(queue.drained(&drain), Drained::Complete);
+/// let _ = queue.release(work.ticket, now);
+/// assert_eq!(queue.drain_status(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Drained {
-    /// Keys are still ready or in work.
+    /// A key is still ready or active.
     Pending,
-    /// Nothing is ready, dirty or in work.
+    /// No key is ready or active.
     Complete,
     /// A later `shut_down` has ended the wait.
     Interrupted,

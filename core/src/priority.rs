@@ -1,7 +1,7 @@
-//! Priority levels: how many there are, and what is kept of them beside each key.
+//! Priority levels: how many there are, and what is kept of them with each key.
 //!
-//! A queue has one level unless its storage says otherwise, and then nothing of this takes room or
-//! time: the marks are `()` and the list of ready keys is a single one.
+//! A queue has one level by default, and then none of this takes room or time: a key's levels are
+//! `()`, and there is a single list of ready keys.
 
 use core::fmt::Debug;
 
@@ -10,9 +10,9 @@ use crate::id::Index;
 use crate::lists::Link;
 use crate::lists::Lists;
 use crate::lists::leveled::LeveledLists;
-use crate::slots::fixed::FixedLists;
+use crate::storage::fixed::FixedLists;
 #[cfg(feature = "alloc")]
-use crate::slots::growable::GrowableLists;
+use crate::storage::growable::GrowableLists;
 
 /// How many priority levels a queue has: [`NoPriorities`] or [`Levels`]. The trait is sealed.
 ///
@@ -25,13 +25,11 @@ use crate::slots::growable::GrowableLists;
 /// assert_eq!(<Levels<4> as Priorities>::LEVELS, 4);
 /// ```
 pub trait Priorities: sealed::Sealed {
-    /// The number of levels. The lowest is 0, where keys are unless somebody asks for more.
+    /// The number of levels. The lowest is 0, the default of every add.
     const LEVELS: u8;
 
     #[doc(hidden)]
-    type Marks: Marks;
-    #[doc(hidden)]
-    type Level: Level;
+    type KeyLevels: KeyLevels;
     #[doc(hidden)]
     type FixedLists<const N: usize, I: Index>: Lists;
     #[cfg(feature = "alloc")]
@@ -46,7 +44,7 @@ pub trait Priorities: sealed::Sealed {
 /// ```
 /// use requeue_core::{Fixed, NoLimit, NoPriorities, Queue};
 ///
-/// // What a queue has unless it is told otherwise.
+/// // The default of a queue.
 /// let queue: Queue<u16, Fixed<8, u8, NoPriorities>, NoLimit> = Queue::new(NoLimit);
 /// let same: Queue<u16, Fixed<8>, NoLimit> = queue;
 /// ```
@@ -59,19 +57,19 @@ pub struct NoPriorities;
 /// The rules are those of controller-runtime's priority queue:
 ///
 /// - The highest level that has a ready key is served first, and within a level the key that became
-///   ready first. Nothing keeps a busy level from starving those below it.
-/// - An add never lowers a key's level. One that raises it sends the key to the end of the higher
-///   level.
-/// - A delayed key has its level with it, and joins the end of it when its deadline comes.
-/// - A key that is retried comes back at the level of its run.
-/// - A key that is added while it is in work takes its place when its run is completed.
+///   ready first. A busy level can starve the levels below it.
+/// - An add never lowers a key's level. An add that raises it moves the key to the end of the
+///   higher level.
+/// - A delay has a level of its own: the key joins the end of that level when its deadline comes.
+/// - A key that is retried runs again at the level of its run.
+/// - A key that is added during its run joins the end of its level when the run ends.
 ///
-/// [`add_with`](crate::Queue::add_with) names a level; every other add asks for 0.
+/// [`add_with`](crate::Queue::add_with) sets a level; every other add means 0.
 ///
 /// # Cost
 ///
-/// Three bytes per key and two lists' ends per level. Every operation costs what it costs without
-/// levels; the highest level that has a ready key is found in one word of bits.
+/// Three bytes per key, and the two ends of a list per level. Every operation costs the same as
+/// without levels: one word of bits shows the highest level that has a ready key.
 ///
 /// # Examples
 ///
@@ -81,14 +79,14 @@ pub struct NoPriorities;
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<16, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
 ///
-/// // A controller starts: it lists what there is, and meanwhile somebody makes a change.
+/// // A controller lists all nodes as it starts, and meanwhile one of them changes.
 /// let _ = queue.add_many(["node-1", "node-2", "node-3"], now, |_| {});
 /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
 /// queue.add_with("node-3", urgent, now).value.unwrap();
 ///
 /// let work = queue.try_get(now).value.unwrap();
-/// assert_eq!((work.key, work.priority()), ("node-3", 1));
-/// # queue.done(work.ticket, now).value.unwrap();
+/// assert_eq!((work.key, work.priority), ("node-3", 1));
+/// # queue.release(work.ticket, now).value.unwrap();
 /// ```
 ///
 /// ```compile_fail
@@ -105,8 +103,7 @@ impl sealed::Sealed for NoPriorities {}
 impl Priorities for NoPriorities {
     const LEVELS: u8 = 1;
 
-    type Marks = ();
-    type Level = ();
+    type KeyLevels = ();
     type FixedLists<const N: usize, I: Index> = FixedLists<N, I>;
     #[cfg(feature = "alloc")]
     type GrowableLists = GrowableLists;
@@ -117,22 +114,21 @@ impl<const P: usize> sealed::Sealed for Levels<P> {}
 impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
-    type Marks = ThreeMarks;
-    type Level = u8;
+    type KeyLevels = ThreeLevels;
     type FixedLists<const N: usize, I: Index> = LeveledLists<[crate::lists::Link<I>; N], I, P>;
     #[cfg(feature = "alloc")]
     type GrowableLists = LeveledLists<alloc::vec::Vec<Link<u32>>, u32, P>;
 }
 
-/// The levels of one key. All are 0 where there is one level.
+/// The levels of one key. All are 0 in a queue with one level.
 ///
-/// A key can be in work, ready to be worked on once more, and delayed, all at a time: three levels.
+/// A key can be active, dirty and delayed at the same time, so it has three levels.
 #[doc(hidden)]
-pub trait Marks: Copy + Debug + Default {
-    /// At which level the key is ready, or will be when its run ends.
+pub trait KeyLevels: Copy + Debug + Default {
+    /// The level at which the key is ready, or will be when its run ends.
     fn queued(self) -> u8;
     fn set_queued(&mut self, level: u8);
-    /// The level that its deadline brings.
+    /// The level of its deadline.
     fn delayed(self) -> u8;
     fn set_delayed(&mut self, level: u8);
     /// The level of its run.
@@ -140,7 +136,7 @@ pub trait Marks: Copy + Debug + Default {
     fn set_running(&mut self, level: u8);
 }
 
-impl Marks for () {
+impl KeyLevels for () {
     #[inline]
     fn queued(self) -> u8 {
         0
@@ -166,16 +162,16 @@ impl Marks for () {
     fn set_running(&mut self, _: u8) {}
 }
 
-/// What is kept of each key where there are levels.
+/// The levels of a key in a queue with more than one level.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ThreeMarks {
+pub struct ThreeLevels {
     queued: u8,
     delayed: u8,
     running: u8,
 }
 
-impl Marks for ThreeMarks {
+impl KeyLevels for ThreeLevels {
     #[inline]
     fn queued(self) -> u8 {
         self.queued
@@ -204,35 +200,6 @@ impl Marks for ThreeMarks {
     #[inline]
     fn set_running(&mut self, level: u8) {
         self.running = level;
-    }
-}
-
-/// A level as work carries it: `u8`, or `()` where there is one.
-#[doc(hidden)]
-pub trait Level: Copy + Debug + PartialEq + Send + Sync + 'static {
-    fn new(level: u8) -> Self;
-    fn get(self) -> u8;
-}
-
-impl Level for () {
-    #[inline]
-    fn new(_: u8) -> Self {}
-
-    #[inline]
-    fn get(self) -> u8 {
-        0
-    }
-}
-
-impl Level for u8 {
-    #[inline]
-    fn new(level: u8) -> Self {
-        level
-    }
-
-    #[inline]
-    fn get(self) -> u8 {
-        self
     }
 }
 

@@ -1,25 +1,26 @@
-//! Time as the queue sees it: a number of nanoseconds, handed in by the caller.
+//! Time as the queue sees it: a number of nanoseconds, passed in by the caller.
 
 use core::fmt;
 use core::time::Duration;
 
-/// Where a runtime reads the time.
+/// The source of time of a runtime.
 ///
 /// # Contract
 ///
-/// - `now` MUST NOT go backwards. A queue whose clock does stays valid and loses nothing; keys that
-///   wait for a deadline then leave as late as the clock makes them.
-/// - The epoch is free (program start, boot, queue creation) but MUST stay the same for the life of
-///   the queue.
+/// - `now` MUST NOT go backwards. If it does, the queue stays valid and loses nothing, but delayed
+///   keys become ready that much later.
+/// - The epoch may be any (program start, boot, queue creation) but MUST stay the same for the life
+///   of the queue.
 /// - `now` MUST be cheap and MUST NOT touch the queue: it is called while the queue is locked.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::cell::Cell;
-/// use requeue_core::{Clock, Instant};
+/// use requeue_core::Instant;
+/// use requeue_core::binding::Clock;
 ///
-/// /// A clock that moves when the test says so.
+/// /// A clock that a test moves by hand.
 /// struct Manual(Cell<u64>);
 ///
 /// impl Clock for Manual {
@@ -32,7 +33,7 @@ use core::time::Duration;
 /// assert_eq!(clock.now(), Instant::from_nanos(7));
 /// ```
 pub trait Clock {
-    /// The time that has passed since the clock's epoch.
+    /// Returns the time that has passed since the clock's epoch.
     fn now(&self) -> Instant;
 }
 
@@ -44,8 +45,8 @@ impl<C: Clock + ?Sized> Clock for &C {
 
 /// A point in time: nanoseconds since the epoch of the queue's [`Clock`].
 ///
-/// 64 bits of nanoseconds reach 584 years. All arithmetic saturates; the last instant,
-/// [`Instant::NEVER`], stands for a deadline that does not come and for which no timer is armed.
+/// 64 bits of nanoseconds cover 584 years. All arithmetic saturates. The last instant,
+/// [`Instant::NEVER`], is a deadline that never comes, and for which no timer is set.
 ///
 /// # Examples
 ///
@@ -70,30 +71,30 @@ impl Instant {
     /// The clock's epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// Later than every deadline: a key that waits for it waits until somebody adds it again.
+    /// Later than every deadline: a key that waits for it waits until it is added again.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The instant that lies `nanos` nanoseconds after the epoch.
+    /// Creates the instant `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the number of nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// This instant moved later by `delay`; [`Instant::NEVER`] where that does not fit.
+    /// Returns the instant that is `delay` later, [`Instant::NEVER`] if that overflows.
     pub const fn saturating_add(self, delay: Duration) -> Self {
         Self(self.0.saturating_add(nanos(delay)))
     }
 
-    /// The time from `earlier` to this instant, zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to this instant, zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whether this instant never comes.
+    /// Returns whether this is [`Instant::NEVER`].
     pub const fn is_never(self) -> bool {
         self.0 == u64::MAX
     }
@@ -118,9 +119,9 @@ impl fmt::Display for Instant {
     }
 }
 
-/// A duration in nanoseconds, `u64::MAX` where it does not fit.
+/// A duration in nanoseconds, `u64::MAX` if that overflows.
 pub(crate) const fn nanos(duration: Duration) -> u64 {
-    // 64-bit arithmetic throughout: `Duration::as_nanos` would pull 128-bit multiplication into
+    // 64-bit arithmetic only, because `Duration::as_nanos` would link 128-bit multiplication into
     // firmware.
     duration
         .as_secs()
@@ -128,8 +129,8 @@ pub(crate) const fn nanos(duration: Duration) -> u64 {
         .saturating_add(duration.subsec_nanos() as u64)
 }
 
-/// The inverse of [`nanos`]: what had to saturate comes back as [`Duration::MAX`], so "never" stays
-/// "never" however many limiters it passes through.
+/// The inverse of [`nanos`]. What was saturated becomes [`Duration::MAX`], so that "never" stays
+/// "never" through any number of limiters.
 pub(crate) const fn duration_from_nanos(nanos: u64) -> Duration {
     if nanos == u64::MAX {
         Duration::MAX
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrowed_clock_tells_the_same_time() {
+    fn a_borrowed_clock_shows_the_same_time() {
         let clock = Stopped(Instant::from_nanos(7));
         assert_eq!(Clock::now(&&clock), Instant::from_nanos(7));
     }

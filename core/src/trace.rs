@@ -1,9 +1,12 @@
-//! A span per run of a key, if the feature `tracing` is on: the two files offer the same.
+//! A span per run of a key, if the feature `tracing` is on. Both files have the same interface.
 
 #[cfg(not(feature = "tracing"))]
 mod disabled;
 #[cfg(feature = "tracing")]
 mod enabled;
+
+use crate::action::Action;
+use crate::workers::Failure;
 
 #[cfg(not(feature = "tracing"))]
 pub use disabled::RunSpan;
@@ -14,12 +17,33 @@ pub use enabled::RunSpan;
 #[cfg(feature = "tracing")]
 pub(crate) use enabled::Trace;
 
-/// How a run ended, as its span shows it.
+#[cfg(not(feature = "tracing"))]
+pub(crate) use disabled::log_failure;
+#[cfg(feature = "tracing")]
+pub(crate) use enabled::log_failure;
+
+/// How a run ended, as the span records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Done,
-    RequeuedAfter,
-    PutOff,
-    Failed,
-    Panicked,
+pub(crate) struct Outcome(&'static str);
+
+impl Outcome {
+    /// The outcome of a run that has not failed.
+    pub(crate) const fn of(action: Action) -> Self {
+        Self(match action {
+            Action::Success => "success",
+            Action::RequeueAfter(_) => "requeued",
+            Action::RetryAfter(_) => "retried later",
+            Action::Retry => "failed",
+            Action::Release => "released",
+        })
+    }
+
+    pub(crate) const fn of_failure<E>(failure: &Failure<E>, gives_up: bool) -> Self {
+        Self(match (failure, gives_up) {
+            (Failure::Panic(_), false) => "panicked",
+            (Failure::Panic(_), true) => "panicked, given up",
+            (_, false) => "failed",
+            (_, true) => "failed, given up",
+        })
+    }
 }

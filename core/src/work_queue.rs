@@ -1,27 +1,77 @@
-//! The queue behind a lock: everything but waiting, written once for every runtime.
+//! The queue behind a lock: everything except waiting, written once for every runtime.
 
+use core::fmt;
 use core::hash::Hash;
+use core::mem;
+use core::task;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Completion, Effect, Wake};
+use crate::outcome::{Effect, Wake};
 use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waker::Waker;
+use crate::wait::WaitList;
 
 mod produce;
 mod query;
 mod shutdown;
 mod work;
 
-/// A [`Queue`] with its runtime's [`Lock`], [`Clock`] and [`Waker`].
+/// What the lock of a [`WorkQueue`] protects: the state machine, and the calls that wait for it.
 ///
-/// Each method reads the clock where time matters, runs the state machine under the lock, unlocks,
-/// and wakes whom the state machine names. What is left to a runtime is to wait: its `get` calls
-/// [`poll_get`](Self::poll_get) until there is work, and sleeps in between.
+/// # Examples
+///
+/// ```
+/// use requeue_core::binding::{FixedWaitList, State};
+/// use requeue_core::{Fixed, NoLimit, NoMetrics, Queue};
+///
+/// type Sensors = State<u16, Fixed<16>, NoLimit, NoMetrics, FixedWaitList<1>>;
+/// let state: Sensors = State::new(Queue::new(NoLimit), FixedWaitList::new());
+/// assert_eq!(state.queue().held_len(), 0);
+/// ```
+pub struct State<K, S, L, M, W>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+{
+    pub(crate) queue: Queue<K, S, L, M>,
+    pub(crate) waiters: W,
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics, W> State<K, S, L, M, W> {
+    /// Creates a state from a queue and an empty list. O(1).
+    pub const fn new(queue: Queue<K, S, L, M>, waiters: W) -> Self {
+        Self { queue, waiters }
+    }
+
+    /// Returns the state machine, to be read. [`WorkQueue::with`] changes it, and sends the wakes
+    /// that a change asks for. O(1).
+    pub const fn queue(&self) -> &Queue<K, S, L, M> {
+        &self.queue
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics, W> fmt::Debug for State<K, S, L, M, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("held", &self.queue.held_len())
+            .field("active", &self.queue.active_len())
+            .field("delayed", &self.queue.delayed_len())
+            .field("shutting_down", &self.queue.shutting_down())
+            .finish()
+    }
+}
+
+/// A [`Queue`] behind its runtime's [`Lock`], with its runtime's [`Clock`].
+///
+/// Each method reads the clock if time matters, runs the state machine under the lock, unlocks, and
+/// wakes the calls that the state machine names. A runtime adds how its calls wait: see
+/// [`Wait`](crate::binding::Wait).
 ///
 /// # Panics
 ///
@@ -30,12 +80,13 @@ mod work;
 ///
 /// # Examples
 ///
-/// A queue for a bare loop, without threads. The examples of the methods use this one, with
-/// [`default_item_based`](crate::default_item_based) for a limiter:
+/// A queue for a bare loop, without threads. The examples of the methods use this queue, with
+/// [`default_item_based`](crate::default_item_based) as its limiter:
 ///
 /// ```
 /// use std::cell::RefCell;
-/// use requeue_core::{Clock, Fixed, Instant, Lock, NoLimit, Queue, Waker, WorkQueue};
+/// use requeue_core::binding::{Clock, FixedWaitList, Lock, State, WorkQueue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
 ///
 /// struct Single<T>(RefCell<T>);
 /// impl<T> Lock for Single<T> {
@@ -52,112 +103,87 @@ mod work;
 ///     }
 /// }
 ///
-/// struct Restless;
-/// impl Waker for Restless {
-///     fn wake_one(&self) {}
-///     fn wake_all(&self) {}
-/// }
-///
 /// let queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let queue = WorkQueue::from_parts(Single(RefCell::new(queue)), Stopped, Restless);
+/// let state = State::new(queue, FixedWaitList::<1>::new());
+/// let queue = WorkQueue::new(Single(RefCell::new(state)), Stopped);
 ///
 /// queue.add("valve").unwrap();
 /// let guard = queue.try_get().unwrap();
 /// assert_eq!(*guard, "valve");
-/// guard.done();
+/// guard.success().unwrap();
 /// assert!(queue.is_empty());
 /// ```
 #[derive(Debug)]
-pub struct WorkQueue<Q, C, W> {
+pub struct WorkQueue<Q, C> {
     lock: Q,
     clock: C,
-    waker: W,
 }
 
-impl<Q, C, W> WorkQueue<Q, C, W> {
-    /// Puts a queue together, as in the example of the [type](Self). O(1).
-    pub const fn from_parts(lock: Q, clock: C, waker: W) -> Self {
-        Self { lock, clock, waker }
+impl<Q, C> WorkQueue<Q, C> {
+    /// Creates a queue from a lock around its [`State`] and a clock, as in the example of the
+    /// [type](Self). O(1).
+    pub const fn new(lock: Q, clock: C) -> Self {
+        Self { lock, clock }
     }
 
-    /// The lock, for the runtime that waits on it. O(1).
+    /// Returns the lock. O(1).
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// // The state machine tells more than the methods here.
-    /// let held = queue.lock().with(|queue| queue.held_len());
+    /// let held = queue.lock().with(|state| state.queue().held_len());
     /// assert_eq!(held, 0);
     /// ```
     pub const fn lock(&self) -> &Q {
         &self.lock
     }
 
-    /// The clock, by which the deadlines of [`add_at`](Self::add_at) are reckoned. O(1).
+    /// Returns the clock, in whose time [`add_at`](Self::add_at) takes its deadline. O(1).
     pub const fn clock(&self) -> &C {
         &self.clock
     }
-
-    /// The waker. O(1).
-    pub const fn waker(&self) -> &W {
-        &self.waker
-    }
 }
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// Runs `work` on the state machine, then wakes whom it names. For runtimes; `now` is the time
-    /// only if [`Queue::needs_time`] says that it matters.
+    /// Runs `work` on the state machine, then sends the wake that it returns. For runtimes. Costs
+    /// as `work`.
+    ///
+    /// `now` is the time only if [`Queue::needs_time`] returns true, else [`Instant::EPOCH`].
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// // Two looks at one moment, under one lock.
-    /// let (ready, active) = queue.act(|queue, now| {
+    /// // Two figures of the same moment, under one lock.
+    /// let (ready, active) = queue.with(|queue, now| {
     ///     let active = queue.active_len();
     ///     queue.len(now).map(|ready| (ready, active))
     /// });
     /// assert_eq!((ready, active), (0, 0));
     /// ```
     #[inline]
-    pub fn act<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>) -> T {
-        self.run(|queue| {
-            let now = if queue.needs_time() {
+    pub fn with<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>) -> T {
+        self.under_lock(|state| {
+            let now = if state.queue.needs_time() {
                 self.clock.now()
             } else {
                 Instant::EPOCH
             };
-            work(queue, now)
+            work(&mut state.queue, now)
         })
     }
 
-    /// As [`act`](Self::act), for operations that complete a run: the clock is read also if
-    /// [the completion](Completion::needs_time) needs it. [`complete`](Self::complete) is made of
-    /// it.
-    #[inline]
-    pub fn act_for<T>(
-        &self,
-        completion: Completion,
-        work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>,
-    ) -> T {
-        if completion.needs_time() {
-            self.act_now(work)
-        } else {
-            self.act(work)
-        }
-    }
-
-    /// As [`act`](Self::act), for operations that need the time in any case.
+    /// As [`with`](Self::with), for operations that always need the time.
     ///
     /// # Examples
     ///
@@ -166,33 +192,73 @@ where
     /// use core::time::Duration;
     ///
     /// let minute = Duration::from_secs(60);
-    /// let added = queue.act_now(|queue, now| queue.add_at("lease-3", now + minute, now));
+    /// let added = queue.with_now(|queue, now| queue.add_at("lease-3", now + minute, now));
     /// assert_eq!(added, Ok(Added::Delayed));
     /// ```
     #[inline]
-    pub fn act_now<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>) -> T {
-        self.run(|queue| work(queue, self.clock.now()))
+    pub fn with_now<T>(
+        &self,
+        work: impl FnOnce(&mut Queue<K, S, L, M>, Instant) -> Effect<T>,
+    ) -> T {
+        self.under_lock(|state| work(&mut state.queue, self.clock.now()))
     }
 
+    /// Wakes every call that waits, so that it looks at the queue again: for clocks that are moved
+    /// by hand. O(n) in the calls that wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.wake_all();
+    /// ```
+    pub fn wake_all(&self) {
+        let all = self.lock.with(|state| state.waiters.take_all());
+        all.into_iter().for_each(task::Waker::wake);
+    }
+
+    /// Runs `work` under the lock, then wakes the calls that it names.
+    ///
+    /// Inlines only the check, because most operations wake no call.
+    /// Runs `work` under the lock, then wakes the calls that it names.
+    ///
+    /// Inlines only the check, because most operations wake no call.
     #[inline]
-    fn run<T>(&self, work: impl FnOnce(&mut Queue<K, S, L, M>) -> Effect<T>) -> T {
-        let unwound = Unwound(&self.waker);
+    pub(crate) fn under_lock<T>(
+        &self,
+        work: impl FnOnce(&mut State<K, S, L, M, W>) -> Effect<T>,
+    ) -> T {
+        let unwound = OnUnwind(|| self.wake_all());
         let Effect { value, wake } = self.lock.with(work);
-        core::mem::forget(unwound);
-        // Most operations wake nobody: no call is made for that.
+        mem::forget(unwound);
         if wake != Wake::None {
-            self.waker.obey(wake);
+            self.wake(wake);
         }
         value
     }
+
+    /// Takes the wakers under a lock of its own, so that operations that wake no call stay small.
+    /// A call that begins to wait in between is woken without need. One that ends in between has
+    /// looked at the queue itself, and has passed on what it left.
+    #[inline(never)]
+    fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::None => {}
+            Wake::One => {
+                let first = self.lock.with(|state| state.waiters.take_first());
+                first.into_iter().for_each(task::Waker::wake);
+            }
+            Wake::All => self.wake_all(),
+        }
+    }
 }
 
-/// Dropped only if a key's code, a limiter or metrics have panicked under the lock: nobody has said
-/// then whom to wake, and so everybody looks for himself.
-struct Unwound<'w, W: Waker>(&'w W);
+/// Dropped only if a key, a limiter or metrics have panicked under the lock. The wake of the
+/// operation is lost then, so every waiter is woken.
+struct OnUnwind<F: Fn()>(F);
 
-impl<W: Waker> Drop for Unwound<'_, W> {
+impl<F: Fn()> Drop for OnUnwind<F> {
     fn drop(&mut self) {
-        self.0.wake_all();
+        (self.0)();
     }
 }

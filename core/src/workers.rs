@@ -1,4 +1,4 @@
-//! How a reconciler's workers work, whatever the runtime.
+//! The workers that run a reconciler, the same for every runtime.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,8 +8,7 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use crate::action::{Action, Retries};
-use crate::outcome::Completion;
-use crate::trace::{Outcome, RunSpan, Trace};
+use crate::trace::{Outcome, RunSpan, Trace, log_failure};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -30,11 +29,16 @@ pub struct Workers<'w, K, E> {
     count: NonZeroUsize,
     retries: Retries,
     drain_deadline: Option<Duration>,
-    give_up: GiveUp<'w, K, E>,
+    /// The hook for every failure.
+    fail: Option<Box<OnError<'w, K, E>>>,
+    /// What logs a failure if there is no hook.
+    log: fn(&Failure<E>, u32),
+    give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     pub(crate) trace: Trace<'w, K>,
 }
 
-type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
+type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
+type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
 
 /// Why a run failed.
 ///
@@ -43,28 +47,40 @@ type GiveUp<'w, K, E> = Box<dyn Fn(&K, Failure<E>) + Send + Sync + 'w>;
 /// ```
 /// use requeue_core::Failure;
 ///
-/// fn tell(failure: &Failure<&str>) -> String {
+/// fn describe(failure: &Failure<&str>) -> String {
 ///     match failure {
 ///         Failure::Error(error) => format!("error: {error}"),
-///         panic => panic.to_string(),
+///         other => other.to_string(),
 ///     }
 /// }
 ///
-/// assert_eq!(tell(&Failure::Error("no route to node-7")), "error: no route to node-7");
-/// assert_eq!(tell(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
+/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
+/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Failure<E> {
-    /// The reconciler answered with an error.
+    /// The reconciler returned an error.
     Error(E),
+    /// The reconciler returned [`Action::Retry`], without an error.
+    Retry,
     /// The reconciler panicked, with this payload.
     Panic(Box<dyn Any + Send>),
+}
+
+/// A failure that has to be passed to [`Workers::report`], which calls the hooks.
+#[derive(Debug)]
+pub struct Report<E> {
+    failure: Failure<E>,
+    attempt: u32,
+    gives_up: bool,
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error(error) => error.fmt(f),
+            Self::Retry => f.write_str("asked for a retry"),
             Self::Panic(payload) => {
                 let message = payload.downcast_ref::<&str>().copied();
                 let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
@@ -74,8 +90,8 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
     }
 }
 
-impl<'w, K, E> Workers<'w, K, E> {
-    /// This many workers, one at least. Where workers are asked for, a number by itself does too.
+impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
+    /// Creates settings for `count` workers, at least one. A plain number converts into this.
     ///
     /// # Examples
     ///
@@ -90,42 +106,46 @@ impl<'w, K, E> Workers<'w, K, E> {
             count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
             retries: Retries::UNLIMITED,
             drain_deadline: None,
-            give_up: Box::new(|_, _| {}),
+            fail: None,
+            log: log_failure::<E>,
+            give_up: None,
             trace: Trace::new(),
         }
     }
+}
 
-    /// How many times a key that failed is tried again before it is given up. At first there is no
-    /// limit.
+impl<'w, K, E> Workers<'w, K, E> {
+    /// Sets how many times a key that failed is retried before it is given up. There is no limit by
+    /// default.
     ///
-    /// The count is the rate limiter's: with one that remembers no key
+    /// The count is the rate limiter's. With a limiter that keeps no record of a key
     /// ([`NoLimit`](crate::NoLimit), a [`Bucket`](crate::Bucket) alone) it stays zero, and a key is
-    /// never given up unless `retries` is zero too.
+    /// given up only if `retries` is zero too.
     ///
     /// # Examples
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Completion, Failure, Workers};
+    /// use requeue_core::{Action, Failure, Workers};
     ///
     /// let workers = Workers::new(1).max_retries(2);
     /// let fail = |requeues: u32| {
     ///     let span = workers.span(&"node-7", requeues + 1, Duration::ZERO);
-    ///     workers.judge(&"node-7", requeues, Err(Failure::Error("down")), span)
+    ///     workers.judge(requeues, Err(Failure::Error("down")), span).0
     /// };
-    /// assert_eq!([fail(0), fail(1)], [Completion::Retry; 2]);
-    /// assert_eq!(fail(2), Completion::Succeeded, "given up after three runs");
+    /// assert_eq!([fail(0), fail(1)], [Action::Retry; 2]);
+    /// assert_eq!(fail(2), Action::Success, "given up after three runs");
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
         self
     }
 
-    /// Called with a key that is given up, and why its last run failed. Its failures are forgotten:
-    /// whoever adds it again finds it as new.
+    /// Sets the hook for keys that are given up. It receives the key, and why its last run failed.
+    /// The failures of the key are forgotten: if it is added again, it starts as a new key.
     ///
-    /// Runs on the worker while the key counts as in work. A hook that panics is taken as one that
-    /// returned.
+    /// The hook runs on the worker while the key is active. A panic in the hook is caught and
+    /// ignored.
     ///
     /// # Examples
     ///
@@ -139,16 +159,18 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
     /// });
     /// let span = workers.span(&"node-7", 1, Duration::ZERO);
-    /// let _ = workers.judge(&"node-7", 0, Err(Failure::Error("no route")), span);
+    /// let (_, report) = workers.judge(0, Err(Failure::Error("no route")), span);
+    /// workers.report(&"node-7", report.unwrap());
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
-        self.give_up = Box::new(hook);
+        self.give_up = Some(Box::new(hook));
         self
     }
 
-    /// For how long after shutdown ready keys are still worked on; what is left then is handed
-    /// back. At first there is no limit. A run that has begun is always waited for.
+    /// Sets for how long after shutdown ready keys are still worked on. The keys that are left then
+    /// are returned as leftovers. There is no limit by default. A run that has begun is always
+    /// waited for.
     ///
     /// # Examples
     ///
@@ -165,53 +187,93 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn count(&self) -> NonZeroUsize {
         self.count
     }
 
-    /// For how long after shutdown keys are still taken, if there is a limit; for runtimes.
+    /// Returns for how long after shutdown keys are still taken, `None` if there is no limit. For
+    /// runtimes.
     pub fn drain_limit(&self) -> Option<Duration> {
         self.drain_deadline
     }
 
-    /// How a run is completed that ended like this, of a key that had failed `requeues` times
-    /// before. Ends the run's span, and calls the hook if the key is given up; for runtimes. The
-    /// examples of [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) call it.
+    /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt
+    /// that was, counted from 1. Without this hook failures are logged as warnings, if the feature
+    /// `tracing` is on.
+    ///
+    /// The hook runs on the worker while the key is active, before
+    /// [`on_give_up`](Self::on_give_up). A panic in the hook is caught and ignored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Failure, Workers};
+    ///
+    /// let workers = Workers::new(4).on_error(|key: &u32, failure: &Failure<String>, attempt| {
+    ///     eprintln!("node {key}, attempt {attempt}: {failure}");
+    /// });
+    /// assert_eq!(workers.count().get(), 4);
+    /// ```
+    pub fn on_error(mut self, hook: impl Fn(&K, &Failure<E>, u32) + Send + Sync + 'w) -> Self {
+        self.fail = Some(Box::new(hook));
+        self
+    }
+
+    /// Returns how a run with this result ends, for a key that had failed `requeues` times before,
+    /// and the failure to [report](Self::report), if any. Ends the run's span. For runtimes.
+    /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) have examples.
     pub fn judge(
         &self,
-        key: &K,
         requeues: u32,
         result: Result<Action, Failure<E>>,
         span: RunSpan,
-    ) -> Completion {
-        let outcome = match &result {
-            Ok(Action::Done) => Outcome::Done,
-            Ok(Action::RequeueAfter(_)) => Outcome::RequeuedAfter,
-            Ok(Action::PutOff(_)) => Outcome::PutOff,
-            Err(Failure::Error(_)) => Outcome::Failed,
-            Err(Failure::Panic(_)) => Outcome::Panicked,
+    ) -> (Action, Option<Report<E>>) {
+        let failure = match result {
+            Ok(Action::Retry) => Failure::Retry,
+            Err(failure) => failure,
+            Ok(action) => {
+                span.end(Outcome::of(action));
+                return (action, None);
+            }
         };
-        let completion = match (&result, self.retries.completion(requeues)) {
-            (Ok(action), _) => action.completion(),
-            (Err(_), Some(retry)) => retry,
-            (Err(_), None) => Completion::Succeeded,
+        let report = Report {
+            gives_up: !self.retries.allow(requeues),
+            attempt: requeues.saturating_add(1),
+            failure,
         };
-        // Before the hook, which may panic.
-        span.end(outcome, completion);
-        if let (Err(failure), Completion::Succeeded) = (result, completion) {
-            (self.give_up)(key, failure);
+        if self.fail.is_none() {
+            span.in_scope(|| (self.log)(&report.failure, report.attempt));
         }
-        completion
+        span.end(Outcome::of_failure(&report.failure, report.gives_up));
+        let action = if report.gives_up {
+            Action::Success
+        } else {
+            Action::Retry
+        };
+        (action, Some(report))
     }
 
-    /// The span of a run that begins; for runtimes. Without the feature `tracing` it is nothing.
+    /// Calls the hooks for a failure. For runtimes, which catch the hooks' panics.
+    pub fn report(&self, key: &K, report: Report<E>) {
+        if let Some(hook) = &self.fail {
+            hook(key, &report.failure, report.attempt);
+        }
+        if report.gives_up
+            && let Some(hook) = &self.give_up
+        {
+            hook(key, report.failure);
+        }
+    }
+
+    /// Creates the span of a run that begins. For runtimes. The span is empty without the feature
+    /// `tracing`.
     pub fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
         self.trace.span(key, attempt, waited)
     }
 }
 
-impl<K, E> From<usize> for Workers<'_, K, E> {
+impl<K, E: fmt::Debug> From<usize> for Workers<'_, K, E> {
     fn from(count: usize) -> Self {
         Self::new(count)
     }

@@ -7,31 +7,25 @@
     reason = "a test that panics has failed"
 )]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::task::Waker;
 use std::time::Duration;
 
+use lock::Single;
+use requeue_core::binding::*;
 use requeue_core::{
-    Added, Clock, Completion, Fixed, Getter, Growable, Instant, ItemExponentialFailure, Lock,
-    Metrics, Next, NoLimit, NoMetrics, Queue, Rejected, Storage, Times, Waker, WorkQueue,
-    default_item_based,
+    Action, Added, Fixed, Growable, Instant, ItemExponentialFailure, Metrics, NoLimit, NoMetrics,
+    Rejected, Storage, Times, default_item_based,
 };
 
-/// The lock of a bare loop.
-struct Single<T>(RefCell<T>);
+#[path = "common/lock.rs"]
+mod lock;
 
-impl<T> Lock for Single<T> {
-    type State = T;
-
-    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        work(&mut self.0.borrow_mut())
-    }
-}
-
-/// A lock that may stand in a `static`.
+/// A lock that can be in a `static`.
 struct Shared<T>(Mutex<T>);
 
 impl<T> Lock for Shared<T> {
@@ -61,52 +55,53 @@ impl Clock for Stopped {
     }
 }
 
-struct Restless;
+type Sensors = State<u16, Fixed<4>, ItemExponentialFailure, NoMetrics, FixedWaitList<1>>;
 
-impl Waker for Restless {
-    fn wake_one(&self) {}
-    fn wake_all(&self) {}
-}
-
-type Sensors = Queue<u16, Fixed<4>, ItemExponentialFailure>;
-
-static SENSORS: WorkQueue<Shared<Sensors>, Stopped, Restless> = WorkQueue::from_parts(
-    Shared(Mutex::new(Queue::new(default_item_based()))),
+static SENSORS: WorkQueue<Shared<Sensors>, Stopped> = WorkQueue::new(
+    Shared(Mutex::new(State::new(
+        Queue::new(default_item_based()),
+        FixedWaitList::new(),
+    ))),
     Stopped,
-    Restless,
 );
 
 #[test]
-fn a_queue_stands_in_a_static() {
+fn a_queue_can_be_in_a_static() {
     for sensor in 0..4 {
         assert_eq!(SENSORS.add(sensor), Ok(Added::Ready));
     }
     assert_eq!(SENSORS.add(4), Err(Rejected::Full(4)));
     assert_eq!(SENSORS.add(3), Ok(Added::Coalesced));
-    assert_eq!(*SENSORS.try_get().unwrap(), 0);
-    assert_eq!(SENSORS.add(4), Ok(Added::Ready), "the guard was dropped");
+    let guard = SENSORS.try_get().unwrap();
+    assert_eq!(*guard, 0);
+    guard.success().unwrap();
+    assert_eq!(SENSORS.add(4), Ok(Added::Ready), "key 0 has left");
 }
 
-type Counted<M> = WorkQueue<Single<Queue<u8, Growable, NoLimit, M>>, Counting, Restless>;
+type Counted<M> = WorkQueue<Single<State<u8, Growable, NoLimit, M, GrowableWaitList>>, Counting>;
 
 fn with_counting_clock<M: Metrics>(metrics: M) -> Counted<M> {
     let queue = Queue::builder().limiter(NoLimit).metrics(metrics).build();
-    WorkQueue::from_parts(Single(RefCell::new(queue)), Counting::default(), Restless)
+    let state = State::new(queue, GrowableWaitList::new());
+    WorkQueue::new(Single::new(state), Counting::default())
 }
 
 /// Everything a worker does that needs no time.
 fn work_without_time<M: Metrics>(queue: &Counted<M>) {
+    let look = |wait: &mut Wait<_>| wait.look(Waker::noop(), None, Queue::poll_get);
     queue.add(1).unwrap();
-    queue.add_many([2, 3], |_| unreachable!());
-    assert_eq!(queue.len(), 3);
-    drop(queue.try_get());
+    queue.add_many([2, 3, 4], |_| unreachable!());
+    assert_eq!(queue.len(), 4);
+    queue.try_get().unwrap().release().unwrap();
     let guard = queue.try_get().unwrap();
-    assert!(guard.forget().is_ok());
-    assert!(matches!(queue.poll_get(&mut Getter::new()), Next::Work(_)));
-    queue.done(&3).unwrap();
-    let mut getter = Getter::new();
-    assert_eq!(queue.poll_get(&mut getter), Next::Wait { until: None });
-    queue.leave(&mut getter);
+    let Look::Done(Ok(_)) = look(&mut Wait::after(guard, Action::Success, queue)) else {
+        panic!("key 3 is ready");
+    };
+    assert!(matches!(look(&mut Wait::for_key(queue)), Look::Done(Ok(_))));
+    queue.release_key(&3).unwrap();
+    queue.release_key(&4).unwrap();
+    let mut wait = Wait::for_key(queue);
+    assert_eq!(look(&mut wait), Look::Sleep { until: None });
 }
 
 #[test]
@@ -122,11 +117,11 @@ fn the_clock_is_not_read_while_nothing_is_delayed() {
 }
 
 #[test]
-fn metrics_that_measure_no_time_are_told_of_none() {
+fn metrics_that_measure_no_time_receive_none() {
     #[derive(Default)]
     struct Longest(Duration);
     impl Metrics for Longest {
-        type Stamps = ();
+        type Timestamps = ();
         fn queue_latency(&mut self, latency: Duration) {
             self.0 = self.0.max(latency);
         }
@@ -137,9 +132,9 @@ fn metrics_that_measure_no_time_are_told_of_none() {
     let queue = with_counting_clock(Longest::default());
     queue.add_after(9, Duration::MAX).unwrap();
     queue.add(1).unwrap();
-    drop(queue.try_get());
+    queue.try_get().unwrap().release().unwrap();
     assert!(queue.clock().0.get() > 0);
-    let longest = queue.lock().with(|queue| queue.metrics().0);
+    let longest = queue.lock().with(|state| state.queue().metrics().0);
     assert_eq!(longest, Duration::ZERO);
 }
 
@@ -147,11 +142,11 @@ fn metrics_that_measure_no_time_are_told_of_none() {
 fn the_clock_is_read_for_metrics_that_measure_time() {
     struct Timed;
     impl Metrics for Timed {
-        type Stamps = Times;
+        type Timestamps = Times;
     }
     struct Untimed;
     impl Metrics for Untimed {
-        type Stamps = ();
+        type Timestamps = ();
     }
     let queue = with_counting_clock(Timed);
     work_without_time(&queue);
@@ -161,7 +156,7 @@ fn the_clock_is_read_for_metrics_that_measure_time() {
     assert_eq!(queue.clock().0.get(), 0);
 }
 
-/// A key whose code panics when told so: on the n-th call from now.
+/// A key whose code panics when the fuse burns down: on the n-th call from now.
 #[derive(Debug)]
 struct Fragile(u8);
 
@@ -208,10 +203,10 @@ impl Drop for Fragile {
     }
 }
 
-type Step<S> = fn(&mut Queue<Fragile, S, ItemExponentialFailure>, Instant);
+type Operation<S> = fn(&mut Queue<Fragile, S, ItemExponentialFailure>, Instant);
 
-/// One of each operation that runs code of the key's.
-fn steps<S: Storage>() -> [Step<S>; 9] {
+/// One of each operation that runs a key's code.
+fn operations<S: Storage>() -> [Operation<S>; 9] {
     [
         |queue, now| drop(queue.add(Fragile(1), now)),
         |queue, now| drop(queue.add(Fragile(3), now)),
@@ -219,7 +214,7 @@ fn steps<S: Storage>() -> [Step<S>; 9] {
         |queue, now| drop(queue.add_rate_limited(Fragile(7), now)),
         |queue, now| {
             if let Some(work) = queue.try_get(now).value {
-                drop(queue.complete(work.ticket, Completion::Retry, now));
+                drop(queue.finish(work.ticket, Action::Retry, now));
             }
         },
         |queue, now| drop(queue.try_get(now)),
@@ -234,15 +229,15 @@ fn steps<S: Storage>() -> [Step<S>; 9] {
     ]
 }
 
-/// Whatever call of whatever key's code panics, the queue stays valid and goes on working.
+/// Whichever call of a key's code panics, the queue stays valid and goes on working.
 fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, ItemExponentialFailure>) {
     let mut panicked = HashSet::new();
     for fuse in 1..60 {
         let mut queue = new();
         FUSE.set(fuse);
-        for (number, step) in steps::<S>().into_iter().enumerate() {
+        for (number, operation) in operations::<S>().into_iter().enumerate() {
             let now = Instant::from_nanos(number as u64);
-            if catch_unwind(AssertUnwindSafe(|| step(&mut queue, now))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| operation(&mut queue, now))).is_err() {
                 panicked.insert(number);
             }
             let left = FUSE.replace(0);
@@ -251,7 +246,7 @@ fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, ItemExponentialFailure>) 
         }
         FUSE.set(0);
     }
-    let all: HashSet<usize> = (0..steps::<S>().len()).collect();
+    let all: HashSet<usize> = (0..operations::<S>().len()).collect();
     assert_eq!(panicked, all, "every operation was made to panic");
 }
 
@@ -266,7 +261,7 @@ fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
 }
 
 #[test]
-fn keys_behind_one_whose_drop_panics_are_completed_by_name() {
+fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     let now = Instant::EPOCH;
     let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
     let _ = queue.add_many([1, 2, 3].map(Fragile), now, |_| {});
@@ -275,16 +270,12 @@ fn keys_behind_one_whose_drop_panics_are_completed_by_name() {
         work.into_iter().map(|work| (work.key, work.ticket)).unzip();
     // The second key is the second that the queue drops.
     FUSE.set(2);
-    let complete = || {
-        queue
-            .complete_many(tickets, Completion::Succeeded, now)
-            .value
-    };
-    assert!(catch_unwind(AssertUnwindSafe(complete)).is_err());
+    let finish = || queue.finish_many(tickets, Action::Success, now).value;
+    assert!(catch_unwind(AssertUnwindSafe(finish)).is_err());
     FUSE.set(0);
     assert!(!queue.contains(&keys[1]), "its run is over");
     assert_eq!(queue.active_len(), 1);
-    assert_eq!(queue.done_key(&keys[2], now).value, Ok(()));
+    assert_eq!(queue.release_key(&keys[2], now).value, Ok(()));
     assert_eq!(queue.held_len(), 0);
     queue.assert_valid();
 }

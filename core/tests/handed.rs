@@ -1,62 +1,35 @@
-//! Guards and batches, as whoever works on keys sees them.
+//! Guards and batches, as a worker uses them.
 #![cfg(feature = "alloc")]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use clock::Hand;
+use lock::Single;
+use requeue_core::binding::*;
 use requeue_core::{
-    Batch, Clock, Getter, Growable, Guard, Instant, Lock, Metrics, NoLimit, NotActive, Queue,
-    Times, Waker, WorkQueue, Workers,
+    Action, Batch, DefaultItemBased, Finished, Growable, Guard, Instant, NotActive, Timed, Workers,
+    default_item_based,
 };
 
-/// Metrics that keep times, so that a guard knows how long its key has waited.
-#[derive(Default)]
-struct Stopwatch;
+#[path = "common/clock.rs"]
+mod clock;
+#[path = "common/lock.rs"]
+mod lock;
 
-impl Metrics for Stopwatch {
-    type Stamps = Times;
-}
+type Guarded = State<u32, Growable, DefaultItemBased, Timed, GrowableWaitList>;
 
-type State = Queue<u32, Growable, NoLimit, Stopwatch>;
-
-struct Single(RefCell<State>);
-
-impl Lock for Single {
-    type State = State;
-
-    fn with<R>(&self, work: impl FnOnce(&mut State) -> R) -> R {
-        work(&mut self.0.borrow_mut())
-    }
-}
-
-#[derive(Default)]
-struct Hand(Cell<Instant>);
-
-impl Clock for Hand {
-    fn now(&self) -> Instant {
-        self.0.get()
-    }
-}
-
-struct Restless;
-
-impl Waker for Restless {
-    fn wake_one(&self) {}
-    fn wake_all(&self) {}
-}
-
-type Keys = WorkQueue<Single, Hand, Restless>;
+type Keys = WorkQueue<Single<Guarded>, Hand>;
 
 fn queue() -> Keys {
-    let state = Queue::builder().limiter(NoLimit).metrics(Stopwatch).build();
-    WorkQueue::from_parts(Single(RefCell::new(state)), Hand::default(), Restless)
+    let limited = Queue::builder().limiter(default_item_based());
+    let state = State::new(limited.metrics(Timed).build(), GrowableWaitList::new());
+    WorkQueue::new(Single::new(state), Hand::default())
 }
 
+/// Every key that is ready.
 fn batch(queue: &Keys) -> Batch<u32, &Keys> {
-    let mut work = Vec::new();
-    let mut getter = Getter::new();
-    let _ = queue.act(|queue, now| queue.get_many(9, now, &mut getter, |one| work.push(one)));
+    let work = std::iter::from_fn(|| queue.with(Queue::try_get)).collect();
     Batch::new(work, queue)
 }
 
@@ -64,40 +37,114 @@ fn batch(queue: &Keys) -> Batch<u32, &Keys> {
 fn a_guard_says_how_long_its_key_has_waited() {
     let queue = queue();
     queue.add(7).unwrap();
-    queue.clock().0.set(Instant::from_nanos(1500));
+    queue.clock().set(1500);
     let guard = queue.try_get().unwrap();
     assert_eq!(guard.waited(), Duration::from_nanos(1500));
 }
 
+/// An early `return` or `?` must not turn a failure into a success.
 #[test]
-fn a_batch_says_whether_a_key_was_completed_by_name() {
+fn a_guard_that_is_dropped_unreported_has_failed() {
+    let queue = queue();
+    queue.add(7).unwrap();
+    drop(queue.try_get().unwrap());
+    assert_eq!(queue.num_requeues(&7), 1);
+    let state = queue.state(&7).unwrap();
+    assert!(!state.active, "its run is over");
+    assert_eq!(state.due, Some(Instant::from_nanos(1_000_000)));
+
+    queue.clock().set(1_000_000);
+    let guard = queue.try_get().unwrap();
+    assert_eq!(guard.attempt(), 2);
+    assert_eq!(guard.finish(Action::Success), Ok(Finished::Idle));
+    assert_eq!(
+        queue.held_len(),
+        0,
+        "a guard that was finished is not dropped"
+    );
+}
+
+#[test]
+fn a_guard_that_is_dropped_while_the_queue_shuts_down_is_a_leftover() {
+    let queue = queue();
+    queue.add(7).unwrap();
+    let guard = queue.try_get().unwrap();
+    queue.shut_down();
+    drop(guard);
+    let leftover = queue.take_delayed().unwrap();
+    assert_eq!((leftover.key, leftover.requeues), (7, 1));
+}
+
+#[test]
+fn a_guard_whose_run_was_ended_by_its_key_does_nothing_when_it_is_dropped() {
+    let queue = queue();
+    queue.add(7).unwrap();
+    let guard = queue.try_get().unwrap();
+    queue.release_key(&7).unwrap();
+    drop(guard);
+    assert_eq!(queue.num_requeues(&7), 0);
+    assert!(!queue.contains(&7));
+}
+
+#[test]
+fn a_batch_that_is_dropped_unreported_has_failed_as_a_whole() {
+    let queue = queue();
+    queue.add_many([1, 2, 3], |_| {});
+    drop(batch(&queue));
+    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [1; 3]);
+    assert_eq!((queue.active_len(), queue.delayed_len()), (0, 3));
+}
+
+/// Five ways to end a run, and what is left of a key that had failed once before.
+#[test]
+fn each_way_to_end_a_run_keeps_its_promise() {
+    let minute = Duration::from_secs(60);
+    let end = |finish: fn(Guard<u32, &Keys>) -> Result<Finished, NotActive>| {
+        let queue = queue();
+        queue.add_rate_limited(7).unwrap();
+        queue.clock().set(1_000_000);
+        let finished = finish(queue.try_get().unwrap()).unwrap();
+        (finished, queue.num_requeues(&7))
+    };
+    assert_eq!(end(|guard| guard.success()), (Finished::Idle, 0));
+    let requeued = end(|guard| guard.requeue_after(Duration::from_secs(60)));
+    assert_eq!(requeued, (Finished::Delayed(minute), 0));
+    let retried = Finished::Delayed(Duration::from_millis(2));
+    assert_eq!(end(|guard| guard.retry()), (retried, 2));
+    let retried = end(|guard| guard.retry_after(Duration::from_secs(60)));
+    assert_eq!(retried, (Finished::Delayed(minute), 1));
+    assert_eq!(end(|guard| guard.release()), (Finished::Idle, 1));
+}
+
+#[test]
+fn a_batch_says_whether_a_run_was_ended_by_its_key() {
     let queue = queue();
     queue.add_many([1, 2, 3], |_| {});
     let handed = batch(&queue);
     assert!(!handed.is_empty());
-    queue.done(&2).unwrap();
-    assert_eq!(handed.done(), Err(NotActive));
-    let active = queue.lock().with(|queue| queue.active_len());
-    assert_eq!(active, 0, "the others are completed all the same");
+    queue.release_key(&2).unwrap();
+    assert_eq!(handed.release(), Err(NotActive));
+    assert_eq!(queue.active_len(), 0, "the other runs end all the same");
 
     queue.add(1).unwrap();
-    assert_eq!(batch(&queue).done(), Ok(()));
+    assert_eq!(batch(&queue).release(), Ok(()));
     assert!(batch(&queue).is_empty());
 }
 
 #[test]
-fn what_is_handed_out_and_what_hands_it_out_can_be_shown() {
+fn guards_batches_and_workers_can_be_shown() {
     let queue = queue();
     queue.add_many([1, 2, 3], |_| {});
     let guard: Guard<u32, _> = queue.try_get().unwrap();
     assert_eq!(format!("{guard:?}"), "Guard { key: 1, requeues: 0, .. }");
+    assert_eq!(format!("{guard:>3}"), "  1", "as the key shows itself");
     assert_eq!(format!("{:?}", batch(&queue)), "[2, 3]");
 
     let workers: Workers<'_, u32, String> = Workers::new(4);
     assert!(format!("{workers:?}").starts_with("Workers { count: 4, retries: "));
-    let told = NotActive.to_string();
+    let message = NotActive.to_string();
     assert_eq!(
-        told,
-        "the key is not being worked on, or not under this ticket"
+        message,
+        "the key is not active, or this run of it has ended before"
     );
 }

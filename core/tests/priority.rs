@@ -5,19 +5,20 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::*;
 use requeue_core::{
-    AddOptions, Added, Completion, Fixed, Growable, Instant, ItemExponentialFailure, Levels,
-    Metrics, Queue, RandomState, Rejected, Storage, Ticket,
+    Action, AddOptions, Added, Fixed, Growable, Instant, ItemExponentialFailure, Levels, Metrics,
+    RandomState, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Depth by level, as the metrics are told.
+/// Depth by level, as it is reported to the metrics.
 #[derive(Default)]
 struct Depths([usize; 3]);
 
 impl Metrics for Depths {
-    type Stamps = ();
+    type Timestamps = ();
 
     fn depth_at(&mut self, priority: u8, keys: usize) {
         self.0[usize::from(priority)] = keys;
@@ -38,11 +39,11 @@ fn growable() -> Three<Growable<RandomState, Levels<3>>> {
     parts.metrics(Depths::default()).levels::<3>().build()
 }
 
-/// Nothing is told of levels where there is one.
+/// Metrics of a queue with one level, to which no level is reported.
 struct OneLevel;
 
 impl Metrics for OneLevel {
-    type Stamps = ();
+    type Timestamps = ();
 
     fn depth_at(&mut self, priority: u8, keys: usize) {
         unreachable!("{keys} keys at level {priority}");
@@ -50,12 +51,12 @@ impl Metrics for OneLevel {
 }
 
 #[test]
-fn the_depth_of_the_only_level_is_not_told_apart() {
+fn the_depth_of_a_single_level_is_not_reported() {
     let mut queue: Queue<u8, Fixed<2>, _, _> = Queue::with_metrics(LIMITER, OneLevel);
     let now = Instant::EPOCH;
     queue.add(1, now).value.unwrap();
     let work = queue.try_get(now).value.unwrap();
-    queue.done(work.ticket, now).value.unwrap();
+    queue.release(work.ticket, now).value.unwrap();
 }
 
 macro_rules! on_both_storages {
@@ -71,7 +72,7 @@ macro_rules! on_both_storages {
 on_both_storages! {
     the_highest_level_is_served_first_and_each_in_order
     an_add_never_lowers_and_a_raise_goes_to_the_end
-    a_key_in_work_takes_its_place_when_its_run_ends
+    an_active_key_takes_its_place_when_its_run_ends
     a_delay_carries_its_level
     a_retry_keeps_the_level_of_its_run
     an_unknown_level_is_refused_and_changes_nothing
@@ -79,7 +80,7 @@ on_both_storages! {
     expedite_asks_for_one_run
     without_expedite_a_delay_is_an_add_of_its_own
     the_shorter_delay_counts
-    leftovers_tell_their_level
+    leftovers_have_their_level
 }
 
 struct Script<S: Storage> {
@@ -106,25 +107,26 @@ impl<S: Storage> Script<S> {
     }
 
     fn add_with(&mut self, key: u8, options: AddOptions, expected: Added) {
-        let limited = self.queue.add_with(key, options, self.now).value;
-        assert_eq!(limited.map(|limited| limited.added), Ok(expected), "{key}");
+        let scheduled = self.queue.add_with(key, options, self.now).value;
+        let added = scheduled.map(|scheduled| scheduled.added);
+        assert_eq!(added, Ok(expected), "{key}");
         self.queue.assert_valid();
     }
 
     fn get(&mut self, key: u8, level: u8) -> Ticket {
         let work = self.queue.try_get(self.now).value.unwrap();
-        assert_eq!((work.key, work.priority()), (key, level));
+        assert_eq!((work.key, work.priority), (key, level));
         self.queue.assert_valid();
         work.ticket
     }
 
     fn serve(&mut self, key: u8, level: u8) {
         let ticket = self.get(key, level);
-        self.complete(ticket, Completion::Succeeded);
+        self.finish(ticket, Action::Success);
     }
 
-    fn complete(&mut self, ticket: Ticket, completion: Completion) {
-        let finished = self.queue.complete(ticket, completion, self.now);
+    fn finish(&mut self, ticket: Ticket, action: Action) {
+        let finished = self.queue.finish(ticket, action, self.now);
         finished.value.unwrap();
         self.queue.assert_valid();
     }
@@ -181,7 +183,7 @@ mod rules {
         script.serve(3, 1);
     }
 
-    pub(super) fn a_key_in_work_takes_its_place_when_its_run_ends<S: Storage>(
+    pub(super) fn an_active_key_takes_its_place_when_its_run_ends<S: Storage>(
         mut script: Script<S>,
     ) {
         script.add(1, 0, Added::Ready);
@@ -196,7 +198,7 @@ mod rules {
             script.queue.state(&1, script.now).value.unwrap().priority,
             2
         );
-        script.complete(first, Completion::Done);
+        script.finish(first, Action::Release);
         script.serve(2, 2);
         script.serve(1, 2);
     }
@@ -224,16 +226,16 @@ mod rules {
     pub(super) fn a_retry_keeps_the_level_of_its_run<S: Storage>(mut script: Script<S>) {
         script.add(1, 2, Added::Ready);
         let run = script.get(1, 2);
-        script.complete(run, Completion::Retry);
+        script.finish(run, Action::Retry);
         script.add(2, 1, Added::Ready);
         script.wait(SECOND);
         let run = script.get(1, 2);
-        script.complete(run, Completion::SucceededAgainAfter(Duration::ZERO));
+        script.finish(run, Action::RequeueAfter(Duration::ZERO));
 
-        // As client-go's controllers do it: by the name of the key, before done.
+        // As client-go's controllers do it: by the key, before `Done`.
         let run = script.get(1, 2);
         let _ = script.queue.add_rate_limited(1, script.now);
-        script.complete(run, Completion::Done);
+        script.finish(run, Action::Release);
         script.wait(SECOND);
         let run = script.get(1, 2);
 
@@ -243,16 +245,16 @@ mod rules {
             ..AddOptions::new()
         };
         script.add_with(1, failed, Added::Delayed);
-        script.complete(run, Completion::Done);
+        script.finish(run, Action::Release);
         script.wait(2 * SECOND);
         let run = script.get(1, 2);
         // What has not failed asks for the lowest.
         script.add_with(1, after(SECOND), Added::Delayed);
-        script.complete(run, Completion::Succeeded);
+        script.finish(run, Action::Success);
         script.wait(SECOND);
         script.serve(2, 1);
         script.serve(1, 0);
-        // It is at rest: an add begins anew.
+        // Nothing is left of its level: an add asks for the lowest.
         let _ = script.queue.add(1, script.now);
         script.serve(1, 0);
     }
@@ -300,12 +302,12 @@ mod rules {
         script.add_with(1, later, Added::Raised);
         script.add_with(1, later, Added::Coalesced);
         let run = script.get(1, 1);
-        // In work it is not queued, and waits.
+        // An active key is not queued, so the delay counts.
         script.add_with(1, later, Added::Delayed);
         script.add(1, 0, Added::Dirty);
         script.add_with(1, later, Added::Raised);
         assert_eq!(script.queue.delayed_len(), 0, "the sooner of the two");
-        script.complete(run, Completion::Succeeded);
+        script.finish(run, Action::Success);
         script.serve(1, 1);
         script.wait(SECOND);
         script.nothing_is_ready();
@@ -336,13 +338,11 @@ mod rules {
             ..after(delay)
         };
         let half = SECOND / 2;
-        let answer = script.queue.add_with(1, limited(half), script.now).value;
-        assert_eq!(answer.unwrap().delay, half);
-        let answer = script
-            .queue
-            .add_with(2, limited(9 * SECOND), script.now)
-            .value;
-        assert_eq!(answer.unwrap().delay, SECOND);
+        let scheduled = script.queue.add_with(1, limited(half), script.now).value;
+        assert_eq!(scheduled.unwrap().delay, half);
+        let longer = limited(9 * SECOND);
+        let scheduled = script.queue.add_with(2, longer, script.now).value;
+        assert_eq!(scheduled.unwrap().delay, SECOND);
         assert_eq!(script.queue.num_requeues(&1), 1, "the failure is counted");
         script.add_with(2, after(half), Added::Sooner);
         script.wait(half);
@@ -350,7 +350,7 @@ mod rules {
         script.serve(2, 0);
     }
 
-    pub(super) fn leftovers_tell_their_level<S: Storage>(mut script: Script<S>) {
+    pub(super) fn leftovers_have_their_level<S: Storage>(mut script: Script<S>) {
         let high = AddOptions {
             priority: Some(2),
             ..after(SECOND)

@@ -1,4 +1,5 @@
-//! The sleepers' protocol: who is woken, who watches the clock. A getter is driven by hand.
+//! The sleepers' protocol: which getter is woken, and which one owns the timer. The getters are
+//! driven by hand.
 #![cfg(feature = "alloc")]
 #![allow(
     clippy::unwrap_used,
@@ -8,9 +9,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{
-    Added, Drained, Effect, Getter, Growable, Instant, Next, NoLimit, Queue, Rejected, Wake, Work,
-};
+use requeue_core::binding::*;
+use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Rejected};
 
 type Keys = Queue<u8, Growable, NoLimit>;
 
@@ -24,7 +24,7 @@ fn at(nanos: u64) -> Instant {
 fn asleep<const N: usize>(queue: &mut Keys) -> [Getter; N] {
     std::array::from_fn(|_| {
         let mut getter = Getter::new();
-        let next = queue.get(NOW, &mut getter);
+        let next = queue.poll_get(NOW, &mut getter);
         assert!(matches!(next.value, Next::Wait { .. }));
         getter
     })
@@ -32,7 +32,7 @@ fn asleep<const N: usize>(queue: &mut Keys) -> [Getter; N] {
 
 #[track_caller]
 fn works(queue: &mut Keys, now: Instant, getter: &mut Getter, key: u8) -> Wake {
-    let Effect { value, wake } = queue.get(now, getter);
+    let Effect { value, wake } = queue.poll_get(now, getter);
     queue.assert_valid();
     assert!(
         matches!(&value, Next::Work(Work { key: found, .. }) if *found == key),
@@ -43,7 +43,7 @@ fn works(queue: &mut Keys, now: Instant, getter: &mut Getter, key: u8) -> Wake {
 
 #[track_caller]
 fn waits(queue: &mut Keys, now: Instant, getter: &mut Getter, until: Option<u64>) {
-    let Effect { value, wake } = queue.get(now, getter);
+    let Effect { value, wake } = queue.poll_get(now, getter);
     queue.assert_valid();
     assert_eq!(
         value,
@@ -71,7 +71,7 @@ fn add_after(queue: &mut Keys, key: u8, nanos: u64) -> Wake {
 }
 
 #[test]
-fn nobody_is_woken_while_nobody_sleeps() {
+fn no_wake_is_sent_while_no_getter_sleeps() {
     let mut queue = Keys::growable(NoLimit);
     assert_eq!(add(&mut queue, 1, NOW), Wake::None);
 }
@@ -93,11 +93,11 @@ fn a_getter_that_was_awake_and_takes_the_work_leaves_no_wake_behind() {
     assert_eq!(add(&mut queue, 1, NOW), Wake::One);
     assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
     waits(&mut queue, NOW, &mut sleeper, None);
-    assert_eq!(add(&mut queue, 2, NOW), Wake::One, "the flight has landed");
+    assert_eq!(add(&mut queue, 2, NOW), Wake::One, "no wake is in flight");
 }
 
 #[test]
-fn one_sleeper_alone_watches_the_deadline() {
+fn one_sleeper_owns_the_timer() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add_after(&mut queue, 1, 50);
     waits(&mut queue, NOW, &mut Getter::new(), Some(50));
@@ -106,30 +106,30 @@ fn one_sleeper_alone_watches_the_deadline() {
 }
 
 #[test]
-fn a_deadline_that_comes_forward_wakes_one_who_takes_over() {
+fn an_earlier_deadline_wakes_a_sleeper_that_takes_the_timer_over() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add_after(&mut queue, 1, 50);
-    let (mut keeper, mut other) = (Getter::new(), Getter::new());
-    waits(&mut queue, NOW, &mut keeper, Some(50));
+    let (mut owner, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
     assert_eq!(add_after(&mut queue, 2, 60), Wake::None, "it comes later");
     assert_eq!(add_after(&mut queue, 3, 20), Wake::One);
     waits(&mut queue, NOW, &mut other, Some(20));
-    // The old keeper comes back at its own time: the post is taken.
-    waits(&mut queue, at(10), &mut keeper, None);
+    // The old owner looks at its own time: the timer has another owner.
+    waits(&mut queue, at(10), &mut owner, None);
     assert_eq!(works(&mut queue, at(20), &mut other, 3), Wake::One);
-    waits(&mut queue, at(20), &mut keeper, Some(50));
+    waits(&mut queue, at(20), &mut owner, Some(50));
 }
 
 #[test]
-fn a_keeper_that_leaves_with_other_work_passes_the_deadline_on() {
+fn a_timer_owner_that_leaves_with_other_work_passes_the_timer_on() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add_after(&mut queue, 1, 50);
-    let (mut keeper, mut other) = (Getter::new(), Getter::new());
-    waits(&mut queue, NOW, &mut keeper, Some(50));
+    let (mut owner, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
     assert_eq!(add(&mut queue, 2, NOW), Wake::One);
-    assert_eq!(works(&mut queue, NOW, &mut keeper, 2), Wake::One);
+    assert_eq!(works(&mut queue, NOW, &mut owner, 2), Wake::One);
     waits(&mut queue, NOW, &mut other, Some(50));
 }
 
@@ -138,21 +138,21 @@ fn two_keys_due_at_once_reach_two_sleepers() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add_after(&mut queue, 1, 50);
     let _ = add_after(&mut queue, 2, 50);
-    let (mut keeper, mut other) = (Getter::new(), Getter::new());
-    waits(&mut queue, NOW, &mut keeper, Some(50));
+    let (mut owner, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(works(&mut queue, at(50), &mut keeper, 1), Wake::One);
+    assert_eq!(works(&mut queue, at(50), &mut owner, 1), Wake::One);
     assert_eq!(works(&mut queue, at(50), &mut other, 2), Wake::None);
 }
 
 #[test]
-fn a_keeper_that_is_cancelled_hands_over_its_post() {
+fn a_timer_owner_that_is_cancelled_passes_the_timer_on() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add_after(&mut queue, 1, 50);
-    let (mut keeper, mut other) = (Getter::new(), Getter::new());
-    waits(&mut queue, NOW, &mut keeper, Some(50));
+    let (mut owner, mut other) = (Getter::new(), Getter::new());
+    waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(queue.leave(&mut keeper).wake, Wake::One);
+    assert_eq!(queue.leave(&mut owner).wake, Wake::One);
     waits(&mut queue, NOW, &mut other, Some(50));
 }
 
@@ -175,16 +175,16 @@ fn a_delay_without_end_arms_no_timer() {
 }
 
 #[test]
-fn the_last_key_to_finish_wakes_everybody_who_waits_for_the_drain() {
+fn the_last_run_to_end_wakes_every_call_that_waits_for_the_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
     let work = queue.try_get(NOW).value.unwrap();
-    let drain = queue.shut_down_with_drain(NOW);
+    let drain = queue.begin_drain(NOW);
     assert_eq!(drain.wake, Wake::All);
-    assert_eq!(queue.drained(&drain.value), Drained::Pending);
-    let done = queue.done(work.ticket, NOW);
-    assert_eq!(done.wake, Wake::All);
-    assert_eq!(queue.drained(&drain.value), Drained::Complete);
+    assert_eq!(queue.drain_status(&drain.value), Drained::Pending);
+    let ended = queue.release(work.ticket, NOW);
+    assert_eq!(ended.wake, Wake::All);
+    assert_eq!(queue.drain_status(&drain.value), Drained::Complete);
     let rejected = queue.add(2, NOW);
     assert_eq!(rejected.value, Err(Rejected::Closed(2)));
     assert_eq!(rejected.wake, Wake::None);
@@ -196,22 +196,22 @@ fn shutdown_wakes_every_sleeper_and_closes_it() {
     let [mut first, mut second] = asleep(&mut queue);
     assert_eq!(queue.shut_down(NOW).wake, Wake::All);
     for getter in [&mut first, &mut second] {
-        assert_eq!(queue.get(NOW, getter).value, Next::Closed);
+        assert_eq!(queue.poll_get(NOW, getter).value, Next::Closed);
     }
     assert_eq!(queue.asleep(), 0);
 }
 
 #[test]
-fn whoever_is_woken_with_all_others_is_not_woken_once_more() {
+fn a_getter_that_was_woken_with_all_others_is_not_woken_twice() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
     let work = queue.try_get(NOW).value.unwrap();
     assert_eq!(queue.add(1, NOW).value, Ok(Added::Dirty));
     let [_first, _second] = asleep(&mut queue);
     assert_eq!(queue.shut_down(NOW).wake, Wake::All);
-    // The key becomes ready, but everybody is on the way.
-    assert_eq!(queue.done(work.ticket, NOW).wake, Wake::None);
-    // Somebody who was awake takes it, and has been nobody's wake.
+    // The key becomes ready, but both sleepers were woken already.
+    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::None);
+    // A getter that was awake takes it: it clears no wake.
     assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
 }
 
@@ -219,7 +219,7 @@ fn whoever_is_woken_with_all_others_is_not_woken_once_more() {
 fn a_later_shut_down_interrupts_a_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
-    let drain = queue.shut_down_with_drain(NOW).value;
+    let drain = queue.begin_drain(NOW).value;
     let _ = queue.shut_down(NOW);
-    assert_eq!(queue.drained(&drain), Drained::Interrupted);
+    assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 }

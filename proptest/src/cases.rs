@@ -1,64 +1,134 @@
-//! The scripts of the suite: each is one rule, of which [`conformance`](crate::conformance) says
-//! what it is and where it comes from. There is a file for each group.
+//! The cases of the suite: each is one rule, of which the [table](crate::rules) says what it is and
+//! where it comes from. There is a file for each group.
 //!
-//! A script panics if its rule does not hold, or its call by call history does.
+//! A case panics if its rule does not hold.
 
-pub(crate) mod batches;
+mod batches;
 mod calls;
-pub(crate) mod cancelled_getters;
-pub(crate) mod capacity;
-pub(crate) mod client_go;
-pub(crate) mod dedup;
-pub(crate) mod delay_order;
-pub(crate) mod differences;
-pub(crate) mod dirty_re_add;
-pub(crate) mod drain;
-pub(crate) mod drain_wakes;
-pub(crate) mod earliest_wins;
-pub(crate) mod fifo;
-pub(crate) mod forget;
-pub(crate) mod leftovers;
-pub(crate) mod limiters;
-pub(crate) mod panicking_worker;
-pub(crate) mod priorities;
-pub(crate) mod reclaim;
-pub(crate) mod shutdown;
-pub(crate) mod stale_tickets;
-pub(crate) mod ties;
-pub(crate) mod timed_getters;
-pub(crate) mod timekeeper_hand_over;
-pub(crate) mod wake_obligations;
+mod cancelled_getters;
+mod capacity;
+mod client_go;
+mod dedup;
+mod delay_order;
+mod differences;
+mod dirty_re_add;
+mod drain;
+mod drain_wakes;
+mod earliest_wins;
+mod fifo;
+mod forget;
+mod leftovers;
+mod limiters;
+mod panicking_worker;
+mod priorities;
+mod reclaim;
+mod recorder;
+mod shutdown;
+mod stale_tickets;
+mod ties;
+mod timed_getters;
+mod timekeeper_hand_over;
+mod wake_obligations;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::{Added, Drained, Next, Rejected};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Added, Drained, Rejected};
 
-use crate::conformance::not_tried;
-use crate::subject::{Handed, Key, Setup, Subject};
+use crate::histories::{CallScript, skipped};
+use crate::limiter::LimiterSpec;
+use crate::subject::{Drain, Handed, Key, NewSubject, Setup, Subject, Ticket};
+use recorder::Recorder;
+
+pub(crate) use recorder::{begin, timeline};
+
+/// What is done to a queue.
+pub(crate) enum Case {
+    /// Steps that never wait.
+    Steps(fn(&mut Script)),
+    /// A history of calls that do.
+    Waits(fn() -> CallScript),
+}
+
+macro_rules! cases {
+    ({}
+        steps { $($group:ident {
+            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+        })+ }
+        waits { $($calls:ident { $($call:ident: $n:literal, $r:literal, $s:literal;)+ })+ }
+    ) => {
+        /// The cases of [`RULES`](crate::rules::RULES), in the same order.
+        pub(crate) const CASES: &[Case] = &[
+            $($(Case::Steps($group::$name),)+)+
+            $($(Case::Waits($calls::$call),)+)+
+        ];
+    };
+}
+
+crate::for_each_case!([cases] {});
+
+impl Case {
+    /// Why the queue lacks calls that the case makes; `None` if it has them all.
+    pub(crate) fn skipped(&self, new: NewSubject) -> Option<String> {
+        match self {
+            Self::Steps(_) => None,
+            Self::Waits(script) => skipped(&script(), new),
+        }
+    }
+
+    /// Tries the case on a new queue.
+    ///
+    /// # Panics
+    ///
+    /// If its rule does not hold.
+    pub(crate) fn run(&self, new: NewSubject) {
+        match self {
+            Self::Steps(case) => case(&mut Script {
+                subject: Recorder::new(new, &setup()),
+                new,
+            }),
+            Self::Waits(script) => script().play(new),
+        }
+    }
+}
 
 /// A subject, and a vocabulary in which a case reads as a script. Time is in milliseconds.
-struct Script<S: Subject> {
-    subject: S,
+pub(crate) struct Script {
+    subject: Recorder,
+    new: NewSubject,
 }
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-impl<S: Subject> Script<S> {
-    fn new() -> Self {
-        let limiter = crate::trace::limiter::LimiterSpec::Exponential {
-            base_ns: 1_000_000,
-            max_ns: 1_000_000_000,
-        };
-        Self::with(&Setup::new(limiter))
+impl Script {
+    /// Begins again with a new queue.
+    fn restart(&mut self) {
+        self.renew(&setup());
     }
 
-    fn with(setup: &Setup) -> Self {
-        Self {
-            subject: S::new(setup),
+    /// Begins again with a queue that is made like this.
+    fn renew(&mut self, setup: &Setup) {
+        self.subject = Recorder::new(self.new, setup);
+    }
+
+    /// Fills the queue with ready keys 1, 2 and so on, and returns a key that is new.
+    fn fill(&mut self) -> Key {
+        let capacity = self.capacity();
+        for key in 1..=capacity {
+            self.add(key, Added::Ready);
         }
+        capacity + 1
+    }
+
+    /// How many keys there is room for, in a queue that does not grow.
+    fn capacity(&self) -> Key {
+        let capacity = self.subject.capacity();
+        capacity.map_or(0, |capacity| {
+            Key::try_from(capacity).unwrap_or(Key::MAX - 1)
+        })
     }
 
     #[track_caller]
@@ -85,7 +155,7 @@ impl<S: Subject> Script<S> {
 
     /// Takes the next key, which is `expected`.
     #[track_caller]
-    fn get(&mut self, expected: Key) -> S::Ticket {
+    fn get(&mut self, expected: Key) -> Ticket {
         let handed = self.subject.try_get();
         self.subject.assert_valid();
         match handed {
@@ -97,7 +167,7 @@ impl<S: Subject> Script<S> {
     /// A call that waits finds nothing, and goes.
     #[track_caller]
     fn nothing_to_get(&mut self) {
-        let mut getter = S::Getter::default();
+        let mut getter = Getter::default();
         match self.subject.get(&mut getter) {
             Next::Wait { .. } => self.subject.leave(&mut getter),
             other => unexpected(String::from("a wait"), &other),
@@ -108,7 +178,7 @@ impl<S: Subject> Script<S> {
     /// A worker is sent home.
     #[track_caller]
     fn closed(&mut self) {
-        let next = self.subject.get(&mut S::Getter::default());
+        let next = self.subject.get(&mut Getter::default());
         if !matches!(next, Next::Closed) {
             unexpected(String::from("closed"), &next)
         }
@@ -117,7 +187,7 @@ impl<S: Subject> Script<S> {
 
     #[track_caller]
     fn done(&mut self, key: Key) {
-        assert_eq!(self.subject.done_key(key), Ok(()), "done {key}");
+        assert_eq!(self.subject.release_key(key), Ok(()), "done {key}");
         self.subject.assert_valid();
     }
 
@@ -141,7 +211,7 @@ impl<S: Subject> Script<S> {
     }
 
     #[track_caller]
-    fn drained(&mut self, drain: &S::Drain, expected: Drained) {
+    fn drained(&mut self, drain: &Drain, expected: Drained) {
         assert_eq!(self.subject.drained(drain), expected, "drained");
     }
 
@@ -158,30 +228,10 @@ fn unexpected(expected: String, got: &impl Debug) -> ! {
     panic!("expected {expected}, got {got:?}")
 }
 
-/// A queue that is full of ready keys 1, 2 and so on, and a key that is new; nothing if the queue
-/// grows.
-fn full<S: Subject>() -> Option<(Script<S>, Key)> {
-    let mut script = Script::<S>::new();
-    let capacity = Key::try_from(capacity(&script)?).ok()?;
-    for key in 1..=capacity {
-        script.add(key, Added::Ready);
-    }
-    Some((script, capacity + 1))
-}
-
-/// How much room there is; nothing if the queue grows.
-fn capacity<S: Subject>(script: &Script<S>) -> Option<usize> {
-    let capacity = script.subject.capacity();
-    if capacity.is_none() {
-        not_tried("the queue has no capacity");
-    }
-    capacity
-}
-
-/// Whether a key comes back whose worker panics.
-fn gives_back<S: Subject>() -> bool {
-    if !S::GIVES_BACK {
-        not_tried("the queue does not give keys back with which a worker panics");
-    }
-    S::GIVES_BACK
+/// A queue whose failed keys wait 1 ms, 2 ms and so on.
+fn setup() -> Setup {
+    Setup::new(LimiterSpec::Exponential {
+        base_ns: 1_000_000,
+        max_ns: 1_000_000_000,
+    })
 }

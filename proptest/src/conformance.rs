@@ -1,108 +1,24 @@
 //! The conformance suite: every rule of a queue, stated once, as a test.
 //!
-//! [`conformance!`](crate::conformance!) makes a test of each, on whatever queue it is given. The
-//! modules below hold the cases one by one, as functions, in groups; [`RULES`] lists them.
+//! [`conformance!`](crate::conformance!) makes a test of each, on whatever queue it is given.
+//! [`RULES`] lists them.
 
 mod generate;
-#[macro_use]
-mod table;
-mod told;
 
-use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{Write, stderr};
 
-use crate::cases;
+use crate::cases::{self, CASES, Case};
 use crate::caught::guarded;
-use crate::subject::{Setup, Subject, Waits};
-use crate::suite::Crowd;
-use crate::{histories, suite};
-use told::Told;
+use crate::histories::{self, Crowd, Draw};
+use crate::subject::{NewSubject, Setup, Subject, boxed};
 
-/// A rule that a queue keeps.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_proptest::conformance::RULES;
-///
-/// let fifo = RULES.iter().find(|rule| rule.group == "fifo").unwrap();
-/// assert_eq!(
-///     fifo.to_string(),
-///     "fifo: Keys are handed out in the order in which they became ready. \
-///      (client-go queue.go, Add and Get)"
-/// );
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Rule {
-    /// What it is about.
-    pub group: &'static str,
-    /// The name of its case.
-    pub name: &'static str,
-    /// How many keys its case needs room for.
-    pub keys: usize,
-    /// The rule itself.
-    pub text: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-}
+use crate::rules::too_crowded;
 
-impl Rule {
-    /// A rule that there is: a test looks up all that are asked for.
-    pub(crate) fn named(group: &str, name: &str) -> &'static Self {
-        let rule = RULES.iter().find(|it| it.group == group && it.name == name);
-        debug_assert!(rule.is_some(), "no rule {group}::{name}");
-        rule.unwrap_or(&RULES[0])
-    }
+pub use crate::rules::{RULES, Rule};
 
-    /// Whether its case can be tried on `S`; or why it cannot.
-    fn applies_to<S: Subject>(&self) -> Result<(), String> {
-        let capacity = S::new(&Setup::exponential()).capacity();
-        match capacity {
-            Some(capacity) if capacity < self.keys => Err(format!(
-                "it needs room for {} keys, and there is room for {capacity}",
-                self.keys
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Runs the case, unless it does not apply, and names the rule if it fails.
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    fn hold<S: Subject>(&self, case: impl FnOnce()) {
-        if let Err(reason) = self.applies_to::<S>() {
-            return not_tried(&reason);
-        }
-        told::begin();
-        if let Err(failure) = guarded(case) {
-            let (story, group, name) = (told::story(), self.group, self.name);
-            panic!("{group}::{name}\n{story}{failure}\nBroken: {self}");
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.group, self.text, self.source)
-    }
-}
-
-/// Tells whoever runs the tests with `--nocapture` that a case, or a part of it, says nothing of
-/// this queue.
-#[expect(clippy::print_stderr, reason = "this is how a test talks")]
-pub(crate) fn not_tried(reason: &str) {
-    let thread = std::thread::current();
-    eprintln!("not tried: {}: {reason}", thread.name().unwrap_or("a case"));
-    REASONS.with_borrow_mut(|reasons| reasons.push(String::from(reason)));
-}
-
-thread_local! {
-    /// Why cases were not tried on this thread.
-    static REASONS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A rule that is not about a queue, and so was not tried on it: see [`rules_not_tried`] and
-/// [`rules_not_tried_of_calls`].
+/// A rule that was not tried on a queue: see [`rules_not_tried`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotTried {
@@ -114,159 +30,153 @@ pub struct NotTried {
 
 impl fmt::Display for NotTried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}::{}: {}",
-            self.rule.group, self.rule.name, self.reason
-        )
+        let Self { rule, reason } = self;
+        write!(f, "{}::{}: {reason}", rule.group, rule.name)
     }
 }
 
-impl Rule {
-    /// Runs a case, and answers why it was not tried, if it was not.
-    fn reason(&'static self, case: impl FnOnce()) -> Option<NotTried> {
-        REASONS.take();
-        case();
-        let reason = REASONS.take().into_iter().next()?;
-        Some(NotTried { rule: self, reason })
-    }
+/// Tries the rule of this name on an `S`. Returns why it was skipped, if it was.
+///
+/// # Panics
+///
+/// If there is no such rule. If the rule does not hold, with what was done and the rule.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Growable;
+/// use requeue_proptest::conformance::hold;
+/// use requeue_proptest::subject::Direct;
+///
+/// let skipped = hold::<Direct<Growable>>("fifo", "a_key_that_was_worked_on_goes_to_the_end");
+/// assert!(skipped.is_none());
+/// ```
+pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
+    hold_on(boxed::<S>, group, name)
 }
 
-macro_rules! publish {
-    ({}
-        steps { $($group:ident {
-            $($name:ident: $keys:literal, $rule:literal, $source:literal;)+
-        })+ }
-        waits { $($call_group:ident {
-            $($call_name:ident: $call_keys:literal, $call_rule:literal, $call_source:literal;)+
-        })+ }
-    ) => {
-        /// All rules, in the order in which they are tried.
-        pub const RULES: &[Rule] = &[
-            $($(Rule {
-                group: stringify!($group),
-                name: stringify!($name),
-                keys: $keys,
-                text: $rule,
-                source: $source,
-            },)+)+
-            $($(Rule {
-                group: stringify!($call_group),
-                name: stringify!($call_name),
-                keys: $call_keys,
-                text: $call_rule,
-                source: $call_source,
-            },)+)+
-        ];
-
-        /// Runs every case, those of calls that wait excepted, and answers which of them say
-        /// nothing of an `S`, and why. A test of your own that states the list notices when a rule
-        /// falls out.
-        ///
-        /// # Panics
-        ///
-        /// If a case fails.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use requeue_core::Growable;
-        /// use requeue_proptest::conformance::rules_not_tried;
-        /// use requeue_proptest::subject::Direct;
-        ///
-        /// let not_tried = rules_not_tried::<Direct<Growable>>();
-        /// let of_capacity = not_tried.iter().find(|it| it.rule.group == "capacity").unwrap();
-        /// assert_eq!(of_capacity.reason, "the queue has no capacity");
-        /// ```
-        pub fn rules_not_tried<S: Subject>() -> Vec<NotTried> {
-            let reasons = [$($({
-                let rule = Rule::named(stringify!($group), stringify!($name));
-                rule.reason($group::$name::<S>)
-            },)+)+];
-            reasons.into_iter().flatten().collect()
-        }
-
-        /// As [`rules_not_tried`], of the cases of calls that wait.
-        ///
-        /// # Panics
-        ///
-        /// If a case fails.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use requeue_proptest::conformance::rules_not_tried_of_calls;
-        /// use requeue_proptest::subject::{OnWorkQueue, Threads};
-        ///
-        /// let not_tried = rules_not_tried_of_calls::<OnWorkQueue<Threads>>();
-        /// assert!(not_tried.iter().any(|it| it.reason == "its calls cannot be cancelled"));
-        /// ```
-        pub fn rules_not_tried_of_calls<S: Waits>() -> Vec<NotTried> {
-            let reasons = [$($({
-                let rule = Rule::named(stringify!($call_group), stringify!($call_name));
-                rule.reason($call_group::$call_name::<S>)
-            },)+)+];
-            reasons.into_iter().flatten().collect()
-        }
-
-        $(
-            #[doc = concat!("Cases of the group `", stringify!($group), "`.")]
-            pub mod $group {
-                use super::{Rule, Subject, Told, cases};
-                $(
-                    #[doc = $rule]
-                    #[doc = concat!("\n\nSource: ", $source, ".")]
-                    pub fn $name<S: Subject>() {
-                        Rule::named(stringify!($group), stringify!($name))
-                            .hold::<S>(cases::$group::$name::<Told<S>>);
-                    }
-                )+
-            }
-        )+
-        $(
-            #[doc = concat!("Cases of the group `", stringify!($call_group), "`.")]
-            pub mod $call_group {
-                use super::{Rule, Waits, cases};
-                $(
-                    #[doc = $call_rule]
-                    #[doc = concat!("\n\nSource: ", $call_source, ".")]
-                    pub fn $call_name<S: Waits>() {
-                        Rule::named(stringify!($call_group), stringify!($call_name))
-                            .hold::<S>(|| cases::$call_group::$call_name().play::<S>());
-                    }
-                )+
-            }
-        )+
+#[expect(clippy::panic, reason = "this is how a test fails")]
+fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
+    let mut rules = RULES.iter().zip(CASES);
+    let found = rules.find(|(rule, _)| rule.group == group && rule.name == name);
+    let Some((rule, case)) = found else {
+        panic!("there is no rule {group}::{name}");
     };
+    let not_tried = run(new, rule, case).unwrap_or_else(|failure| panic!("{failure}"));
+    if let Some(not_tried) = &not_tried {
+        eprintln_skipped(&not_tried.to_string());
+    }
+    not_tried
 }
 
-for_each_case!([publish] {});
+/// Tries the case of a rule, unless it is skipped. Returns the whole message if it fails.
+fn run(new: NewSubject, rule: &'static Rule, case: &Case) -> Result<Option<NotTried>, String> {
+    if let Some(skipped) = skipped(new, rule, case) {
+        return Ok(Some(skipped));
+    }
+    cases::begin();
+    guarded(|| case.run(new)).map_err(|failure| {
+        let (group, name, timeline) = (rule.group, rule.name, cases::timeline());
+        format!("{group}::{name}\n{timeline}{failure}\nBroken: {rule}")
+    })?;
+    Ok(None)
+}
 
-/// Drawn sequences of operations, and drawn histories of calls.
+/// Why a case says nothing of such a queue.
+fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
+    let lacks = || rule.skipped(&*new(&Setup::exponential()));
+    let reason = case.skipped(new).or_else(lacks)?;
+    Some(NotTried { rule, reason })
+}
+
+/// Returns the rules whose cases say nothing of an `S`, and why. A test of your own that states the
+/// list notices when a rule falls out.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Growable;
+/// use requeue_proptest::conformance::rules_not_tried;
+/// use requeue_proptest::subject::Direct;
+///
+/// let not_tried = rules_not_tried::<Direct<Growable>>();
+/// let of_capacity = not_tried.iter().find(|it| it.rule.group == "capacity").unwrap();
+/// assert_eq!(of_capacity.reason, "the queue has no capacity");
+/// ```
+pub fn rules_not_tried<S: Subject + 'static>() -> Vec<NotTried> {
+    skipped_on(boxed::<S>)
+}
+
+fn skipped_on(new: NewSubject) -> Vec<NotTried> {
+    let rules = RULES.iter().zip(CASES);
+    rules
+        .filter_map(|(rule, case)| skipped(new, rule, case))
+        .collect()
+}
+
+/// Writes what is skipped of an `S` to the standard error, a line for each reason, past the test
+/// harness, which would keep it back.
+#[doc(hidden)]
+pub fn report_skipped<S: Subject + 'static>(module: &str) {
+    let new: NewSubject = boxed::<S>;
+    let mut reasons: BTreeMap<String, Vec<&'static Rule>> = BTreeMap::new();
+    for NotTried { rule, reason } in skipped_on(new) {
+        reasons.entry(reason).or_default().push(rule);
+    }
+    let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
+    let crowd = too_crowded(&*new(&Setup::exponential()), CROWD_MIN)
+        .map(|why| (why, String::from(ON_MANY_KEYS)));
+    for (why, names) in of_rules.chain(crowd) {
+        // A report that cannot be written is no failure of the queue.
+        let _ = writeln!(stderr(), "{module}, {why}: {names}");
+    }
+}
+
+/// The names of rules, and of a whole group that of the group.
+fn names(rules: &[&'static Rule]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for &Rule { group, name, .. } in rules.iter().copied() {
+        let all = RULES.iter().filter(|rule| rule.group == group).count();
+        let these = rules.iter().filter(|rule| rule.group == group).count();
+        let name = if these < all { name } else { "*" };
+        let name = format!("{group}::{name}");
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+/// How much room there has to be for a crowd.
+const CROWD_MIN: usize = 20;
+const ON_MANY_KEYS: &str = "drawn_operations::on_many_keys";
+
+/// Drawn histories, of operations that never wait and of calls.
 pub mod drawn {
-    use super::{Crowd, Setup, Subject, Waits, histories, not_tried, suite};
+    use super::{CROWD_MIN, Crowd, Draw, Setup, Subject, eprintln_skipped, histories, too_crowded};
 
-    /// How much room there has to be for a crowd.
-    const CROWD_MIN: usize = 20;
-
-    /// Any sequence of operations over six keys: see [`suite`].
-    pub fn operations_on_a_few_keys<S: Subject>(regressions: &'static str) {
-        suite::run::<S>(Crowd::Few, regressions);
+    /// Any history of operations over six keys: see [`histories`].
+    pub fn operations_on_a_few_keys<S: Subject + 'static>(regressions: &'static str) {
+        histories::run::<S>(Draw::Operations(Crowd::Few), regressions);
     }
 
-    /// Any sequence of operations over forty keys, if there is room for half of them: see
-    /// [`suite`].
-    pub fn operations_on_many_keys<S: Subject>(regressions: &'static str) {
-        let capacity = S::new(&Setup::exponential()).capacity();
-        if capacity.is_none_or(|capacity| capacity >= CROWD_MIN) {
-            suite::run::<S>(Crowd::Many, regressions);
-        } else {
-            not_tried(&format!("it needs room for {CROWD_MIN} keys"));
+    /// Any history of operations over forty keys, if there is room for half of them: see
+    /// [`histories`].
+    pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
+        match too_crowded(&S::new(&Setup::exponential()), CROWD_MIN) {
+            None => histories::run::<S>(Draw::Operations(Crowd::Many), regressions),
+            Some(reason) => eprintln_skipped(&reason),
         }
     }
 
     /// Any history of calls that wait: see [`histories`].
-    pub fn histories_of_calls<S: Waits + 'static>(regressions: &'static str) {
-        histories::run::<S>(regressions);
+    pub fn histories_of_calls<S: Subject + 'static>(regressions: &'static str) {
+        histories::run::<S>(Draw::Calls, regressions);
     }
+}
+
+/// Says so in the output of the test, which `--nocapture` shows.
+#[expect(clippy::print_stderr, reason = "this is how a test talks")]
+fn eprintln_skipped(what: &str) {
+    eprintln!("skipped: {what}");
 }

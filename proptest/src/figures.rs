@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use requeue_core::{Metrics, Times};
 
+#[cfg(any(feature = "std", feature = "tokio"))]
+mod shared;
+
+#[cfg(any(feature = "std", feature = "tokio"))]
+pub(crate) use shared::SharedFigures;
+
 /// client-go's seven figures, with every observation of the two histograms in order.
 ///
 /// # Examples
@@ -42,7 +48,7 @@ pub struct Figures {
 }
 
 impl Metrics for Figures {
-    type Stamps = Times;
+    type Timestamps = Times;
 
     fn depth(&mut self, keys: usize) {
         self.depth = i64::try_from(keys).unwrap_or(i64::MAX);
@@ -56,7 +62,7 @@ impl Metrics for Figures {
         }
     }
 
-    fn add(&mut self) {
+    fn added(&mut self) {
         self.adds += 1;
     }
 

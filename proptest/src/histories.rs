@@ -1,236 +1,193 @@
-//! Histories of calls that wait, on a queue whose own waiting is driven step by step.
+//! Histories: what is done to a queue and to the [reference model](crate::Model), side by side.
 //!
-//! [`suite`](crate::suite) draws what one thread does that never waits. Here calls begin, wait, are
-//! woken, give up and are cancelled, in the runtime's own way, between all that: histories are
-//! drawn, or are scripts of [`conformance`](mod@crate::conformance). After each step the model says
-//! which calls have to have answered, and what; **which** of those that wait is served a runtime
-//! may choose.
+//! A history is a list of [`Step`]s: operations that never wait, and the queue's own calls that do,
+//! which begin, are woken, give up and are cancelled. Each outcome is compared with the model's,
+//! and so is, where the test [looks](Looks), everything that can be seen. The model says which
+//! calls have to have answered, and what; *which* of the calls that wait is served a runtime may
+//! choose.
+//!
+//! Histories are [drawn](Draw), over a few keys and short times, so that keys meet in every state
+//! and deadlines tie, and shrink to the shortest one that still fails. Or they are scripts of
+//! [`conformance`](mod@crate::conformance).
 
+mod apply;
 mod blame;
-mod drawn;
+mod blame_calls;
+mod calls;
+mod draw;
+mod draw_calls;
+mod draw_operations;
+mod failure;
 mod judge;
-mod run;
+mod pair;
+mod script;
+mod watch;
 
-use std::cell::Cell;
 use std::time::Duration;
 
-use proptest::strategy::{Just, Strategy};
-use requeue_core::Completion;
+use requeue_core::{Action, AddOptions, Instant};
 
 use crate::caught::guarded;
-use crate::conformance::not_tried;
-use crate::subject::{Call, Key, Setup, Waits};
-use crate::suite::draw::{self, Draws, Shortest};
-use crate::suite::{Failure, Op};
-use crate::watched::{begins, begins_anew, watched};
+use crate::subject::{Call, Key, NewSubject, Setup, Subject, boxed};
+use crate::watched::{begins, restarts};
+use pair::Pair;
 
-pub use drawn::histories;
+pub use draw::{Draw, find, run};
+pub use draw_calls::calls;
+pub use draw_operations::{Crowd, operations, setups};
+pub use failure::Failure;
+pub(crate) use script::{CallScript, skipped};
 
-/// One step of a history. A `u8` picks one of the calls that wait; where there is none nothing
-/// happens.
+/// One step of a history. A `u8` picks one of the tickets, of the sleepers, or of the calls that
+/// wait; where there is none nothing happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Does what does not wait. The operations [`Op::Get`], [`Op::GetMany`], [`Op::Next`] and those
-    /// of their sleepers have no place here.
-    Do(Op),
-    /// Begins a call.
+    /// Adds a key.
+    Add(Key),
+    /// Adds a key after a delay.
+    AddAfter(Key, Duration),
+    /// Adds a key at a point in time.
+    AddAt(Key, Instant),
+    /// Adds a key after a failure.
+    AddRateLimited(Key),
+    /// Adds a key as asked.
+    AddWith(Key, AddOptions),
+    /// Adds keys together.
+    AddMany(Vec<Key>),
+    /// Forgets the failures of a key.
+    Forget(Key),
+    /// Asks for a key.
+    TryGet,
+    /// Looks for a key, and sleeps if there is none.
+    Get,
+    /// Looks for keys, and sleeps if there is none.
+    GetMany(usize),
+    /// A sleeper looks again, woken or not.
+    LookAgain(u8),
+    /// A sleeper is cancelled.
+    Leave(u8),
+    /// Completes a run by the name of its key.
+    DoneKey(Key),
+    /// Completes a run, which may have been completed before.
+    Done(u8),
+    /// Completes a run, and says what becomes of the key.
+    Complete(u8, Action),
+    /// Completes runs together.
+    CompleteMany(Vec<u8>, Action),
+    /// Completes a run and looks for the next key; sleeps if there is none.
+    Next(u8, Action),
+    /// A worker takes a key and panics with it, if the queue
+    /// [gives such keys back](crate::subject::Abilities::gives_back).
+    PanicAtWork,
+    /// Reports the gauges of work under way.
+    ReportRunning,
+    /// Time passes.
+    Advance(Duration),
+    /// Time passes until the earliest deadline.
+    AdvanceToDeadline,
+    /// Shuts down.
+    ShutDown,
+    /// Shuts down and begins to wait for the drain.
+    BeginDrain,
+    /// Takes out a delayed key.
+    TakeDelayed,
+    /// Takes out a ready key.
+    TakeReady,
+    /// Begins a call of the queue's own.
     Start(Call),
     /// Makes a call that completes a key and waits for the next, and drops it before it has run.
-    NextUnrun(Completion),
+    NextUnrun(Action),
     /// A call that waits is cancelled.
     Cancel(u8),
-    /// A call that waits is let run although nobody has woken it.
+    /// A call that waits is let run although it was not woken.
     Nudge(u8),
     /// Everything runs that can.
     Settle,
 }
 
+/// When a test looks at all that can be seen.
+///
+/// Looking releases what is due, so a test that always looks never finds a queue that is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// After every step but the passing of time.
+    Always,
+    /// In the end.
+    Last,
+    /// Not at all: what calls answer tells more of a fault.
+    Never,
+}
+
 /// How long threads are waited for that should have answered, before it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The same while a failure is made shorter: if this is too short, a step is kept that is not
-/// needed.
-const PATIENCE_FOR_SHORTER: Duration = Duration::from_millis(300);
-/// How long a failure is made shorter where threads have to be waited for.
-const SHORTER_FOR: Duration = Duration::from_secs(20);
-/// How long a step may take before the queue itself does not come back: longer than threads are
-/// waited for.
-const HANGS_AFTER: Duration = Duration::from_secs(30);
 
-/// Plays `steps` on a new `S`, beside a model of it. In the end everything settles, and all who
-/// wait are sent home by a shutdown.
+/// Does `steps` to a new `S` and to a model of it. In the end everything settles, and all who wait
+/// are sent home by a shutdown.
 ///
 /// # Errors
 ///
-/// [`Failure`] where they part: where a call should have answered and has not, or otherwise; or
-/// where an invariant of the queue does not hold.
+/// [`Failure`] where they part: where an outcome is another, where a call should have answered and
+/// has not; or where an invariant of the queue does not hold.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_proptest::histories::{Step, check};
-/// use requeue_proptest::subject::{Call, OnWorkQueue, Setup, Tasks};
-/// use requeue_proptest::suite::Op;
+/// use requeue_core::Fixed;
+/// use requeue_proptest::histories::{Looks, Step, check};
+/// use requeue_proptest::subject::{Direct, Setup};
 ///
-/// let steps = [
-///     Step::Start(Call::Get),
-///     Step::Start(Call::Get),
-///     Step::Do(Op::Add(1)),
-///     // The first has been woken, and goes away without having looked.
-///     Step::Cancel(0),
-///     Step::Settle,
-/// ];
-/// check::<OnWorkQueue<Tasks>>(&Setup::exponential(), &steps)?;
-/// # Ok::<(), requeue_proptest::suite::Failure>(())
+/// let steps = [Step::Add(1), Step::TryGet, Step::Add(1), Step::DoneKey(1), Step::TryGet];
+/// check::<Direct<Fixed<1>>>(&Setup::exponential(), &steps, Looks::Always)?;
+/// # Ok::<(), requeue_proptest::histories::Failure>(())
 /// ```
-pub fn check<S: Waits>(setup: &Setup, steps: &[Step]) -> Result<(), Failure> {
-    check_so::<S>(setup, steps, Sight::InTheEnd, PATIENCE).map(drop)
-}
-
-/// Whether everything is compared in the end that can be seen from outside. What calls answer tells
-/// more, so a history is first looked for that fails by that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
-    None,
-    InTheEnd,
-}
-
-/// Answers which calls the queue was asked for and does not have.
-fn check_so<S: Waits>(
+pub fn check<S: Subject + 'static>(
     setup: &Setup,
     steps: &[Step],
-    sight: Sight,
+    looks: Looks,
+) -> Result<(), Failure> {
+    check_on(boxed::<S>, setup, steps, looks, PATIENCE)
+}
+
+fn check_on(
+    new: NewSubject,
+    setup: &Setup,
+    steps: &[Step],
+    looks: Looks,
     patience: Duration,
-) -> Result<Vec<Call>, Failure> {
+) -> Result<(), Failure> {
     let keys = steps.iter().map(Step::highest_key).max().unwrap_or(0);
-    let mut run = run::Run::<S>::new(setup, keys, patience);
-    begins_anew();
+    let mut pair = Pair::new(new(setup), setup, keys, patience);
+    restarts();
     for step in steps {
         begins(|| format!("{step:?}"));
-        let outcome = guarded(|| run.step(step));
-        outcome.unwrap_or_else(|panic| Err(run.panicked(&format!("{step:?}"), &panic)))?;
+        let outcome = guarded(|| pair.step(step, looks));
+        outcome.unwrap_or_else(|panic| {
+            Err(pair.failure(None, format!("{step:?}: the queue panicked: {panic}")))
+        })?;
     }
     begins(|| String::from("in the end"));
-    guarded(|| run.finish(sight))
-        .unwrap_or_else(|panic| Err(run.panicked("in the end", &panic)))?;
-    Ok(run.missing)
-}
-
-/// Checks `S` on as many drawn histories as proptest is configured to draw; on four times as many
-/// if none of its calls runs by itself.
-///
-/// What was once found to fail is kept in the file `regressions`, and tried first from then on.
-///
-/// # Panics
-///
-/// If a history fails, with the shortest one that does, told as a story; where calls run by
-/// themselves, with the shortest that is found in 20 s. If the queue does not come back from a
-/// call, with the steps that led there.
-pub fn run<S: Waits + 'static>(regressions: &'static str) {
-    watched(HANGS_AFTER, move || run_here::<S>(regressions));
-}
-
-fn run_here<S: Waits>(regressions: &'static str) {
-    let draws = if S::RUNS_BY_ITSELF {
-        Draws::Fresh(regressions)
-    } else {
-        Draws::FreshAndMany(regressions)
-    };
-    if let Some(shortest) = shortest::<S>(draws, &drawn::histories_of::<S>()) {
-        shortest.tell();
-    }
-}
-
-/// Looks among drawn histories, which are the same each time, for one that fails, and makes it as
-/// short as it gets. This is for tests of tests: that a fault is found, and what is told of it.
-pub fn find<S: Waits>(among: &impl Strategy<Value = Vec<Step>>) -> Option<Failure> {
-    let shortest = shortest::<S>(Draws::Same, &(setups(), among))?;
-    Some(shortest.failure)
-}
-
-/// The same for the histories that [`run`] draws.
-pub fn find_any<S: Waits>() -> Option<Failure> {
-    let shortest = shortest::<S>(Draws::Same, &drawn::histories_of::<S>())?;
-    Some(shortest.failure)
-}
-
-fn shortest<S: Waits>(
-    draws: Draws,
-    drawn: &impl Strategy<Value = (Setup, Vec<Step>)>,
-) -> Option<Shortest<Step>> {
-    let shorter_for = if S::RUNS_BY_ITSELF {
-        SHORTER_FOR
-    } else {
-        Duration::MAX
-    };
-    [Sight::None, Sight::InTheEnd]
-        .into_iter()
-        .find_map(|sight| {
-            let patience = Cell::new(PATIENCE);
-            let fails = |setup: &Setup, steps: &[Step]| {
-                let failure = check_so::<S>(setup, steps, sight, patience.get()).err()?;
-                patience.set(PATIENCE_FOR_SHORTER);
-                Some(failure)
-            };
-            draw::shortest(draws, shorter_for, drawn, fails)
-        })
+    guarded(|| pair.conclude(looks)).unwrap_or_else(|panic| {
+        Err(pair.failure(None, format!("in the end the queue panicked: {panic}")))
+    })
 }
 
 impl Step {
+    /// The highest key that is named.
     fn highest_key(&self) -> Key {
         match self {
-            Self::Do(op) => op.highest_key(),
+            Self::Add(key)
+            | Self::AddAfter(key, _)
+            | Self::AddAt(key, _)
+            | Self::AddRateLimited(key)
+            | Self::AddWith(key, _)
+            | Self::Forget(key)
+            | Self::DoneKey(key) => *key,
+            Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,
         }
     }
-}
 
-/// A history that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and so on.
-pub(crate) struct Script {
-    steps: Vec<Step>,
-}
-
-impl Script {
-    pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self {
-            steps: steps.into_iter().collect(),
-        }
+    fn passes_time(&self) -> bool {
+        matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)
     }
-
-    /// Plays the script, and tells it if `S` cannot do everything that it asks for.
-    ///
-    /// # Panics
-    ///
-    /// If it fails.
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    pub(crate) fn play<S: Waits>(&self) {
-        let cancels = |step: &Step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_));
-        if !S::CANCELS && self.steps.iter().any(cancels) {
-            return not_tried("its calls cannot be cancelled");
-        }
-        let nudges = |step: &Step| matches!(step, Step::Nudge(_));
-        if S::RUNS_BY_ITSELF && self.steps.iter().any(nudges) {
-            return not_tried("its calls run by themselves");
-        }
-        match check_so::<S>(&setup(), &self.steps, Sight::InTheEnd, PATIENCE) {
-            Ok(missing) => {
-                if let Some(call) = missing.first() {
-                    not_tried(&format!("the queue has no call {call:?}"));
-                }
-            }
-            Err(mut failure) => {
-                // The case is about a rule of its own.
-                failure.rule = None;
-                panic!("{failure}");
-            }
-        }
-    }
-}
-
-fn setup() -> Setup {
-    drawn::setup_in(Duration::from_millis(1))
-}
-
-/// Queues of all kinds that matter to those who wait.
-fn setups() -> impl Strategy<Value = Setup> {
-    Just(setup())
 }

@@ -7,17 +7,17 @@ mod caught;
 pub mod conformance;
 mod figures;
 pub mod histories;
-pub mod linear;
+pub mod limiter;
 mod model;
+mod rules;
 pub mod simulation;
 mod soak;
 pub mod subject;
-pub mod suite;
-pub mod trace;
 mod watched;
 
 pub use proptest;
 
+pub use caught::guarded;
 pub use figures::Figures;
-pub use model::{Model, ModelDrain, ModelTicket, Rules};
+pub use model::{Fingerprint, Model, Rules};
 pub use soak::rounds;

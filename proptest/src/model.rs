@@ -5,11 +5,11 @@
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
-mod beyond;
 mod drains;
-mod essence;
-mod memory;
+mod extensions;
+mod fingerprint;
 mod priorities;
+mod records;
 mod subject;
 
 use std::fmt;
@@ -17,12 +17,11 @@ use std::fmt;
 use requeue_core::{Added, Instant, NotActive, Rejected};
 
 use crate::Figures;
-use crate::subject::{Handed, Key, Known, Retried, Setup};
-use crate::trace::limiter::{AnyLimiter, AnyMemory};
+use crate::limiter::{AnyLimiter, AnyRecord};
+use crate::subject::{Handed, Key, Known, NumberedRun, Scheduled, Setup, Ticket};
 
 use drains::Drains;
-pub use drains::ModelDrain;
-pub(crate) use essence::Essence;
+pub use fingerprint::Fingerprint;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct Model {
     rules: Rules,
     limiter: AnyLimiter,
     capacity: Option<usize>,
-    memories_max: usize,
+    failure_records_max: usize,
     now: Instant,
 
     /// Keys in the order in which they will be handed out, but for their levels.
@@ -61,9 +60,9 @@ pub struct Model {
     /// Keys that will be added later, each at most once.
     waiting: Vec<Waiting>,
     /// What the limiter remembers of the keys that have failed.
-    failures: Vec<(Key, AnyMemory)>,
+    failures: Vec<(Key, AnyRecord)>,
     /// Keys of which nothing else is left, in the order in which they came to rest.
-    memories: Vec<Key>,
+    records: Vec<Key>,
 
     shutting_down: bool,
     drains: Drains,
@@ -101,13 +100,6 @@ struct Waiting {
     level: u8,
 }
 
-/// One run of one key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelTicket {
-    key: Key,
-    run: u64,
-}
-
 impl Model {
     /// An empty queue with room for `capacity` keys.
     pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
@@ -115,9 +107,9 @@ impl Model {
             rules,
             limiter: setup.limiter.build(),
             capacity,
-            memories_max: match capacity {
+            failure_records_max: match capacity {
                 Some(_) => usize::MAX,
-                None => setup.memories_max,
+                None => setup.failure_records_max,
             },
             now: Instant::EPOCH,
             levels: 1,
@@ -128,7 +120,7 @@ impl Model {
             processing: Vec::new(),
             waiting: Vec::new(),
             failures: Vec::new(),
-            memories: Vec::new(),
+            records: Vec::new(),
             shutting_down: false,
             drains: Drains::default(),
             runs: 0,
@@ -190,12 +182,12 @@ impl Model {
             return self.refuse(key);
         }
         self.make_room(key)?;
-        Ok(self.come_back(key, due, 0))
+        Ok(self.retry_at(key, due, 0))
     }
 
     /// rate_limiting_queue.go, AddRateLimited. client-go charges its limiter even when nothing can
     /// come of it.
-    fn retry(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
+    fn retry(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
         if self.shutting_down && self.rules == Rules::Requeue {
             return Err(Rejected::Closed(key));
         }
@@ -203,11 +195,11 @@ impl Model {
         let delay = self.charge(key);
         if self.shutting_down {
             let added = self.refuse(key)?;
-            return Ok(Retried { delay, added });
+            return Ok(Scheduled { delay, added });
         }
         let level = self.retry_level(key);
-        let added = self.come_back(key, self.now + delay, level);
-        Ok(Retried { delay, added })
+        let added = self.retry_at(key, self.now + delay, level);
+        Ok(Scheduled { delay, added })
     }
 
     /// After shutdown requeue hands the key back. client-go drops it, and its caller cannot tell.
@@ -244,7 +236,7 @@ impl Model {
         Added::Ready
     }
 
-    fn come_back(&mut self, key: Key, due: Instant, level: u8) -> Added {
+    fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
         if due <= self.now && !due.is_never() {
             return self.mark(key, self.now, level);
@@ -307,7 +299,7 @@ impl Model {
     }
 
     /// queue.go, Get, once there is a key.
-    fn take(&mut self) -> Option<Handed<ModelTicket>> {
+    fn take(&mut self) -> Option<Handed> {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
@@ -331,10 +323,10 @@ impl Model {
         self.last_run.push((key, self.runs));
         Some(Handed {
             key,
-            ticket: ModelTicket {
+            ticket: Ticket::Numbered(NumberedRun {
                 key,
                 run: self.runs,
-            },
+            }),
             requeues: self.failures_of(key),
             priority,
         })
@@ -344,7 +336,7 @@ impl Model {
     ///
     /// client-go does not ask whether the key is in work. Done of a key that is queued then queues
     /// it twice.
-    fn finish(&mut self, key: Key) -> bool {
+    fn end_run(&mut self, key: Key) -> bool {
         if let Some(started) = remove(&mut self.started, key) {
             let duration = self.now.saturating_since(started);
             self.figures.work_durations.push(duration);
@@ -364,7 +356,7 @@ impl Model {
 
     fn done_by_name(&mut self, key: Key) -> Result<(), NotActive> {
         if self.processing.contains(&key) || self.rules == Rules::ClientGo {
-            self.finish(key);
+            self.end_run(key);
             Ok(())
         } else {
             Err(NotActive)
@@ -419,10 +411,10 @@ impl fmt::Display for Model {
             .filter(|key| self.dirty.contains(key));
         let failed = self.failures.iter().map(|(key, _)| *key);
         let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
-        let mut told = vec![format!("it is {}", self.now)];
+        let mut state = vec![format!("it is {}", self.now)];
         let mut tell = |what, keys: Vec<String>| {
             if !keys.is_empty() {
-                told.push(format!("{what} {}", keys.join(", ")));
+                state.push(format!("{what} {}", keys.join(", ")));
             }
         };
         tell("ready", self.queue.iter().map(Key::to_string).collect());
@@ -434,9 +426,9 @@ impl fmt::Display for Model {
         tell("delayed", waiting.collect());
         tell("failures of", failed.collect());
         if self.shutting_down {
-            told.push(String::from("shut down"));
+            state.push(String::from("shut down"));
         }
-        f.write_str(&told.join("; "))
+        f.write_str(&state.join("; "))
     }
 }
 

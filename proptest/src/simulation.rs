@@ -5,7 +5,7 @@
 //! calls take, which worker goes first, what fails, panics, or is aborted, and when the queue is
 //! shut down. The queue is the real one, with its limiter. Everything runs on one thread and on a
 //! clock that moves when nothing else is to be done, so that the same seed gives the same history;
-//! one that breaks a rule is shortened and told. [`Simulation`] is the same driven by hand.
+//! one that breaks a property is shortened and reported. [`Simulation`] is the same driven by hand.
 //!
 //! # Examples
 //!
@@ -14,7 +14,7 @@
 //! ```
 //! use requeue_core::Action;
 //! use requeue_proptest::proptest::prelude::*;
-//! use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, Rule, World};
+//! use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, Property, World};
 //!
 //! #[derive(Default)]
 //! struct Replica {
@@ -41,9 +41,9 @@
 //!         let wanted = context.call("read", |world| world.wanted).await?;
 //!         let wrote = context.call("write", |world| world.real = wanted).await;
 //!         if context.world(|world| world.is_careless) {
-//!             return Ok(Action::Done);
+//!             return Ok(Action::Success);
 //!         }
-//!         wrote.map(|()| Action::Done)
+//!         wrote.map(|()| Action::Success)
 //!     }
 //!
 //!     fn eventually(&self) -> Result<(), String> {
@@ -56,7 +56,7 @@
 //!
 //! let careless = || Replica { is_careless: true, ..Replica::default() };
 //! let failure = Check::new(careless).find().unwrap_err();
-//! assert_eq!(failure.breach.rule, Rule::Eventually);
+//! assert_eq!(failure.breach.property, Property::Eventually);
 //! assert!(failure.timeline.contains("write: fails, the request was LOST"));
 //! ```
 
@@ -65,14 +65,14 @@ mod choices;
 mod context;
 mod driven;
 mod driver;
-mod hub;
 mod ledger;
 mod plan;
 mod play;
-mod seat;
 mod settings;
+mod shared;
 mod shrink;
-mod story;
+mod timeline;
+mod worker;
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -86,7 +86,7 @@ pub use context::{CallFailed, Context, Keys};
 pub use driven::{Driven, Taken};
 pub use driver::Simulation;
 pub use plan::Stop;
-pub use story::{Breach, Rule};
+pub use timeline::{Breach, Property};
 
 /// What a reconciler works on, and what has to be true of it.
 ///

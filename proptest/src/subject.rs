@@ -1,34 +1,40 @@
 //! What is tested: a queue that can be driven by one thread on a clock that the test moves.
 
+mod calls;
 mod direct;
+#[cfg(feature = "embassy")]
 mod embassy;
 mod futures;
 mod hand;
-mod shared;
+#[cfg(feature = "tokio")]
 mod tasks;
+#[cfg(feature = "std")]
 mod threads;
-mod waits;
+mod work_queue;
 
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drained, Facts, Finished, Instant, KeyState,
-    Leftover, Limited, Next, NotActive, Rejected, Wake, Work,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover,
+    NotActive, Rejected,
 };
 
 use crate::Figures;
 
-pub use crate::trace::limiter::{AnyLimiter, LimiterSpec};
+pub use crate::limiter::{AnyLimiter, LimiterSpec};
+pub use calls::{Answer, Call, CallId, Drive};
 pub use direct::{Direct, Home, Note};
+#[cfg(feature = "embassy")]
 pub use embassy::{Embassy, HandTimer};
-pub(crate) use futures::poll_once;
-pub use futures::{Futures, LocalCall};
+pub use futures::{Futures, LocalCall, poll_once};
 pub use hand::{HandClock, Sleep};
-pub use shared::{Bare, OnWorkQueue, Runtime, handed, panicking};
+#[cfg(feature = "tokio")]
 pub use tasks::Tasks;
+#[cfg(feature = "std")]
 pub use threads::{ThreadCall, ThreadCalls, Threads};
-pub use waits::{Answer, Call, CallId, Drive, WaitingRuntime, Waits};
+pub use work_queue::{Bare, OnWorkQueue, Runtime, handed, panicking};
 
 /// The keys of every test.
 pub type Key = u16;
@@ -39,7 +45,7 @@ pub struct Setup {
     /// What decides how long a failed key waits.
     pub limiter: LimiterSpec,
     /// How many keys may be kept for their failures alone, by a queue without a capacity.
-    pub memories_max: usize,
+    pub failure_records_max: usize,
 }
 
 impl Setup {
@@ -47,7 +53,7 @@ impl Setup {
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
             limiter,
-            memories_max: usize::MAX,
+            failure_records_max: usize::MAX,
         }
     }
 
@@ -66,23 +72,24 @@ impl Setup {
 ///
 /// The operations mean what those of [`requeue_core::Queue`] mean. What a queue cannot do it states
 /// here: that it [has a capacity or none](Self::capacity), [no metrics](Self::figures),
-/// [nobody to be seen asleep](Self::asleep), or that it does not
-/// [give a key back](Self::GIVES_BACK) with which a worker panics. Nothing is tested then that
-/// needs it, and everything else is.
+/// [no sleepers that can be counted](Self::asleep), and its [abilities](Self::abilities). Rules
+/// that need more are skipped, and all others are tested.
+///
+/// # Calls that wait
+///
+/// The last six methods drive the queue's own calls that wait, which are what a runtime adds to
+/// core. A call is [started](Self::start), and answers or waits. Then [`settle`](Self::settle) lets
+/// everything run that can, and the test looks which calls have answered. Time passes by
+/// [`advance`](Self::advance), which makes the runtime's timers ring but need not run the calls
+/// that they wake. A queue that leaves waiting to others has no such calls, and keeps the defaults.
+///
+/// A queue that is core's `WorkQueue` implements [`Runtime`] instead.
 #[expect(clippy::len_without_is_empty, reason = "a test needs one of the two")]
 pub trait Subject {
-    /// The right to complete a run. Dropping one must have no effect.
-    type Ticket: Debug;
-    /// One call that may wait.
-    type Getter: Debug + Default;
-    /// One wait for the drain.
-    type Drain: Debug;
-
-    /// Whether a key comes back as failed whose worker panics.
-    const GIVES_BACK: bool = false;
-
     /// Makes an empty queue whose clock stands at its epoch.
-    fn new(setup: &Setup) -> Self;
+    fn new(setup: &Setup) -> Self
+    where
+        Self: Sized;
 
     /// How many keys fit; nothing if the queue grows.
     fn capacity(&self) -> Option<usize>;
@@ -92,69 +99,57 @@ pub trait Subject {
         1
     }
 
-    /// Marks a key as having work to do.
+    /// What else the queue can do.
+    fn abilities(&self) -> Abilities {
+        Abilities::default()
+    }
+
+    /// KeyLevels a key as having work to do.
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>>;
     /// Adds a key after a delay.
     fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
     /// Adds a key at a point in time.
     fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
     /// Counts a failure, and adds the key after the delay it answers.
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>>;
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>>;
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
     /// Adds keys in order, and answers which were handed back.
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
     fn forget(&mut self, key: Key) -> u32;
 
     /// Hands out the first ready key.
-    fn try_get(&mut self) -> Option<Handed<Self::Ticket>>;
+    fn try_get(&mut self) -> Option<Handed>;
     /// One look of a call that may wait.
-    fn get(&mut self, getter: &mut Self::Getter) -> Next<Handed<Self::Ticket>>;
+    fn get(&mut self, getter: &mut Getter) -> Next<Handed>;
     /// The same for many keys.
-    fn get_many(
-        &mut self,
-        max: usize,
-        getter: &mut Self::Getter,
-    ) -> Next<Vec<Handed<Self::Ticket>>>;
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
     /// Completes a run and looks for the next key.
-    fn next(
-        &mut self,
-        ticket: Self::Ticket,
-        completion: Completion,
-        getter: &mut Self::Getter,
-    ) -> Turn<Self::Ticket>;
-    /// A call that was told to wait is cancelled.
-    fn leave(&mut self, getter: &mut Self::Getter);
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
+    /// Cancels a call that was told to wait.
+    fn leave(&mut self, getter: &mut Getter);
 
     /// Completes the run of a key by name.
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive>;
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive>;
     /// Completes a run.
-    fn done(&mut self, ticket: Self::Ticket) -> Result<(), NotActive>;
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive>;
     /// Completes runs in order.
-    fn complete_many(
-        &mut self,
-        tickets: Vec<Self::Ticket>,
-        completion: Completion,
-    ) -> Result<(), NotActive>;
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive>;
     /// Completes a run, and says what becomes of the key.
-    fn complete(
-        &mut self,
-        ticket: Self::Ticket,
-        completion: Completion,
-    ) -> Result<Finished, NotActive>;
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
 
     /// A worker takes the first ready key, panics with it, and is caught.
     ///
-    /// Called only if the queue [gives such keys back](Self::GIVES_BACK).
+    /// Called only if the queue [gives such keys back](Abilities::gives_back).
     fn panic_at_work(&mut self) {}
 
     /// Takes no more keys, and ends every wait for the drain.
     fn shut_down(&mut self);
     /// Takes no more keys, and begins to wait for the drain.
-    fn begin_drain(&mut self) -> Self::Drain;
+    fn begin_drain(&mut self) -> Drain;
     /// How a wait for the drain stands.
-    fn drained(&mut self, drain: &Self::Drain) -> Drained;
+    fn drained(&mut self, drain: &Drain) -> Drained;
     /// After shutdown: takes out the first delayed key.
     fn take_delayed(&mut self) -> Option<Left>;
     /// After shutdown: takes out the first ready key.
@@ -193,22 +188,154 @@ pub trait Subject {
     ///
     /// If one does not hold.
     fn assert_valid(&mut self);
+
+    /// Begins a call and lets it run until it answers or waits. Returns `false`, and does nothing,
+    /// if the queue has no such call.
+    fn start(&mut self, id: CallId, call: Call) -> bool {
+        let _ = (id, call);
+        false
+    }
+    /// Takes the first ready key, makes the call that completes it and waits for the next, and
+    /// cancels that call before it has run at all: the key is completed nevertheless. Called only
+    /// while a key is ready. Returns `false`, and does nothing, if the queue has no such call.
+    fn next_unrun(&mut self, action: Action) -> bool {
+        let _ = action;
+        false
+    }
+    /// Lets everything run that can, until every call has answered or sleeps and no wake is under
+    /// way. Returns `false` if that does not come about; if calls
+    /// [run by themselves](Abilities::runs_by_itself), it is asked again.
+    fn settle(&mut self) -> bool {
+        true
+    }
+    /// Takes the answer of a call; `None` if it waits.
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
+        let _ = id;
+        None
+    }
+    /// Cancels a call that has not answered, without letting it run.
+    fn cancel(&mut self, id: CallId) {
+        let _ = id;
+    }
+    /// Lets a call run although it was not woken, as happens to a future that is polled together
+    /// with others, or has moved to another task.
+    fn nudge(&mut self, id: CallId) {
+        let _ = id;
+    }
+}
+
+/// What a queue can do, and how its calls that wait are driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// A key comes back as failed if its worker panics.
+    pub gives_back: bool,
+    /// Calls run by themselves, as threads do, while the test does something else. The test then
+    /// lets everything settle after each step, and is patient.
+    pub runs_by_itself: bool,
+    /// A call that waits can be cancelled, as a future is by dropping it.
+    pub cancels: bool,
+    /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
+    /// in such short times, and in milliseconds.
+    pub grain: Duration,
+    /// How many calls can wait at once; `None` if any number can. One more is
+    /// [refused](Answer::Refused).
+    pub places: Option<usize>,
+}
+
+impl Default for Abilities {
+    fn default() -> Self {
+        Self {
+            gives_back: false,
+            runs_by_itself: false,
+            cancels: true,
+            grain: Duration::from_nanos(1),
+            places: None,
+        }
+    }
+}
+
+/// How a test makes the queues that it needs.
+pub(crate) type NewSubject = fn(&Setup) -> Box<dyn Subject>;
+
+/// Makes an `S` whose type the suite need not know: its code exists once, for all queues.
+pub(crate) fn boxed<S: Subject + 'static>(setup: &Setup) -> Box<dyn Subject> {
+    Box::new(S::new(setup))
+}
+
+/// The right to complete a run. Dropping one has no effect.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ticket {
+    /// core's.
+    Core(requeue_core::binding::Ticket),
+    /// That of a queue which numbers its runs itself.
+    Numbered(NumberedRun),
+}
+
+/// A run of a key, numbered by its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberedRun {
+    /// The key.
+    pub key: Key,
+    /// The number.
+    pub run: u64,
+}
+
+impl Ticket {
+    /// Returns core's ticket.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if it is not core's: a queue that is core's has no such run.
+    pub fn core(self) -> Result<requeue_core::binding::Ticket, NotActive> {
+        match self {
+            Self::Core(ticket) => Ok(ticket),
+            Self::Numbered(_) => Err(NotActive),
+        }
+    }
+
+    /// Returns the number of the run.
+    ///
+    /// # Errors
+    ///
+    /// [`NotActive`] if it is a ticket of core's.
+    pub fn numbered(self) -> Result<NumberedRun, NotActive> {
+        match self {
+            Self::Numbered(run) => Ok(run),
+            Self::Core(_) => Err(NotActive),
+        }
+    }
+}
+
+impl From<requeue_core::binding::Ticket> for Ticket {
+    fn from(ticket: requeue_core::binding::Ticket) -> Self {
+        Self::Core(ticket)
+    }
+}
+
+/// One wait for the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// core's.
+    Core(requeue_core::binding::Drain),
+    /// That of a queue which numbers them itself.
+    Numbered(usize),
 }
 
 /// A key that was handed out.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Handed<T> {
+pub struct Handed {
     /// The key.
     pub key: Key,
     /// Completes its run.
-    pub ticket: T,
+    pub ticket: Ticket,
     /// How many failures were remembered of it.
     pub requeues: u32,
     /// Its priority level.
     pub priority: u8,
 }
 
-impl<T> fmt::Display for Handed<T> {
+impl fmt::Display for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key {} with {} failures", self.key, self.requeues)?;
         match self.priority {
@@ -219,11 +346,11 @@ impl<T> fmt::Display for Handed<T> {
 }
 
 /// What became of a run, and what there is to do next.
-pub type Turn<T> = (Result<Finished, NotActive>, Next<Handed<T>>);
+pub type Turn = (Result<Finished, NotActive>, Next<Handed>);
 
 /// What became of an add that may have the key wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retried {
+pub struct Scheduled {
     /// How long the limiter lets the key wait, or the add.
     pub delay: Duration,
     /// What became of the key.
@@ -273,19 +400,19 @@ pub struct Totals {
     pub next_deadline: Option<Instant>,
 }
 
-impl<F: Facts> From<Work<Key, F>> for Handed<requeue_core::Ticket> {
-    fn from(work: Work<Key, F>) -> Self {
+impl From<Work<Key>> for Handed {
+    fn from(work: Work<Key>) -> Self {
         Self {
-            priority: work.priority(),
+            priority: work.priority,
             key: work.key,
-            ticket: work.ticket,
+            ticket: Ticket::Core(work.ticket),
             requeues: work.requeues,
         }
     }
 }
 
-impl From<Limited> for Retried {
-    fn from(limited: Limited) -> Self {
+impl From<requeue_core::Scheduled> for Scheduled {
+    fn from(limited: requeue_core::Scheduled) -> Self {
         Self {
             delay: limited.delay,
             added: limited.added,
@@ -317,7 +444,7 @@ impl From<KeyState> for Known {
     }
 }
 
-/// The same answer of another kind of work.
+/// The same with another kind of work.
 fn map_next<T, U>(next: Next<T>, map: impl FnOnce(T) -> U) -> Next<U> {
     match next {
         Next::Work(work) => Next::Work(map(work)),

@@ -1,8 +1,8 @@
-//! A test that does not come back is ended, and told how far it got.
+//! Ends a test that does not come back, and reports how far it got.
 //!
 //! A call that never lets go of its thread, a `poll` that loops say, cannot be stopped. So the work
 //! is done on a thread of its own, which is left to itself if it does not get on: it ends with the
-//! process, and the other tests are heard.
+//! process, and the other tests are reported.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What the work has begun since it began anew.
+/// What the work has begun since the last history began.
 #[derive(Debug, Default)]
 struct Begun {
     count: u64,
@@ -37,7 +37,7 @@ pub(crate) fn watched<T: Send + 'static>(
     let at_work = Arc::clone(&begun);
     thread::spawn(move || {
         BEGUN.set(Some(at_work));
-        // If nobody has waited for it, nobody wants to know.
+        // The receiver is gone if the wait was given up.
         let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
     });
     let mut seen = 0;
@@ -45,7 +45,7 @@ pub(crate) fn watched<T: Send + 'static>(
         match outcome.recv_timeout(patience) {
             Ok(outcome) => return outcome.unwrap_or_else(|panic| resume_unwind(panic)),
             Err(RecvTimeoutError::Timeout) if locked(&begun).gets_on(&mut seen) => {}
-            Err(_) => panic!("{}", locked(&begun).story()),
+            Err(_) => panic!("{}", locked(&begun).report()),
         }
     }
 }
@@ -56,14 +56,14 @@ impl Begun {
         std::mem::replace(seen, self.count) < self.count
     }
 
-    fn story(&self) -> String {
+    fn report(&self) -> String {
         let steps = self.steps.join("\n");
         format!("the last of these steps does not come to an end:\n{steps}")
     }
 }
 
 /// Another history begins.
-pub(crate) fn begins_anew() {
+pub(crate) fn restarts() {
     with(|begun| begun.steps.clear());
 }
 
@@ -101,23 +101,26 @@ mod tests {
                 }
             })
         };
-        let told = guarded(stuck).map(|()| "it came back").unwrap_err();
-        assert!(told.starts_with("the last of these steps does not come to an end"));
+        let report = guarded(stuck).map(|()| "it came back").unwrap_err();
+        assert!(report.starts_with("the last of these steps does not come to an end"));
     }
 
     #[test]
-    fn what_does_not_get_on_is_told_by_the_steps_of_its_last_history() {
+    fn what_does_not_get_on_is_reported_by_the_steps_of_its_last_history() {
         let begun = Arc::new(Mutex::default());
         BEGUN.set(Some(Arc::clone(&begun)));
         let mut seen = 0;
         begins(|| String::from("of another history"));
-        begins_anew();
+        restarts();
         begins(|| String::from("Add(1)"));
         begins(|| String::from("Start(Get)"));
         assert!(locked(&begun).gets_on(&mut seen));
         assert!(!locked(&begun).gets_on(&mut seen));
-        let told = locked(&begun).story();
-        assert!(told.ends_with("to an end:\nAdd(1)\nStart(Get)"), "{told}");
+        let report = locked(&begun).report();
+        assert!(
+            report.ends_with("to an end:\nAdd(1)\nStart(Get)"),
+            "{report}"
+        );
     }
 
     #[test]

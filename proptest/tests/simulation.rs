@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use requeue_core::{ItemExponentialFailure, Workers};
-use requeue_proptest::simulation::{Check, Failure, Fault, Rule, World};
+use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};
 use crate::liar::{Liar, Lie};
@@ -71,16 +71,16 @@ fn without_the_bug_thousands_of_seeds_pass() {
 #[test]
 fn each_bad_habit_is_found_and_its_story_is_short() {
     let habits = [
-        (Habit::SwallowsFailures, Rule::Eventually, 8),
-        (Habit::CountsTwice, Rule::Always, 12),
-        (Habit::QuitsAtShutdown, Rule::Eventually, 14),
-        (Habit::Hangs, Rule::RunEnds, 4),
-        (Habit::Spins, Rule::RunEnds, 4),
-        (Habit::AssertsInItsWorld, Rule::WorldPanics, 4),
+        (Habit::SwallowsFailures, Property::Eventually, 8),
+        (Habit::CountsTwice, Property::Always, 12),
+        (Habit::QuitsAtShutdown, Property::Eventually, 14),
+        (Habit::Hangs, Property::RunEnds, 4),
+        (Habit::Spins, Property::RunEnds, 4),
+        (Habit::AssertsInItsWorld, Property::WorldPanics, 4),
     ];
     for (habit, rule, lines_max) in habits {
         let story = story(&Check::new(move || Counting::new(habit)));
-        assert_eq!(story.breach.rule, rule, "{habit:?}: {story}");
+        assert_eq!(story.breach.property, rule, "{habit:?}: {story}");
         let lines = story.timeline.lines().count();
         assert!(lines <= lines_max, "{habit:?}, {lines} lines: {story}");
     }
@@ -104,7 +104,7 @@ fn what_nobody_comes_back_to_is_found_often_and_told_as_one_run() {
 fn workers_that_give_up_too_early_are_found() {
     let check = Check::new(|| Counting::new(Habit::None)).workers(Workers::new(2).max_retries(1));
     let story = story(&check);
-    assert_eq!(story.breach.rule, Rule::Eventually, "{story}");
+    assert_eq!(story.breach.property, Property::Eventually, "{story}");
     assert!(story.timeline.contains("the key is given up"), "{story}");
     assert!(story.timeline.lines().count() <= 14, "{story}");
 }
@@ -113,7 +113,7 @@ fn workers_that_give_up_too_early_are_found() {
 fn a_history_without_end_is_told_in_part() {
     let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
     let story = story(&check);
-    assert_eq!(story.breach.rule, Rule::HistoryEnds, "{story}");
+    assert_eq!(story.breach.property, Property::HistoryEnds, "{story}");
     assert_eq!(story.events, 1, "{story}");
     assert!(story.timeline.contains("lines are left out"), "{story}");
     assert!(story.timeline.lines().count() < 200, "{story}");
@@ -122,20 +122,20 @@ fn a_history_without_end_is_told_in_part() {
 #[test]
 fn each_lie_of_a_queue_is_found() {
     let lies = [
-        (Lie::LosesDirtyMarks, Rule::EveryAddRuns),
-        (Lie::ForgetsRetries, Rule::EveryAddRuns),
-        (Lie::WakesNobody, Rule::EveryAddRuns),
-        (Lie::WakesNobodyAtShutdown, Rule::DrainEnds),
-        (Lie::HandsOutTwice, Rule::OneRunPerKey),
-        (Lie::KeepsLeftovers, Rule::HandedBack),
-        (Lie::SleepsPastDeadlines, Rule::EveryAddRuns),
-        (Lie::Panics, Rule::QueueIsValid),
-        (Lie::IsInvalid, Rule::QueueIsValid),
+        (Lie::LosesDirtyMarks, Property::EveryAddRuns),
+        (Lie::ForgetsRetries, Property::EveryAddRuns),
+        (Lie::WakesNobody, Property::EveryAddRuns),
+        (Lie::WakesNobodyAtShutdown, Property::DrainEnds),
+        (Lie::HandsOutTwice, Property::OneRunPerKey),
+        (Lie::KeepsLeftovers, Property::HandedBack),
+        (Lie::SleepsPastDeadlines, Property::EveryAddRuns),
+        (Lie::Panics, Property::QueueIsValid),
+        (Lie::IsInvalid, Property::QueueIsValid),
     ];
     for (lie, rule) in lies {
         let check = Check::new(|| Counting::new(Habit::None));
         let story = story(&check.queue(move || Liar::new(lie)));
-        assert_eq!(story.breach.rule, rule, "{lie:?}: {story}");
+        assert_eq!(story.breach.property, rule, "{lie:?}: {story}");
         assert!(story.timeline.lines().count() <= 14, "{lie:?}: {story}");
     }
     let check = Check::new(|| Counting::new(Habit::None));
@@ -145,7 +145,11 @@ fn each_lie_of_a_queue_is_found() {
 #[test]
 fn a_world_that_is_left_to_chance_is_told_so() {
     let story = story(&Check::new(|| Counting::new(Habit::ThrowsDice)));
-    assert_eq!(story.breach.rule, Rule::SameSeedSameHistory, "{story}");
+    assert_eq!(
+        story.breach.property,
+        Property::SameSeedSameHistory,
+        "{story}"
+    );
 }
 
 /// Every fault there is, and every way to shut down, happens in some of the histories.

@@ -1,31 +1,31 @@
 //! A fourth runtime, bound to the suite in one file: how the author of an adapter does it.
 //!
 //! It is a runtime of one thread and no allocator for its keys, as one might write it for a bare
-//! loop: a lock, a clock with timers, a line of tasks, and calls that wait. Each part is about as
-//! long as it has to be. What stands under [`Plan`] are seven faults that such an author might well
-//! make, one switch for each; `toy/faults.rs` shows what the suite says of them.
+//! loop: a lock, a clock with timers, and calls that wait. Core's `Wait` is the loop of each call.
+//! Each constant of [`Plan`] is a fault that such an author might well make; `toy/faults.rs` shows
+//! what the suite reports of each.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test that panics has failed"
 )]
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::mem;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{self, Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{
-    Clock, Completion, Drained, Fixed, GetError, Getter, Guard, Instant, Lock, Next, NoMetrics,
-    Queue, Ticket, Waker, WorkQueue,
-};
+use requeue_core::binding::{Clock, FixedWaitList, Lock, State, Timer, Wait, WorkQueue};
+use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics, Queue};
 use requeue_proptest::conformance;
+use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
-    Answer, AnyLimiter, Call, Futures, Home, Key, LocalCall, OnWorkQueue, Runtime, Setup,
-    WaitingRuntime, handed,
+    Answer, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime, Setup, Sleep,
+    handed, panicking,
 };
 
 #[path = "toy/faults.rs"]
@@ -41,19 +41,19 @@ mod conforms {
 
 /// What its author has done wrong.
 trait Plan: 'static {
-    /// Nobody is woken in place of a call that is cancelled, whoever the queue says it is.
+    /// A call that is cancelled does not tell the queue, so its wake is lost.
     const LOSES_THE_BATON: bool = false;
-    /// Only those who wait for keys are woken by the end of a drain.
+    /// A call that waits for the drain is not registered to be woken.
     const FORGETS_THE_DRAIN: bool = false;
-    /// A timer that is set is not set anew for an earlier deadline.
+    /// An alarm that is set is not set again for an earlier deadline.
     const KEEPS_THE_OLD_ALARM: bool = false;
-    /// A key stays in the queue while it is worked on, so that it cannot be lost.
+    /// A key stays in the queue during its run, so that it cannot be lost.
     const HANDS_OUT_TWICE: bool = false;
-    /// Time is looked at in whole milliseconds.
+    /// Deadlines of calls are whole milliseconds.
     const ROUNDS_TIME_DOWN: bool = false;
     /// A worker that panics is taken for one that has ended.
     const OVERLOOKS_PANICS: bool = false;
-    /// A worker's next call, dropped before it has run, forgets the key that it was to complete.
+    /// A worker's next call, dropped before it has run, forgets the run that it was to end.
     const LEAKS_THE_RUN: bool = false;
 }
 
@@ -61,7 +61,7 @@ trait Plan: 'static {
 struct Right;
 impl Plan for Right {}
 
-/// Mutual exclusion, where there is nobody else.
+/// Mutual exclusion, for one thread.
 struct Single<T>(RefCell<T>);
 
 impl<T> Lock for Single<T> {
@@ -73,82 +73,29 @@ impl<T> Lock for Single<T> {
 }
 
 /// A clock with timers. The loop moves it and rings them; here a test does.
-#[derive(Default)]
-struct Timers {
-    now: Cell<Instant>,
-    set: RefCell<BTreeMap<(Instant, u64), task::Waker>>,
-    last: Cell<u64>,
-}
+struct Timers<P>(HandClock, PhantomData<P>);
 
-impl Clock for Timers {
+impl<P> Clock for Timers<P> {
     fn now(&self) -> Instant {
-        self.now.get()
+        self.0.now()
     }
 }
 
-impl Timers {
-    fn advance(&self, by: Duration) {
-        self.now.set(self.now() + by);
-        let later = self.set.borrow_mut().split_off(&(self.now(), u64::MAX));
-        let due = self.set.replace(later);
-        due.into_values().for_each(task::Waker::wake);
-    }
+impl<P: Plan> Timer for Timers<P> {
+    type Alarm = Sleep;
 
-    /// Sets a timer and answers by what to find it.
-    fn ring_at(&self, due: Instant, waker: &task::Waker) -> (Instant, u64) {
-        self.last.set(self.last.get() + 1);
-        let timer = (due, self.last.get());
-        self.set.borrow_mut().insert(timer, waker.clone());
-        timer
-    }
-
-    fn unset(&self, timer: (Instant, u64)) {
-        self.set.borrow_mut().remove(&timer);
-    }
-}
-
-/// Tasks that wait, in the order in which they came: for keys and for the drain.
-struct Line<P> {
-    getters: RefCell<BTreeMap<u64, task::Waker>>,
-    drains: RefCell<BTreeMap<u64, task::Waker>>,
-    last: Cell<u64>,
-    plan: PhantomData<P>,
-}
-
-impl<P> Default for Line<P> {
-    fn default() -> Self {
-        Self {
-            getters: RefCell::default(),
-            drains: RefCell::default(),
-            last: Cell::default(),
-            plan: PhantomData,
+    fn set_alarm(&self, alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
+        if alarm.is_none() || !P::KEEPS_THE_OLD_ALARM {
+            self.0.set_alarm(alarm, until);
         }
     }
 }
 
-impl<P: Plan> Waker for Line<P> {
-    fn wake_one(&self) {
-        let first = self.getters.borrow_mut().pop_first();
-        first.into_iter().for_each(|(_, task)| task.wake());
-    }
+/// How many calls may wait.
+const PLACES: usize = 8;
 
-    fn wake_all(&self) {
-        let getters = self.getters.take();
-        getters.into_values().for_each(task::Waker::wake);
-        if !P::FORGETS_THE_DRAIN {
-            let drains = self.drains.take();
-            drains.into_values().for_each(task::Waker::wake);
-        }
-    }
-
-    /// A task that is cancelled drops its guards.
-    fn is_abandoned(&self) -> bool {
-        !P::OVERLOOKS_PANICS
-    }
-}
-
-type State = Queue<Key, Fixed<64>, AnyLimiter, NoMetrics>;
-type Shared<P> = WorkQueue<Single<State>, Timers, Line<P>>;
+type Guarded = State<Key, Fixed<64>, AnyLimiter, NoMetrics, FixedWaitList<PLACES>>;
+type Shared<P> = WorkQueue<Single<Guarded>, Timers<P>>;
 type Run<P> = Guard<Key, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.
@@ -160,163 +107,81 @@ impl<P: Plan> Clone for Toys<P> {
     }
 }
 
+/// A call that waits for a key. Present until it is dropped.
+struct Getting<P: Plan>(Option<Wait<Rc<Shared<P>>>>);
+
+impl<P: Plan> Drop for Getting<P> {
+    fn drop(&mut self) {
+        if P::LOSES_THE_BATON {
+            mem::forget(self.0.take());
+        }
+    }
+}
+
 impl<P: Plan> Toys<P> {
     async fn get(&self, deadline: Option<Instant>) -> Result<Run<P>, GetError> {
-        let mut waiting = Waiting::new(&self.0);
-        poll_fn(|context| waiting.poll(context, deadline)).await
+        self.wait(Wait::for_key(Rc::clone(&self.0)), deadline).await
     }
 
-    /// Completes a key as told and waits for the next. The key is completed even if the future is
-    /// dropped before it has run.
+    async fn wait(
+        &self,
+        call: Wait<Rc<Shared<P>>>,
+        deadline: Option<Instant>,
+    ) -> Result<Run<P>, GetError> {
+        let mut call = Getting(Some(call));
+        let mut alarm = pin!(None);
+        let work = poll_fn(|context| {
+            let call = call.0.as_mut().unwrap();
+            call.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
+        });
+        let work = work.await?;
+        if P::HANDS_OUT_TWICE {
+            self.0.release_key(&work.key).unwrap();
+            self.0.add(work.key).unwrap();
+        }
+        Ok(Guard::new(work, Rc::clone(&self.0)))
+    }
+
+    /// Ends a run and waits for the next key. The run ends even if the future is dropped before it
+    /// has run.
     fn next(
         &self,
         guard: Run<P>,
-        completion: Completion,
-    ) -> impl Future<Output = Result<Run<P>, GetError>> + use<P> {
-        let turn = Turn {
-            queue: self.clone(),
-            ticket: guard.into_ticket(),
-            completion,
-        };
-        async move {
-            let queue = turn.queue.clone();
-            turn.complete();
-            queue.get(None).await
+        action: Action,
+    ) -> Pin<Box<dyn Future<Output = Result<Run<P>, GetError>>>> {
+        let toys = self.clone();
+        if P::LEAKS_THE_RUN {
+            let ticket = guard.into_ticket();
+            return Box::pin(async move {
+                let _ = ticket.map(|ticket| toys.0.finish(ticket, action));
+                toys.get(None).await
+            });
+        }
+        let call = Wait::after(guard, action, Rc::clone(&self.0));
+        Box::pin(async move { toys.wait(call, None).await })
+    }
+
+    async fn drain(&self, deadline: Option<Instant>) -> Answer {
+        let drain = self.0.begin_drain();
+        if P::FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
+            return poll_fn(|_| Poll::Pending).await;
+        }
+        let mut call = Wait::for_drain(&*self.0);
+        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
+        match call.wait(deadline, look).await {
+            Ok(ended) => Answer::Drained(ended),
+            Err(GetError::TooManyWaiters) => Answer::Refused,
+            Err(_) => Answer::Drained(Drained::Pending),
         }
     }
 
-    async fn drain(&self, deadline: Option<Instant>) -> Drained {
-        let queue = &*self.0;
-        let drain = queue.begin_drain();
-        let mut waiting = Waiting::new(&self.0);
-        poll_fn(|context| {
-            let drained = queue.drained(&drain);
-            if drained != Drained::Pending || waiting.is_late(deadline) {
-                return Poll::Ready(drained);
-            }
-            let waker = context.waker().clone();
-            queue
-                .waker()
-                .drains
-                .borrow_mut()
-                .insert(waiting.place, waker);
-            waiting.set_timer(deadline, context);
-            Poll::Pending
-        })
-        .await
-    }
-}
-
-/// A call that waits, from poll to poll.
-struct Waiting<P: Plan> {
-    queue: Rc<Shared<P>>,
-    getter: Getter,
-    /// Where it stands in line, and comes back to if it was woken for nothing.
-    place: u64,
-    timer: Option<(Instant, u64)>,
-}
-
-impl<P: Plan> Waiting<P> {
-    fn new(queue: &Rc<Shared<P>>) -> Self {
-        let last = &queue.waker().last;
-        last.set(last.get() + 1);
-        Self {
-            queue: Rc::clone(queue),
-            getter: Getter::new(),
-            place: last.get(),
-            timer: None,
+    fn deadline(&self, limit: Duration) -> Instant {
+        let deadline = self.0.clock().now() + limit;
+        if P::ROUNDS_TIME_DOWN && !deadline.is_never() {
+            let nanos = deadline.as_nanos();
+            return Instant::from_nanos(nanos - nanos % 1_000_000);
         }
-    }
-
-    fn poll(
-        &mut self,
-        context: &Context<'_>,
-        deadline: Option<Instant>,
-    ) -> Poll<Result<Run<P>, GetError>> {
-        let queue = Rc::clone(&self.queue);
-        queue.waker().getters.borrow_mut().remove(&self.place);
-        let until = match queue.poll_get(&mut self.getter) {
-            Next::Work(work) => {
-                if P::HANDS_OUT_TWICE {
-                    queue.done(&work.key).unwrap();
-                    queue.add(work.key).unwrap();
-                }
-                return Poll::Ready(Ok(Guard::new(work, queue)));
-            }
-            Next::Closed => return Poll::Ready(Err(GetError::Closed)),
-            Next::Wait { until } => until,
-        };
-        if self.is_late(deadline) {
-            return Poll::Ready(Err(GetError::TimedOut));
-        }
-        let waker = context.waker().clone();
-        queue.waker().getters.borrow_mut().insert(self.place, waker);
-        self.set_timer([until, deadline].into_iter().flatten().min(), context);
-        Poll::Pending
-    }
-
-    fn is_late(&self, deadline: Option<Instant>) -> bool {
-        let ticks = if P::ROUNDS_TIME_DOWN { 1_000_000 } else { 1 };
-        let now = self.queue.clock().now().as_nanos() / ticks;
-        deadline.is_some_and(|deadline| now >= deadline.as_nanos() / ticks)
-    }
-
-    fn set_timer(&mut self, until: Option<Instant>, context: &Context<'_>) {
-        let present = self.timer.map(|(due, _)| due);
-        self.stop_timer();
-        let until = until.filter(|due| !due.is_never());
-        let until = if P::KEEPS_THE_OLD_ALARM {
-            present.or(until)
-        } else {
-            until
-        };
-        self.timer = until.map(|due| self.queue.clock().ring_at(due, context.waker()));
-    }
-
-    fn stop_timer(&mut self) {
-        if let Some(timer) = self.timer.take() {
-            self.queue.clock().unset(timer);
-        }
-    }
-}
-
-/// Whoever goes away steps out of the line, and leaves to another what it was woken for.
-impl<P: Plan> Drop for Waiting<P> {
-    fn drop(&mut self) {
-        self.stop_timer();
-        let line = self.queue.waker();
-        line.drains.borrow_mut().remove(&self.place);
-        line.getters.borrow_mut().remove(&self.place);
-        if P::LOSES_THE_BATON {
-            let leave = |state: &mut State| state.leave(&mut self.getter);
-            let _ = self.queue.lock().with(leave);
-        } else {
-            self.queue.leave(&mut self.getter);
-        }
-    }
-}
-
-/// A run that its worker has declared over.
-struct Turn<P: Plan> {
-    queue: Toys<P>,
-    ticket: Option<Ticket>,
-    completion: Completion,
-}
-
-impl<P: Plan> Turn<P> {
-    fn complete(mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            // Somebody may have completed it by name.
-            let _ = self.queue.0.complete(ticket, self.completion);
-        }
-    }
-}
-
-impl<P: Plan> Drop for Turn<P> {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take().filter(|_| !P::LEAKS_THE_RUN) {
-            let _ = self.queue.0.complete(ticket, self.completion);
-        }
+        deadline
     }
 }
 
@@ -331,13 +196,16 @@ struct Toy<P: Plan = Right> {
 impl<P: Plan> Runtime for Toy<P> {
     type Storage = Fixed<64>;
     type Metrics = NoMetrics;
-    type Lock = Single<State>;
-    type Clock = Timers;
-    type Waker = Line<P>;
+    type Waiters = FixedWaitList<PLACES>;
+    type Lock = Single<Guarded>;
+    type Clock = Timers<P>;
+    type Calls = Futures;
+    const PLACES: Option<usize> = Some(PLACES);
 
     fn new(setup: &Setup) -> Self {
-        let queue = Single(RefCell::new(Fixed::build(setup, NoMetrics)));
-        let queue = WorkQueue::from_parts(queue, Timers::default(), Line::default());
+        let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
+        let clock = Timers(HandClock::new(), PhantomData);
+        let queue = WorkQueue::new(Single(RefCell::new(state)), clock);
         Self {
             queue: Toys(Rc::new(queue)),
             calls: Futures::new(),
@@ -349,38 +217,42 @@ impl<P: Plan> Runtime for Toy<P> {
     }
 
     fn advance(&mut self, by: Duration) {
-        self.queue.0.clock().advance(by);
+        self.queue.0.clock().0.advance(by);
     }
-}
-
-impl<P: Plan> WaitingRuntime for Toy<P> {
-    type Calls = Futures;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
-        let after = |limit: Duration| Some(queue.0.clock().now() + limit);
         let deadline = match call {
-            Call::GetTimeout(limit) | Call::DrainTimeout(limit) => after(limit),
+            Call::GetTimeout(limit) | Call::DrainTimeout(limit) => Some(queue.deadline(limit)),
             _ => None,
         };
         Some(match call {
             Call::Get | Call::GetTimeout(_) => {
                 Box::pin(async move { Answer::from(queue.get(deadline).await.map(handed)) })
             }
-            Call::Next(completion) => {
-                let next = queue.next(self.take()?, completion);
+            Call::Next(action) => {
+                let next = queue.next(self.take()?, action);
                 Box::pin(async move { Answer::from(next.await.map(handed)) })
             }
             Call::Drain | Call::DrainTimeout(_) => {
-                Box::pin(async move { Answer::Drained(queue.drain(deadline).await) })
+                Box::pin(async move { queue.drain(deadline).await })
             }
-            // What the suite asks of others.
+            // A call of a later version of the suite.
             _ => return None,
         })
     }
 
-    fn next_unrun(&mut self, completion: Completion) -> bool {
-        let next = self.take().map(|guard| self.queue.next(guard, completion));
+    fn panic_at_work(&mut self) {
+        if P::OVERLOOKS_PANICS {
+            let guard = self.queue.0.try_get();
+            guard.map(Guard::release);
+        } else {
+            panicking(|| self.queue.0.try_get());
+        }
+    }
+
+    fn next_unrun(&mut self, action: Action) -> bool {
+        let next = self.take().map(|guard| self.queue.next(guard, action));
         next.map(drop).is_some()
     }
 
@@ -392,9 +264,7 @@ impl<P: Plan> WaitingRuntime for Toy<P> {
 impl<P: Plan> Toy<P> {
     fn take(&self) -> Option<Run<P>> {
         let queue = &self.queue.0;
-        match queue.poll_get(&mut Getter::new()) {
-            Next::Work(work) => Some(Guard::new(work, Rc::clone(queue))),
-            Next::Wait { .. } | Next::Closed => None,
-        }
+        let work = queue.with(Queue::try_get)?;
+        Some(Guard::new(work, Rc::clone(queue)))
     }
 }

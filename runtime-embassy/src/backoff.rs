@@ -4,11 +4,9 @@ use core::future::poll_fn;
 use core::pin::pin;
 use core::task::Poll;
 
+use requeue_core::binding::{Timer, sleep_until};
 use requeue_core::rand_core::Rng;
 use requeue_core::{BackoffManager, BackoffUntil, Instant};
-
-use crate::clock::Timer;
-use crate::waiting::Alarm;
 
 /// Runs `work` until it is stopped, and pauses in between: apimachinery's `wait.BackoffUntil`.
 ///
@@ -75,20 +73,4 @@ pub async fn backoff_until<M: BackoffManager, R: Rng, X>(
         work().await;
         due = backoff.finish(clock.now());
     }
-}
-
-/// Waits until `due` has come; for ever if it never does. Dropping the future ends the wait and
-/// nothing else.
-pub(crate) async fn sleep_until(clock: &impl Timer, due: Instant) {
-    let mut alarm = Alarm::new();
-    poll_fn(|context| {
-        while clock.now() < due {
-            alarm.set(clock, Some(due));
-            if alarm.poll(context).is_pending() {
-                return Poll::Pending;
-            }
-        }
-        Poll::Ready(())
-    })
-    .await;
 }

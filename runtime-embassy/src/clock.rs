@@ -2,62 +2,14 @@
 
 use core::cell::Cell;
 use core::future::{Pending, pending};
+use core::pin::Pin;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::Mutex;
 use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, RawMutex};
 use embassy_time::TICK_HZ;
-use requeue_core::{Clock, Instant};
-
-/// A clock, and how a task waits for one of its instants.
-///
-/// [`EmbassyClock`] is for programs, [`ManualClock`] for their tests; a board that keeps time in
-/// another way, with a clock that runs while the rest of it is switched off, has one of its own.
-///
-/// # Contract
-///
-/// - What [`sleep_until`](Self::sleep_until) answers MUST wake the task that polled it last once
-///   `due` has come. It may do so earlier, or more than once: the clock is looked at again.
-/// - Dropping it MUST be enough to stop it.
-///
-/// # Examples
-///
-/// Code that takes a queue on any clock:
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
-/// use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
-/// use requeue_embassy::{ManualClock, Queue, Timer, WorkQueue};
-///
-/// type Leases<C> =
-///     WorkQueue<NoopRawMutex, u32, 8, ItemExponentialFailure, 3, NoMetrics, u8, C>;
-///
-/// fn renew_later<C: Timer>(queue: &Leases<C>, lease: u32) {
-///     queue.add_after(lease, Duration::from_secs(60)).unwrap();
-/// }
-///
-/// let clock: ManualClock<CriticalSectionRawMutex> = ManualClock::new();
-/// let queue = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
-/// renew_later(&queue, 3);
-/// clock.advance(Duration::from_secs(60));
-/// assert_eq!(queue.len(), 1);
-/// ```
-pub trait Timer: Clock {
-    /// Ends once its instant has come.
-    type Sleep: Future<Output = ()> + Unpin;
-
-    /// Waits until `due`, which is not [`Instant::NEVER`].
-    fn sleep_until(&self, due: Instant) -> Self::Sleep;
-}
-
-impl<C: Timer + ?Sized> Timer for &C {
-    type Sleep = C::Sleep;
-
-    fn sleep_until(&self, due: Instant) -> C::Sleep {
-        (**self).sleep_until(due)
-    }
-}
+use requeue_core::Instant;
+use requeue_core::binding::{Clock, Timer};
 
 /// embassy-time's clock, on whatever driver and at whatever tick rate the firmware has chosen.
 ///
@@ -71,7 +23,7 @@ impl<C: Timer + ?Sized> Timer for &C {
 /// ```
 /// use core::time::Duration;
 /// use requeue_embassy::EmbassyClock;
-/// use requeue_embassy::core::Clock;
+/// use requeue_embassy::core::binding::Clock;
 ///
 /// let earlier = EmbassyClock.now();
 /// // A host test drives embassy-time by hand; a board does not need to be told.
@@ -108,11 +60,13 @@ impl Clock for EmbassyClock {
 }
 
 impl Timer for EmbassyClock {
-    type Sleep = embassy_time::Timer;
+    type Alarm = embassy_time::Timer;
 
-    fn sleep_until(&self, due: Instant) -> embassy_time::Timer {
-        let ticks = ticks_until(due, TICK_HZ);
-        embassy_time::Timer::at(embassy_time::Instant::from_ticks(ticks))
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<embassy_time::Timer>>, until: Option<Instant>) {
+        alarm.set(until.map(|due| {
+            let ticks = ticks_until(due, TICK_HZ);
+            embassy_time::Timer::at(embassy_time::Instant::from_ticks(ticks))
+        }));
     }
 }
 
@@ -128,11 +82,10 @@ impl Timer for EmbassyClock {
 /// use core::time::Duration;
 /// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::{ManualClock, Queue, WorkQueue};
+/// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
 ///
-/// type Clock<'c> = &'c ManualClock<NoopRawMutex>;
-/// type Probes<'c> =
-///     WorkQueue<NoopRawMutex, u8, 4, ItemExponentialFailure, 3, NoMetrics, u8, Clock<'c>>;
+/// type ByHand<'c> = With<NoMetrics, u8, &'c ManualClock<NoopRawMutex>>;
+/// type Probes<'c> = WorkQueue<NoopRawMutex, u8, 4, ItemExponentialFailure, 3, ByHand<'c>>;
 ///
 /// let clock = ManualClock::new();
 /// let queue: Probes<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
@@ -181,10 +134,10 @@ impl<R: RawMutex> Clock for ManualClock<R> {
 }
 
 impl<R: RawMutex> Timer for ManualClock<R> {
-    type Sleep = Pending<()>;
+    type Alarm = Pending<()>;
 
-    fn sleep_until(&self, _due: Instant) -> Pending<()> {
-        pending()
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Pending<()>>>, until: Option<Instant>) {
+        alarm.set(until.map(|_| pending()));
     }
 }
 

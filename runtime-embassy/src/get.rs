@@ -1,32 +1,24 @@
 //! Taking keys: the getters, and how they wait.
 
-use core::future::poll_fn;
 use core::hash::Hash;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::{
-    Completion, Effect, Getter, Index, Instant, Metrics, Next, Priorities, Queue, RateLimiter,
-    Storage, Turn,
-};
+use requeue_core::binding::{Clock, Timer, Wait};
+use requeue_core::{Action, GetError, Instant, Queue, RateLimiter};
 
-use crate::clock::Timer;
-use crate::get_error::GetError;
-use crate::queue::{Guard, Held, WorkQueue};
-use crate::waiting::{Stored, Waiting};
+use crate::logging;
+use crate::parts::Parts;
+use crate::queue::{Guard, WorkQueue};
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
-    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
+impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
-    K: Eq + Hash + Clone,
+    K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
-    C: Timer,
+    P: Parts<Clock: Timer>,
 {
-    /// Hands out the first ready key; waits for one if there is none.
+    /// Returns the first ready key; waits for one if there is none.
     ///
     /// A task that finds a key every time does not let others run: it awaits something else now and
     /// then, as [`run`](Self::run) does.
@@ -55,14 +47,17 @@ where
     /// queue.add(7).unwrap();
     /// let guard = block_on(queue.get()).unwrap();
     /// assert_eq!((*guard, guard.attempt()), (7, 1));
-    /// guard.forget().unwrap();
+    /// guard.success().unwrap();
     ///
     /// queue.shut_down();
     /// assert_eq!(block_on(queue.get()).unwrap_err(), GetError::Closed);
     /// ```
-    pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
-        let work = self.wait(None, Queue::get).await?;
-        Ok(Guard::new(work, &self.shared))
+    pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, P>, GetError>
+    where
+        K: Clone,
+    {
+        let got = Wait::for_key(&self.shared).wait(None, Queue::poll_get).await;
+        Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -77,13 +72,16 @@ where
     pub async fn get_timeout(
         &self,
         timeout: Duration,
-    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, P>, GetError>
+    where
+        K: Clone,
+    {
         self.get_deadline(self.clock().now() + timeout).await
     }
 
     /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock:
     /// [`EmbassyClock::at`](crate::EmbassyClock::at) makes one of embassy-time's. A key that is
-    /// ready is handed out even if the deadline has passed.
+    /// ready is returned even if the deadline has passed.
     ///
     /// # Errors
     ///
@@ -95,16 +93,20 @@ where
     pub async fn get_deadline(
         &self,
         deadline: Instant,
-    ) -> Result<Guard<'_, R, K, N, L, WAITERS, M, I, C, P>, GetError> {
-        let work = self.wait(Some(deadline), Queue::get).await?;
-        Ok(Guard::new(work, &self.shared))
+    ) -> Result<Guard<'_, R, K, N, L, WAITERS, P>, GetError>
+    where
+        K: Clone,
+    {
+        let call = Wait::for_key(&self.shared);
+        let got = call.wait(Some(deadline), Queue::poll_get).await;
+        Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
     }
 
-    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
-    /// Waits as [`get`](Self::get).
+    /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
+    /// [`get`](Self::get).
     ///
-    /// A guard of another queue is completed there. To learn what became of the key, complete it by
-    /// its guard.
+    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
+    /// guard.
     ///
     /// # Errors
     ///
@@ -112,8 +114,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The key is completed as told in any case, even if the future is dropped before its first
-    /// poll. From then on as [`get`](Self::get).
+    /// The run ends in any case, even if the future is dropped before its first poll. From then on
+    /// as [`get`](Self::get).
     ///
     /// # Examples
     ///
@@ -121,7 +123,7 @@ where
     /// use embassy_futures::block_on;
     /// use requeue_embassy::core::default_item_based;
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Completion, WorkQueue};
+    /// use requeue_embassy::{Action, WorkQueue};
     ///
     /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
     /// queue.add_many([17, 18], |_| {});
@@ -132,7 +134,7 @@ where
     ///     let mut next = queue.get().await;
     ///     while let Ok(guard) = next {
     ///         seen.push(*guard);
-    ///         next = queue.next(guard, Completion::Succeeded).await;
+    ///         next = queue.next(guard, Action::Success).await;
     ///     }
     /// });
     /// assert_eq!(seen, [17, 18]);
@@ -143,60 +145,24 @@ where
     )]
     pub fn next<'q>(
         &'q self,
-        guard: Guard<'_, R, K, N, L, WAITERS, M, I, C, P>,
-        completion: Completion,
-    ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, M, I, C, P>, GetError>> {
-        // Made before the first poll: the caller has said how it went, and may drop the future.
-        let mut turn = Turn::new(&self.shared, guard, completion);
+        guard: Guard<'_, R, K, N, L, WAITERS, P>,
+        action: Action,
+    ) -> impl Future<Output = Result<Guard<'q, R, K, N, L, WAITERS, P>, GetError>>
+    where
+        K: Clone,
+    {
+        let call = Wait::after(guard, action, &self.shared).wait(None, Queue::poll_get);
         async move {
-            let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
-            let work = self.wait(None, look).await?;
-            Ok(Guard::new(work, &self.shared))
+            let got = call.await;
+            Ok(requeue_core::Guard::new(Self::logged(got)?, &self.shared))
         }
     }
 
-    /// Looks until there is an answer, and sleeps in between.
-    async fn wait<T>(
-        &self,
-        deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Held<K, N, L, M, I, P>, Instant, &mut Getter) -> Effect<Next<T>>,
-    ) -> Result<T, GetError> {
-        let mut sleeper = Sleeper {
-            queue: &self.shared,
-            waiting: Waiting::new(),
-        };
-        poll_fn(|context| {
-            let Sleeper { queue, waiting } = &mut sleeper;
-            waiting.poll(queue, context, deadline, &mut look)
-        })
-        .await
-    }
-}
-
-/// A call that waits for a key. However it ends, the queue is told if it has to know.
-struct Sleeper<'q, R, K, S, L, const WAITERS: usize, M, C>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    C: Timer,
-{
-    queue: &'q Stored<R, K, S, L, WAITERS, M, C>,
-    waiting: Waiting<C::Sleep>,
-}
-
-impl<R, K, S, L, const WAITERS: usize, M, C> Drop for Sleeper<'_, R, K, S, L, WAITERS, M, C>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    C: Timer,
-{
-    fn drop(&mut self) {
-        self.waiting.end(self.queue);
+    /// Reports a call that finds no place to wait.
+    pub(crate) fn logged<T>(result: Result<T, GetError>) -> Result<T, GetError> {
+        if matches!(result, Err(GetError::TooManyWaiters)) {
+            logging::no_place(WAITERS);
+        }
+        result
     }
 }

@@ -7,21 +7,22 @@ mod backoff;
 mod clock;
 mod drain;
 mod get;
-mod get_error;
+mod logging;
+mod parts;
 mod queue;
 mod sync;
-mod told;
-mod waiting;
 mod workers;
 
 pub use embassy_sync::blocking_mutex::raw;
 pub use requeue_core as core;
 
 pub use backoff::backoff_until;
-pub use clock::{EmbassyClock, ManualClock, Timer};
-pub use get_error::GetError;
+pub use clock::{EmbassyClock, ManualClock};
+pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Completion, Drained, Finished, Leftover, Queue, Rejected, Retries,
+    Action, AddOptions, Added, Drained, Finished, GetError, Leftover, Producer, Queue, Rejected,
+    Retries, RunContext, TooManyWaiters,
 };
-pub use sync::{Locked, TooManyWaiters, Wakers};
+pub use sync::Locked;
+pub use workers::Failed;

@@ -1,4 +1,4 @@
-//! The queue for microcontrollers: what is left to do is to wait.
+//! The queue for microcontrollers.
 
 use core::fmt;
 use core::hash::Hash;
@@ -6,42 +6,29 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::{
-    Fixed, Index, ItemExponentialFailure, Lock, Metrics, NoMetrics, NoPriorities, Priorities,
-    Queue, RateLimiter, Waker,
-};
+use requeue_core::binding::{Clock, FixedWaitList, Lock, State, Timer, sleep_until};
+use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Queue, RateLimiter};
 
-use crate::clock::{EmbassyClock, Timer};
-use crate::sync::{Locked, Wakers};
-use crate::waiting::{State, Stored};
+use crate::clock::EmbassyClock;
+use crate::parts::{Parts, With};
+use crate::sync::Locked;
 
-/// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
-/// tasks on a microcontroller. What a [`WorkQueue`] dereferences to.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_embassy::WorkQueue;
-/// use requeue_embassy::core::{Lock, default_item_based};
-/// use requeue_embassy::raw::NoopRawMutex;
-///
-/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-/// queue.add(7).unwrap();
-/// // It leads to the state machine, which tells more than the methods of the queue.
-/// let held = queue.lock().with(|state| state.held_len());
-/// assert_eq!(held, 1);
-/// ```
-pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P = NoPriorities> =
-    Stored<R, K, Fixed<N, I, P>, L, WAITERS, M, C>;
+/// Where a [`WorkQueue`] keeps its keys.
+pub(crate) type Stored<const N: usize, P> = Fixed<N, <P as Parts>::Index, <P as Parts>::Priorities>;
 
-/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// What the lock of a [`WorkQueue`] guards.
+pub(crate) type Guarded<K, const N: usize, L, const WAITERS: usize, P> =
+    State<K, Stored<N, P>, L, <P as Parts>::Metrics, FixedWaitList<WAITERS>>;
+
+/// What a [`WorkQueue`] dereferences to: core's
+/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
+pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
+    requeue_core::binding::WorkQueue<Locked<R, Guarded<K, N, L, WAITERS, P>>, <P as Parts>::Clock>;
+
+/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
-/// **A guard that is dropped without having been completed counts as failed**: its key is requeued
-/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A future that is dropped by a
-/// `select` or a timeout drops its guards, and no guard can tell that apart from the end of a
-/// scope. So say how it went: [`done`](requeue_core::Guard::done),
-/// [`forget`](requeue_core::Guard::forget), [`retry_after`](requeue_core::Guard::retry_after) or
-/// [`complete`](requeue_core::Guard::complete).
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
+/// so. A future that is dropped by a `select` or a timeout drops its guards, and loses nothing.
 ///
 /// # Examples
 ///
@@ -51,8 +38,8 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P = NoPr
 /// use requeue_embassy::{Finished, Guard, WorkQueue};
 ///
 /// fn read(sensor: Guard<'_, NoopRawMutex, u16, 16>) -> Finished {
-///     let answers = *sensor != 17;
-///     if answers { sensor.forget() } else { sensor.retry() }.expect("nobody completes it by name")
+///     let replies = *sensor != 17;
+///     if replies { sensor.success() } else { sensor.retry() }.expect("not ended by name")
 /// }
 ///
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
@@ -67,11 +54,8 @@ pub type Guard<
     const N: usize,
     L = ItemExponentialFailure,
     const WAITERS: usize = 3,
-    M = NoMetrics,
-    I = u8,
-    C = EmbassyClock,
-    P = NoPriorities,
-> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, M, I, C, P>>;
+    P = With,
+> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, P>>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -82,15 +66,14 @@ pub type Guard<
 /// | `N` | how many keys it holds |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
-/// | `M` | who is told the figures |
-/// | `I` | holds slot numbers: `u8` up to 255 keys, `u16` beyond |
-/// | `C` | the clock |
+/// | `P` | metrics, slot numbers, clock and priorities: see [`With`] |
 ///
-/// The producer side is core's, reached through `Deref`: [`add`](requeue_core::WorkQueue::add),
-/// [`add_after`](requeue_core::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::WorkQueue::forget), [`try_get`](requeue_core::WorkQueue::try_get) and
-/// the rest, none of which waits. Here is what waits.
+/// The producer side is core's, reached through `Deref`: [`add`](requeue_core::binding::WorkQueue::add),
+/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::binding::WorkQueue::forget), [`try_get`](requeue_core::binding::WorkQueue::try_get) and
+/// the rest, none of which waits. Here is what waits. An event source that needs no more than to add
+/// keys takes a `&'static dyn Producer<K>`, which `&*QUEUE` is.
 ///
 /// No task runs in the background: of the tasks that wait in [`get`](Self::get), one has set a
 /// timer for the earliest deadline, and the others none. A task is woken only if one waits, and
@@ -100,10 +83,10 @@ pub type Guard<
 ///
 /// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
 /// section: none waits, and none allocates. Interrupts are held off for one operation:
-/// [`add`](requeue_core::WorkQueue::add) takes O(1) expected, and at most `N` comparisons of keys
+/// [`add`](requeue_core::binding::WorkQueue::add) takes O(1) expected, and at most `N` comparisons of keys
 /// if all of them share a hash; each deadline that has come in the meantime, `N` at most, is
-/// released by whoever comes next, at O(log `N`) each. A second, shorter section takes the waker of
-/// a task that waits, O(`WAITERS`), and wakes it behind that.
+/// released by the next operation, at O(log `N`) each. The waker of a task that waits is taken in
+/// the same section, O(`WAITERS`), and called after it.
 ///
 /// # Panics
 ///
@@ -135,7 +118,7 @@ pub type Guard<
 /// async fn worker() {
 ///     while let Ok(job) = JOBS.get().await {
 ///         let read = matches!(*job, Job::Read(_));
-///         let _ = job.forget();
+///         let _ = job.success();
 ///         if read {
 ///             let _ = JOBS.add(Job::Upload);
 ///         }
@@ -149,17 +132,15 @@ pub type Guard<
 /// # assert!(!JOBS.contains(&Job::Read(3)) && !JOBS.contains(&Job::Upload));
 /// ```
 ///
-/// With priorities, here two: an alarm goes before whatever else is ready.
+/// With priorities, here two: an alarm goes before all other ready keys.
 ///
 /// ```
 /// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{AddOptions, EmbassyClock, WorkQueue};
+/// use requeue_embassy::{AddOptions, EmbassyClock, With, WorkQueue};
 ///
-/// type Jobs = WorkQueue<
-///     CriticalSectionRawMutex, u8, 16, ItemExponentialFailure, 3, NoMetrics, u8, EmbassyClock,
-///     Levels<2>,
-/// >;
+/// type Leveled = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
+/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, ItemExponentialFailure, 3, Leveled>;
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
 /// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
 ///
@@ -174,32 +155,22 @@ pub struct WorkQueue<
     const N: usize,
     L = ItemExponentialFailure,
     const WAITERS: usize = 3,
-    M = NoMetrics,
-    I = u8,
-    C = EmbassyClock,
-    P = NoPriorities,
+    P = With,
 > where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
+    P: Parts,
 {
-    pub(crate) shared: Shared<R, K, N, L, WAITERS, M, I, C, P>,
+    pub(crate) shared: Shared<R, K, N, L, WAITERS, P>,
 }
 
-/// What the lock of a [`WorkQueue`] holds.
-pub(crate) type Held<K, const N: usize, L, M, I, P> = State<K, Fixed<N, I, P>, L, M>;
-
-impl<R, K, const N: usize, L, const WAITERS: usize, I, P>
-    WorkQueue<R, K, N, L, WAITERS, NoMetrics, I, EmbassyClock, P>
+impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    I: Index,
-    P: Priorities,
+    P: Parts<Metrics = NoMetrics, Clock = EmbassyClock>,
 {
     /// An empty queue on embassy-time's clock, in a `static` if need be. A queue of other parts is
     /// made by [`from_queue`](Self::from_queue).
@@ -214,7 +185,7 @@ where
     /// // 1 ms doubled per failure for each key.
     /// static PLAIN: WorkQueue<CriticalSectionRawMutex, u16, 16> =
     ///     WorkQueue::new(default_item_based());
-    /// // A bucket for all keys together besides, and five calls that may wait.
+    /// // And a bucket for all keys together, and five calls that may wait.
     /// static MORE: WorkQueue<CriticalSectionRawMutex, u16, 200, DefaultController, 5> =
     ///     WorkQueue::new(default_controller());
     /// # PLAIN.add(1).unwrap();
@@ -225,15 +196,12 @@ where
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
-    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
+impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
+    P: Parts,
 {
     /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
     ///
@@ -242,41 +210,30 @@ where
     /// ```
     /// use requeue_embassy::core::{Metrics, NoLimit};
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
-    /// use requeue_embassy::{EmbassyClock, Queue, WorkQueue};
+    /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
     ///
     /// struct Deepest(usize);
     ///
     /// impl Metrics for Deepest {
-    ///     type Stamps = ();
+    ///     type Timestamps = ();
     ///
     ///     fn depth(&mut self, keys: usize) {
     ///         self.0 = self.0.max(keys);
     ///     }
     /// }
     ///
-    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, NoLimit, 3, Deepest> =
+    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, NoLimit, 3, With<Deepest>> =
     ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
     /// # QUEUE.add(1).unwrap();
     /// ```
-    pub const fn from_queue(queue: Queue<K, Fixed<N, I, P>, L, M>, clock: C) -> Self {
+    pub const fn from_queue(queue: Queue<K, Stored<N, P>, L, P::Metrics>, clock: P::Clock) -> Self {
+        let state = State::new(queue, FixedWaitList::new());
         Self {
-            shared: Shared::from_parts(Locked::new(queue), clock, Wakers::new()),
+            shared: Shared::<R, K, N, L, WAITERS, P>::new(Locked::new(state), clock),
         }
     }
-}
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
-    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
-    C: Timer,
-{
-    /// Makes every waiting task look at the queue again: after a
+    /// Lets every waiting task look at the queue again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
@@ -287,10 +244,10 @@ where
     /// use embassy_futures::poll_once;
     /// use requeue_embassy::core::{NoLimit, NoMetrics};
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{ManualClock, Queue, WorkQueue};
+    /// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
-    /// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit, 3, NoMetrics, u8, _> =
+    /// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit, 3, With<NoMetrics, u8, _>> =
     ///     WorkQueue::from_queue(Queue::new(NoLimit), &clock);
     /// queue.add_after(17, Duration::from_secs(3600)).unwrap();
     /// let mut worker = pin!(queue.get());
@@ -301,59 +258,51 @@ where
     /// assert!(poll_once(worker.as_mut()).is_ready());
     /// ```
     pub fn clock_moved(&self) {
-        self.waker().wake_all();
+        self.wake_all();
     }
 
-    /// Reports to the metrics how long the keys in work have been so, at once and then every
+    /// Reports to the metrics how long the active keys have been so, at once and then every
     /// `period`, until the queue is shut down. client-go does so every 500 ms.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future ends the reports and nothing else.
-    pub async fn report_running_every(&self, period: Duration) {
+    pub async fn report_running_every(&self, period: Duration)
+    where
+        P::Clock: Timer,
+    {
         while !self.shutting_down() {
             self.report_running();
-            let due = self.clock().now() + period;
-            crate::backoff::sleep_until(self.clock(), due).await;
+            sleep_until(self.clock(), self.clock().now() + period).await;
         }
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P> Deref
-    for WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
+impl<R, K, const N: usize, L, const WAITERS: usize, P> Deref for WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
+    P: Parts,
 {
-    type Target = Shared<R, K, N, L, WAITERS, M, I, C, P>;
+    type Target = Shared<R, K, N, L, WAITERS, P>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P> fmt::Debug
-    for WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
+impl<R, K, const N: usize, L, const WAITERS: usize, P> fmt::Debug
+    for WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
+    P: Parts,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.lock().with(|state| {
-            f.debug_struct("WorkQueue")
-                .field("held", &state.held_len())
-                .field("active", &state.active_len())
-                .field("delayed", &state.delayed_len())
-                .field("shutting_down", &state.shutting_down())
-                .finish()
-        })
+        self.shared
+            .lock()
+            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
     }
 }

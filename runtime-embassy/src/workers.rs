@@ -5,37 +5,51 @@ use core::hash::Hash;
 use core::task::Poll;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::{Action, Completion, Index, Metrics, Priorities, RateLimiter, Retries};
+use requeue_core::binding::Timer;
+use requeue_core::{Action, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
 
-use crate::clock::Timer;
-use crate::get_error::GetError;
+use crate::logging;
+use crate::parts::Parts;
 use crate::queue::WorkQueue;
-use crate::sync::TooManyWaiters;
-use crate::told;
 
-impl<R, K, const N: usize, L, const WAITERS: usize, M, I, C, P>
-    WorkQueue<R, K, N, L, WAITERS, M, I, C, P>
+/// A run that failed, as [`WorkQueue::run_with`] reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Failed<E> {
+    /// What the reconciler returned; `None` if it returned [`Action::Retry`].
+    pub error: Option<E>,
+    /// Which attempt it was, counted from 1.
+    pub attempt: u32,
+    /// Whether the key is given up: it is not retried, and its failures are forgotten.
+    pub is_given_up: bool,
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
     R: RawMutex,
-    K: Eq + Hash + Clone,
+    K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
-    C: Timer,
+    P: Parts<Clock: Timer>,
 {
     /// Works on keys with `reconcile`, one at a time, until the queue is shut down and nothing is
     /// ready. A task that awaits this is a worker; several tasks are several workers.
     ///
-    /// | `reconcile` answers | and the key |
+    /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Done)` | is at rest; its failures are forgotten |
+    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Ok(Action::PutOff(d))` | runs again after `d`; its failures stay remembered |
-    /// | `Err(_)` | runs again when its rate limiter says so |
+    /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
+    /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
+    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
     ///
-    /// Two runs of one key never overlap, whichever tasks do them. Other tasks are let run between
-    /// any two keys.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
+    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
+    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
+    ///
+    /// Two runs of one key never overlap, whichever tasks do them. Other tasks run between any two
+    /// keys. Failures are logged, if the feature `log` is on; [`run_with`](Self::run_with) reports
+    /// them.
     ///
     /// # Errors
     ///
@@ -44,8 +58,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the run that is under way, and its key is requeued rate-limited,
-    /// as is every [`Guard`](crate::Guard) that is dropped. A run that has ended counts as it
+    /// Dropping the future drops the run that is under way. Its key counts as failed and is retried,
+    /// as with every [`Guard`](crate::Guard) that is dropped. A run that has ended counts as it
     /// ended.
     ///
     /// # Examples
@@ -63,23 +77,28 @@ where
     /// let mut sum = 0;
     /// let worker = queue.run(async |key| {
     ///     sum += key;
-    ///     Ok::<_, Infallible>(Action::Done)
+    ///     Ok::<_, Infallible>(Action::Success)
     /// });
     /// embassy_futures::block_on(worker).unwrap();
     /// assert_eq!(sum, 136);
     /// ```
     pub async fn run<E>(
         &self,
-        reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
-    ) -> Result<(), TooManyWaiters> {
-        let keep = |_: &K, _: E| {};
-        self.run_with(Retries::UNLIMITED, reconcile, keep).await
+        mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
+    ) -> Result<(), TooManyWaiters>
+    where
+        K: Clone,
+    {
+        let reconcile = async |key: &K, _: RunContext| reconcile(key).await;
+        self.run_with(Retries::UNLIMITED, reconcile, |_, _| {})
+            .await
     }
 
-    /// As [`run`](Self::run), but a key that fails is tried again `retries` times at most. Then it
-    /// is given up: `give_up` gets it and why its last run failed, and its failures are forgotten.
+    /// As [`run`](Self::run), with more to say: a key that fails is tried again `retries` times at
+    /// most, `reconcile` learns which attempt a run is and at which priority it runs, and `on_error`
+    /// is called with every failure.
     ///
-    /// The count is the rate limiter's: with one that remembers no key
+    /// The count is the rate limiter's: with one that keeps no records
     /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) it stays
     /// zero.
     ///
@@ -97,9 +116,9 @@ where
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::{ItemFastSlow, NoMetrics};
+    /// use requeue_embassy::core::ItemFastSlow;
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, Retries, WorkQueue};
+    /// use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
     ///
     /// const AT_ONCE: ItemFastSlow = ItemFastSlow::new(Duration::ZERO, Duration::ZERO, 1);
     /// let queue: WorkQueue<NoopRawMutex, u16, 16, ItemFastSlow> = WorkQueue::new(AT_ONCE);
@@ -107,22 +126,29 @@ where
     ///
     /// let mut given_up = Vec::new();
     /// {
-    ///     let fail = async |_: &u16| Err::<Action, _>("no answer");
-    ///     let keep = |sensor: &u16, why| given_up.push((*sensor, why));
-    ///     let mut worker = pin!(queue.run_with(Retries::at_most(2), fail, keep));
+    ///     let fail = async |_: &u16, _: RunContext| Err::<Action, _>("no reply");
+    ///     let worker = queue.run_with(Retries::at_most(2), fail, |sensor, failed| {
+    ///         if failed.is_given_up {
+    ///             given_up.push((*sensor, failed.attempt));
+    ///         }
+    ///     });
+    ///     let mut worker = pin!(worker);
     ///     for _ in 0..4 {
     ///         assert!(poll_once(worker.as_mut()).is_pending());
     ///     }
     /// }
-    /// assert_eq!(given_up, [(17, "no answer")]);
+    /// assert_eq!(given_up, [(17, 3)]);
     /// assert_eq!(queue.num_requeues(&17), 0);
     /// ```
     pub async fn run_with<E>(
         &self,
         retries: Retries,
-        mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
-        mut give_up: impl FnMut(&K, E),
-    ) -> Result<(), TooManyWaiters> {
+        mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
+        mut on_error: impl FnMut(&K, Failed<E>),
+    ) -> Result<(), TooManyWaiters>
+    where
+        K: Clone,
+    {
         let mut next = self.get().await;
         loop {
             let guard = match next {
@@ -130,30 +156,42 @@ where
                 Err(GetError::TooManyWaiters) => return Err(TooManyWaiters),
                 Err(_) => return Ok(()),
             };
-            let completion = match reconcile(&guard).await {
-                Ok(action) => action.completion(),
-                Err(error) => match retries.completion(guard.requeues()) {
-                    Some(retry) => {
-                        told::run_failed(guard.attempt());
-                        retry
-                    }
-                    None => {
-                        told::gave_up(guard.attempt());
-                        give_up(&guard, error);
-                        Completion::Succeeded
-                    }
-                },
+            let error = match reconcile(&guard, guard.context()).await {
+                Ok(Action::Retry) => Err(None),
+                Ok(action) => Ok(action),
+                Err(error) => Err(Some(error)),
             };
+            let action = error.unwrap_or_else(|error| {
+                let failed = Failed {
+                    error,
+                    attempt: guard.attempt(),
+                    is_given_up: !retries.allow(guard.requeues()),
+                };
+                let action = judge(&failed);
+                on_error(&guard, failed);
+                action
+            });
             // The run is over from here on, even if the next is never asked for.
-            let turn = self.next(guard, completion);
+            let turn = self.next(guard, action);
             let_others_run().await;
             next = turn.await;
         }
     }
 }
 
-/// Is pending once. Where a reconciler awaits nothing, keys that come back at once would otherwise
-/// keep their task from ever ending its turn.
+/// How a failed run ends.
+fn judge<E>(failed: &Failed<E>) -> Action {
+    if failed.is_given_up {
+        logging::gave_up(failed.attempt);
+        Action::Success
+    } else {
+        logging::run_failed(failed.attempt);
+        Action::Retry
+    }
+}
+
+/// Is pending once. If a reconciler awaits nothing, keys that run again at once would otherwise keep
+/// their task from ever ending its turn.
 async fn let_others_run() {
     let mut had_their_turn = false;
     poll_fn(|context| {

@@ -11,21 +11,13 @@ use std::thread::{self, Thread};
 
 use requeue_embassy::core::{NoLimit, NoMetrics};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, GetError, ManualClock, Queue, WorkQueue};
+use requeue_embassy::{Drained, GetError, ManualClock, Queue, With, WorkQueue};
 
 const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
 
-type Keys = WorkQueue<
-    CriticalSectionRawMutex,
-    usize,
-    KEYS,
-    NoLimit,
-    3,
-    NoMetrics,
-    u8,
-    &'static ManualClock,
->;
+type ByHand = With<NoMetrics, u8, &'static ManualClock>;
+type Keys = WorkQueue<CriticalSectionRawMutex, usize, KEYS, NoLimit, 3, ByHand>;
 
 /// Every key that was added is worked on after it was added: what a worker last saw of a key is the
 /// last that was written, whenever the interrupt came.
@@ -45,7 +37,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
                         assert_eq!(RUNNING[*key].fetch_add(1, Ordering::SeqCst), 0);
                         SEEN[*key].store(WRITTEN[*key].load(Ordering::SeqCst), Ordering::SeqCst);
                         RUNNING[*key].fetch_sub(1, Ordering::SeqCst);
-                        key.forget().unwrap();
+                        key.success().unwrap();
                     }
                     Err(GetError::Closed) => return,
                     Err(error) => unreachable!("{error}"),
@@ -70,7 +62,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
         for handler in interrupts {
             handler.join().unwrap();
         }
-        let drained = block_on(QUEUE.shut_down_with_drain());
+        let drained = block_on(QUEUE.drain());
         assert_eq!(drained, Ok(Drained::Complete));
     });
     for seen in &SEEN {

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::{
-    Backoff, BackoffUntil, Clock, Instant, Metrics, NoJitter, NoLimit, Times,
-};
+use requeue_embassy::core::binding::{Clock, Lock};
+use requeue_embassy::core::{Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Times};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, EmbassyClock, GetError, Guard, Queue, WorkQueue, backoff_until};
+use requeue_embassy::{
+    Drained, EmbassyClock, GetError, Guard, Queue, With, WorkQueue, backoff_until,
+};
 use requeue_test_tools::by_hand;
 
 type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit>;
@@ -52,7 +53,7 @@ impl Alone {
 
 fn finish(guard: Guard<'_, CriticalSectionRawMutex, u32, 8, NoLimit>) -> u32 {
     let key = *guard;
-    guard.forget().unwrap();
+    guard.success().unwrap();
     key
 }
 
@@ -282,7 +283,7 @@ fn gauges_are_reported_until_shutdown() {
     struct Longest(Duration);
 
     impl Metrics for Longest {
-        type Stamps = Times;
+        type Timestamps = Times;
 
         fn longest_running(&mut self, longest: Duration) {
             self.0 = longest;
@@ -290,15 +291,12 @@ fn gauges_are_reported_until_shutdown() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, Longest> =
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Longest>> =
         WorkQueue::from_queue(
             Queue::with_metrics(NoLimit, Longest::default()),
             EmbassyClock,
         );
-    let longest = || {
-        use requeue_embassy::core::Lock;
-        queue.lock().with(|state| state.metrics().0)
-    };
+    let longest = || queue.lock().with(|state| state.queue().metrics().0);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
     let mut reports = by_hand(queue.report_running_every(SECOND));
@@ -307,7 +305,7 @@ fn gauges_are_reported_until_shutdown() {
     assert!(reports.is_pending());
     assert_eq!(longest(), SECOND);
     drop(by_hand(queue.report_running_every(SECOND)));
-    guard.forget().unwrap();
+    guard.success().unwrap();
     queue.shut_down();
     time.advance(SECOND);
     reports.ready();

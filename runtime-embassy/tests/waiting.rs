@@ -9,16 +9,17 @@
 
 use std::time::Duration;
 
-use requeue_embassy::core::{ItemExponentialFailure, Lock, NoLimit, NoMetrics, default_item_based};
+use requeue_embassy::core::binding::Lock;
+use requeue_embassy::core::{ItemExponentialFailure, NoLimit, NoMetrics, default_item_based};
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
-    Completion, Drained, Finished, GetError, Guard, ManualClock, Queue, TooManyWaiters, WorkQueue,
+    Action, Drained, Finished, GetError, Guard, ManualClock, Queue, TooManyWaiters, With, WorkQueue,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
 type Clock = ManualClock<NoopRawMutex>;
-type Of<'c, L, const WAITERS: usize> =
-    WorkQueue<NoopRawMutex, u32, 8, L, WAITERS, NoMetrics, u8, &'c Clock>;
+type OnClock<'c> = With<NoMetrics, u8, &'c Clock>;
+type Of<'c, L, const WAITERS: usize> = WorkQueue<NoopRawMutex, u32, 8, L, WAITERS, OnClock<'c>>;
 type Keys<'c, const WAITERS: usize = 3> = Of<'c, NoLimit, WAITERS>;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,14 +29,14 @@ fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
 }
 
 fn asleep<const WAITERS: usize>(queue: &Keys<'_, WAITERS>) -> usize {
-    queue.lock().with(|state| state.asleep())
+    queue.lock().with(|state| state.queue().asleep())
 }
 
 fn finish<const WAITERS: usize>(
-    guard: Guard<'_, NoopRawMutex, u32, 8, NoLimit, WAITERS, NoMetrics, u8, &Clock>,
+    guard: Guard<'_, NoopRawMutex, u32, 8, NoLimit, WAITERS, OnClock<'_>>,
 ) -> u32 {
     let key = *guard;
-    guard.forget().unwrap();
+    guard.success().unwrap();
     key
 }
 
@@ -58,7 +59,7 @@ fn a_queue_lives_in_a_static_and_may_be_reached_from_anywhere() {
     is_shared(&QUEUE);
     QUEUE.add(7).unwrap();
     let key = by_hand(QUEUE.get()).ready().unwrap();
-    let finished = key.complete(Completion::Done);
+    let finished = key.finish(Action::Release);
     assert_eq!(finished, Ok(Finished::Idle));
 }
 
@@ -246,7 +247,7 @@ fn places_are_given_back_however_a_call_ends() {
         drop(second);
     }
     assert_eq!(asleep(&queue), 0);
-    let drain = by_hand(queue.shut_down_with_drain()).ready();
+    let drain = by_hand(queue.drain()).ready();
     assert_eq!(drain, Ok(Drained::Complete));
 }
 
@@ -307,7 +308,7 @@ fn every_drainer_is_told_when_the_last_key_is_done() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut first = by_hand(queue.shut_down_with_drain());
+    let mut first = by_hand(queue.drain());
     let mut second = by_hand(queue.drained());
     let mut third = by_hand(queue.drain_timeout(SECOND));
     assert!(first.is_pending() && second.is_pending() && third.is_pending());
@@ -315,6 +316,7 @@ fn every_drainer_is_told_when_the_last_key_is_done() {
     assert_eq!(refused, Err(TooManyWaiters));
 
     clock.advance(SECOND);
+    queue.clock_moved();
     assert_eq!(third.ready(), Ok(Drained::Pending), "it waits no longer");
     finish(guard);
     assert_eq!(first.ready(), Ok(Drained::Complete));
@@ -327,9 +329,9 @@ fn a_last_key_completed_by_next_ends_the_drain() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut drain = by_hand(queue.shut_down_with_drain());
+    let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
-    let next = by_hand(queue.next(guard, Completion::Succeeded)).ready();
+    let next = by_hand(queue.next(guard, Action::Success)).ready();
     assert_eq!(next.map(finish), Err(GetError::Closed));
     assert_eq!(drain.wakes(), 1);
     assert_eq!(drain.ready(), Ok(Drained::Complete));
@@ -340,7 +342,7 @@ fn a_shutdown_interrupts_the_drain() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
-    let mut drain = by_hand(queue.shut_down_with_drain());
+    let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
     queue.shut_down();
     assert_eq!(drain.ready(), Ok(Drained::Interrupted));
@@ -351,10 +353,10 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
     queue.add(1).unwrap();
-    drop(by_hand(queue.shut_down_with_drain()));
+    drop(by_hand(queue.drain()));
     assert!(!queue.shutting_down(), "it was never polled");
     {
-        let mut drain = by_hand(queue.shut_down_with_drain());
+        let mut drain = by_hand(queue.drain());
         assert!(drain.is_pending());
     }
     {
@@ -385,14 +387,14 @@ fn next_completes_its_key_even_if_it_is_dropped_at_once() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    drop(queue.next(guard, Completion::Succeeded));
+    drop(queue.next(guard, Action::Success));
     assert!(!queue.contains(&1));
 
     queue.add_many([1, 2], |_| unreachable!());
     let guard = queue.try_get().unwrap();
-    let mut next = by_hand(async { queue.next(guard, Completion::Done).await.map(finish) });
+    let mut next = by_hand(async { queue.next(guard, Action::Release).await.map(finish) });
     assert_eq!(next.ready(), Ok(2));
-    assert_eq!(queue.lock().with(|state| state.held_len()), 0);
+    assert_eq!(queue.held_len(), 0);
 }
 
 #[test]
@@ -401,7 +403,7 @@ fn next_that_waits_and_is_dropped_leaves_no_sleeper() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut next = by_hand(queue.next(guard, Completion::RetryAfter(SECOND)));
+    let mut next = by_hand(queue.next(guard, Action::RetryAfter(SECOND)));
     assert!(next.is_pending());
     assert_eq!(asleep(&queue), 1);
     drop(next);
@@ -417,7 +419,7 @@ fn a_guard_of_another_queue_is_completed_there() {
     queue.add(1).unwrap();
     other.add(2).unwrap();
     let guard = other.try_get().unwrap();
-    let next = by_hand(queue.next(guard, Completion::Succeeded)).ready();
+    let next = by_hand(queue.next(guard, Action::Success)).ready();
     assert_eq!(next.map(finish), Ok(1));
     assert!(!other.contains(&2));
 }
@@ -440,6 +442,26 @@ fn a_guard_that_is_dropped_counts_as_failed() {
 }
 
 #[test]
+fn a_question_mark_that_returns_early_retries_the_key() {
+    async fn work(
+        queue: &Of<'_, ItemExponentialFailure, 3>,
+    ) -> Result<(), core::num::ParseIntError> {
+        let guard = queue.get().await.unwrap();
+        let _: u32 = "no number".parse()?;
+        guard.success().unwrap();
+        Ok(())
+    }
+
+    let clock = Clock::new();
+    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
+    queue.add(1).unwrap();
+    assert!(by_hand(work(&queue)).ready().is_err());
+    clock.advance(SECOND);
+    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+}
+
+#[test]
 fn the_queue_tells_what_it_holds() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
@@ -447,6 +469,6 @@ fn the_queue_tells_what_it_holds() {
     let shown = format!("{queue:?}");
     assert_eq!(
         shown,
-        "WorkQueue { held: 1, active: 0, delayed: 0, shutting_down: false }"
+        "WorkQueue(State { held: 1, active: 0, delayed: 0, shutting_down: false })"
     );
 }

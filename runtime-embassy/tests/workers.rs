@@ -10,14 +10,22 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use requeue_embassy::core::{ItemExponentialFailure, NoMetrics};
+use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{Action, ManualClock, Queue, Retries, TooManyWaiters, WorkQueue};
+use requeue_embassy::{
+    Action, Failed, ManualClock, Queue, Retries, RunContext, TooManyWaiters, With, WorkQueue,
+};
 use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c, const WAITERS: usize = 3> =
-    WorkQueue<NoopRawMutex, u32, 8, ItemExponentialFailure, WAITERS, NoMetrics, u8, &'c Clock>;
+type Keys<'c, const WAITERS: usize = 3> = WorkQueue<
+    NoopRawMutex,
+    u32,
+    8,
+    ItemExponentialFailure,
+    WAITERS,
+    With<NoMetrics, u8, &'c Clock>,
+>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,7 +43,7 @@ fn answers_decide_when_a_key_runs_again() {
     let mut worker = by_hand(queue.run(async |key| {
         runs.borrow_mut().push(*key);
         match key {
-            1 => Ok(Action::Done),
+            1 => Ok(Action::Success),
             2 => Ok(Action::RequeueAfter(5 * SECOND)),
             _ => Err("no answer"),
         }
@@ -78,7 +86,7 @@ fn two_workers_never_run_one_key_at_once() {
         })
         .await;
         running.set(running.get() - 1);
-        Ok::<_, Infallible>(Action::Done)
+        Ok::<_, Infallible>(Action::Success)
     };
     let mut first = by_hand(queue.run(reconcile));
     let mut second = by_hand(queue.run(reconcile));
@@ -124,7 +132,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
 fn one_worker_too_many_is_told() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
-    let idle = async |_: &u32| Ok::<_, Infallible>(Action::Done);
+    let idle = async |_: &u32| Ok::<_, Infallible>(Action::Success);
     let mut worker = by_hand(queue.run(idle));
     assert!(worker.is_pending());
     assert_eq!(by_hand(queue.run(idle)).ready(), Err(TooManyWaiters));
@@ -136,18 +144,71 @@ fn a_key_that_fails_too_often_is_given_up() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
-    let given_up = RefCell::new(Vec::new());
-    let fail = async |_: &u32| Err::<Action, _>("no answer");
-    let keep = |key: &u32, why| given_up.borrow_mut().push((*key, why));
+    let failures = RefCell::new(Vec::new());
+    let fail = async |_: &u32, _: RunContext| Err::<Action, _>("no reply");
+    let keep = |key: &u32, failed: Failed<_>| {
+        let Failed {
+            error,
+            attempt,
+            is_given_up,
+            ..
+        } = failed;
+        failures
+            .borrow_mut()
+            .push((*key, error, attempt, is_given_up));
+    };
     let mut worker = by_hand(queue.run_with(Retries::at_most(1), fail, keep));
     assert!(worker.is_pending() && worker.is_pending());
-    assert!(given_up.borrow().is_empty());
+    assert_eq!(*failures.borrow(), [(1, Some("no reply"), 1, false)]);
     clock.advance(SECOND);
     queue.clock_moved();
     assert!(worker.is_pending() && worker.is_pending());
-    assert_eq!(*given_up.borrow(), [(1, "no answer")]);
+    assert_eq!(failures.borrow()[1..], [(1, Some("no reply"), 2, true)]);
     assert!(!queue.contains(&1));
     assert_eq!(queue.num_requeues(&1), 0);
+}
+
+#[test]
+fn asking_for_a_retry_is_a_failure_without_an_error() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2], |_| unreachable!());
+    let failures = RefCell::new(Vec::new());
+    let reconcile = async |_: &u32, run: RunContext| {
+        assert_eq!((run.attempt, run.priority), (1, 0));
+        Ok::<_, Infallible>(Action::Retry)
+    };
+    let keep = |key: &u32, failed: Failed<_>| {
+        assert_eq!(failed.error, None);
+        failures.borrow_mut().push((*key, failed.is_given_up));
+    };
+    let mut worker = by_hand(queue.run_with(Retries::at_most(0), reconcile, keep));
+    while failures.borrow().len() < 2 {
+        assert!(worker.is_pending());
+    }
+    assert_eq!(*failures.borrow(), [(1, true), (2, true)]);
+    assert_eq!(queue.num_requeues(&1), 0);
+}
+
+#[test]
+fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_no_failure() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    let mut worker = by_hand(queue.run(async |key| {
+        Ok::<_, Infallible>(match key {
+            1 => Action::Retry,
+            2 => Action::RetryAfter(5 * SECOND),
+            _ => Action::Release,
+        })
+    }));
+    for _ in 0..4 {
+        assert!(worker.is_pending());
+    }
+    let due = |key| queue.state(&key).and_then(|state| state.due);
+    let after = |seconds| Some(Instant::EPOCH + seconds * SECOND);
+    assert_eq!([due(1), due(2), due(3)], [after(1), after(5), None]);
+    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [1, 0, 0]);
 }
 
 #[test]
@@ -157,7 +218,7 @@ fn a_dropped_worker_requeues_what_it_worked_on() {
     queue.add(1).unwrap();
     let mut worker = by_hand(queue.run(async |_| {
         std::future::pending::<()>().await;
-        Ok::<_, Infallible>(Action::Done)
+        Ok::<_, Infallible>(Action::Success)
     }));
     assert!(worker.is_pending());
     drop(worker);
@@ -171,7 +232,7 @@ fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2], |_| unreachable!());
-    let mut worker = by_hand(queue.run(async |_| Ok::<_, Infallible>(Action::Done)));
+    let mut worker = by_hand(queue.run(async |_| Ok::<_, Infallible>(Action::Success)));
     assert!(worker.is_pending(), "it lets others run");
     drop(worker);
     assert!(!queue.contains(&1));

@@ -1,12 +1,15 @@
 //! A loop that runs something again and again, with pauses.
 
+use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 
+use requeue_core::binding::Clock;
 use requeue_core::rand_core::Rng;
 use requeue_core::{BackoffManager, BackoffUntil, Instant};
 
-use crate::clock::Timer;
-use crate::sync::{Condvar, Mutex};
+use crate::clock::QueueClock;
+use crate::sync::{Mutex, Parker};
 
 /// Stops loops. Clones stop the same loops.
 ///
@@ -24,7 +27,7 @@ use crate::sync::{Condvar, Mutex};
 /// let backoff = BackoffUntil::sliding(hourly, NoJitter);
 /// let poller = std::thread::spawn({
 ///     let stop = stop.clone();
-///     move || backoff_until(backoff, &SystemClock::new(), &stop, || { /* poll sensor 17 */ })
+///     move || backoff_until(backoff, SystemClock::new(), &stop, || { /* poll sensor 17 */ })
 /// });
 /// stop.stop();
 /// poller.join().unwrap();
@@ -32,13 +35,14 @@ use crate::sync::{Condvar, Mutex};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    shared: Arc<Signal>,
+    shared: Arc<Mutex<Signal>>,
 }
 
 #[derive(Debug, Default)]
 struct Signal {
-    stopped: Mutex<bool>,
-    changed: Condvar,
+    is_stopped: bool,
+    /// Of the loops that pause.
+    wakers: Vec<Waker>,
 }
 
 impl Stop {
@@ -49,16 +53,16 @@ impl Stop {
 
     /// Gives the signal. Giving it twice is as giving it once.
     pub fn stop(&self) {
-        *self.shared.stopped.lock() = true;
-        self.shared.changed.notify_all();
+        self.shared.lock().is_stopped = true;
+        self.wake_all();
     }
 
     /// Whether the signal has been given.
     pub fn is_stopped(&self) -> bool {
-        *self.shared.stopped.lock()
+        self.shared.lock().is_stopped
     }
 
-    /// Makes every waiting loop look at its clock again: after a
+    /// Lets every waiting loop look at its clock again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
@@ -75,7 +79,7 @@ impl Stop {
     /// let backoff = BackoffUntil::non_sliding(hourly, NoJitter);
     /// let (polled, polls) = mpsc::channel();
     /// std::thread::scope(|scope| {
-    ///     scope.spawn(|| backoff_until(backoff, &clock, &stop, || polled.send(17).unwrap()));
+    ///     scope.spawn(|| backoff_until(backoff, clock.clone(), &stop, || polled.send(17).unwrap()));
     ///     polls.recv().unwrap();
     ///     clock.advance(hour);
     ///     stop.clock_moved();
@@ -84,18 +88,30 @@ impl Stop {
     /// });
     /// ```
     pub fn clock_moved(&self) {
-        drop(self.shared.stopped.lock());
-        self.shared.changed.notify_all();
+        self.wake_all();
     }
 
-    /// Waits until `due` or until stopped. Answers whether it was stopped.
-    fn wait_until(&self, due: Instant, clock: &impl Timer) -> bool {
-        let mut stopped = self.shared.stopped.lock();
-        while !*stopped && clock.now() < due {
-            let until = (!due.is_never()).then_some(due);
-            clock.wait(&self.shared.changed, &mut stopped, until);
+    fn wake_all(&self) {
+        let wakers = mem::take(&mut self.shared.lock().wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until `due` or until stopped. Returns whether it was stopped.
+    fn wait_until(&self, due: Instant, clock: &QueueClock) -> bool {
+        let parker = Parker::new();
+        loop {
+            let mut signal = self.shared.lock();
+            signal
+                .wakers
+                .retain(|waker| !waker.will_wake(parker.waker()));
+            if signal.is_stopped || clock.now() >= due {
+                return signal.is_stopped;
+            }
+            signal.wakers.push(parker.waker().clone());
+            drop(signal);
+            clock.park(&parker, Some(due));
+            return false;
         }
-        *stopped
     }
 }
 
@@ -120,7 +136,7 @@ impl Stop {
 /// };
 /// let stop = Stop::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), &SystemClock::new(), &stop, || {
+/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), SystemClock::new(), &stop, || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.stop();
@@ -130,15 +146,16 @@ impl Stop {
 /// ```
 pub fn backoff_until<M: BackoffManager, R: Rng>(
     mut backoff: BackoffUntil<M, R>,
-    clock: &impl Timer,
+    clock: impl Into<QueueClock>,
     stop: &Stop,
     mut work: impl FnMut(),
 ) {
+    let clock = clock.into();
     while !stop.is_stopped() {
         backoff.start(clock.now());
         work();
         let due = backoff.finish(clock.now());
-        if stop.wait_until(due, clock) {
+        if stop.wait_until(due, &clock) {
             return;
         }
     }

@@ -1,42 +1,78 @@
-//! Clocks that threads can wait on.
+//! The clocks of a queue, and how a thread waits for one of their instants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use requeue_core::{Clock, Instant};
+use requeue_core::Instant;
+use requeue_core::binding::Clock;
 
-use crate::sync::{self, Condvar, Mutex, MutexGuard};
+use crate::sync::{self, Mutex, Parker};
 
-/// A clock, and how a thread waits for one of its instants.
-///
-/// The trait is sealed: [`SystemClock`] is for programs, [`ManualClock`] for their tests.
+/// The clock of a queue: the system's, or one that a test moves.
 ///
 /// # Examples
 ///
-/// Code that takes a queue on either clock:
-///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{DefaultController, NoMetrics};
-/// use requeue_std::{ManualClock, Queue, Timer, WorkQueue};
+/// use requeue_std::{ManualClock, WorkQueue};
 ///
-/// type Leases<C> = WorkQueue<u32, DefaultController, NoMetrics, C>;
-///
-/// fn renew_later<C: Timer>(queue: &Leases<C>, lease: u32) {
-///     queue.add_after(lease, Duration::from_secs(60)).unwrap();
+/// // Its type says nothing of the clock.
+/// struct Leases {
+///     queue: WorkQueue<u32>,
 /// }
 ///
 /// let clock = ManualClock::new();
-/// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
-/// renew_later(&queue, 3);
+/// let leases = Leases { queue: WorkQueue::builder().clock(clock.clone()).build() };
+/// leases.queue.add_after(3, Duration::from_secs(60)).unwrap();
 /// clock.advance(Duration::from_secs(60));
-/// assert_eq!(queue.len(), 1);
+/// assert_eq!(leases.queue.len(), 1);
 /// ```
-pub trait Timer: Clock + sealed::Sealed {
-    /// Waits to be notified, or until `until` has come; may return for no reason.
-    #[doc(hidden)]
-    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>);
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum QueueClock {
+    /// The system's.
+    System(SystemClock),
+    /// A test's.
+    Manual(ManualClock),
+}
+
+impl QueueClock {
+    /// Sleeps until the parker is woken, or until `until` has come; may return for no reason.
+    pub(crate) fn park(&self, parker: &Parker, until: Option<Instant>) {
+        match self {
+            Self::System(clock) => clock.park(parker, until),
+            Self::Manual(clock) => clock.park(parker, until),
+        }
+    }
+}
+
+impl Clock for QueueClock {
+    #[inline]
+    fn now(&self) -> Instant {
+        match self {
+            Self::System(clock) => clock.now(),
+            Self::Manual(clock) => clock.now(),
+        }
+    }
+}
+
+impl Default for QueueClock {
+    fn default() -> Self {
+        Self::System(SystemClock::new())
+    }
+}
+
+impl From<SystemClock> for QueueClock {
+    fn from(clock: SystemClock) -> Self {
+        Self::System(clock)
+    }
+}
+
+impl From<ManualClock> for QueueClock {
+    fn from(clock: ManualClock) -> Self {
+        Self::Manual(clock)
+    }
 }
 
 /// The system's monotonic clock; its epoch is the moment it was made.
@@ -44,8 +80,8 @@ pub trait Timer: Clock + sealed::Sealed {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Clock;
 /// use requeue_std::SystemClock;
+/// use requeue_std::core::binding::Clock;
 ///
 /// let clock = SystemClock::new();
 /// let earlier = clock.now();
@@ -66,6 +102,12 @@ impl SystemClock {
             epoch: sync::Instant::now(),
         }
     }
+
+    fn park(&self, parker: &Parker, until: Option<Instant>) {
+        let until = until.filter(|due| !due.is_never());
+        let left = until.map(|due| due.saturating_since(self.now()).min(WAIT_MAX));
+        parker.park(left);
+    }
 }
 
 impl Default for SystemClock {
@@ -80,18 +122,6 @@ impl Clock for SystemClock {
     }
 }
 
-impl Timer for SystemClock {
-    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>) {
-        match until {
-            Some(until) => {
-                let left = until.saturating_since(self.now()).min(WAIT_MAX);
-                condvar.wait_for(state, left);
-            }
-            None => condvar.wait(state),
-        }
-    }
-}
-
 /// A clock that stands still until a test moves it. Clones show the same time.
 ///
 /// A thread that waits for a deadline sleeps until [`WorkQueue::clock_moved`] tells it to look
@@ -103,10 +133,10 @@ impl Timer for SystemClock {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::{ManualClock, Queue, WorkQueue};
+/// use requeue_std::{ManualClock, WorkQueue};
 ///
 /// let clock = ManualClock::new();
-/// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+/// let queue = WorkQueue::builder().clock(clock.clone()).build();
 /// queue.add_after("probe", Duration::from_secs(3600)).unwrap();
 /// assert!(queue.try_get().is_none());
 ///
@@ -121,7 +151,7 @@ pub struct ManualClock {
 #[derive(Debug, Default)]
 struct Manual {
     nanos: AtomicU64,
-    /// Until when each thread that waits would sleep at most. Locked behind the lock of the queue.
+    /// Until when each thread that waits would sleep at most.
     waits: Mutex<Vec<Option<Instant>>>,
 }
 
@@ -147,7 +177,8 @@ impl ManualClock {
     ///
     /// ```
     /// use requeue_std::ManualClock;
-    /// use requeue_std::core::{Clock, Instant};
+    /// use requeue_std::core::Instant;
+    /// use requeue_std::core::binding::Clock;
     ///
     /// let clock = ManualClock::new();
     /// clock.set(Instant::from_nanos(1_000_000));
@@ -167,10 +198,10 @@ impl ManualClock {
     /// ```
     /// use std::thread;
     /// use std::time::Duration;
-    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    /// use requeue_std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
     /// queue.add_after("probe", Duration::from_secs(60)).unwrap();
     /// thread::scope(|scope| {
     ///     scope.spawn(|| assert_eq!(*queue.get().unwrap(), "probe"));
@@ -195,16 +226,10 @@ impl ManualClock {
     }
 }
 
-impl Clock for ManualClock {
-    fn now(&self) -> Instant {
-        Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
-    }
-}
-
-impl Timer for ManualClock {
-    fn wait<T>(&self, condvar: &Condvar, state: &mut MutexGuard<'_, T>, until: Option<Instant>) {
+impl ManualClock {
+    fn park(&self, parker: &Parker, until: Option<Instant>) {
         self.shared.waits.lock().push(until);
-        condvar.wait(state);
+        parker.park(None);
         let mut waits = self.shared.waits.lock();
         if let Some(index) = waits.iter().position(|other| *other == until) {
             waits.swap_remove(index);
@@ -212,8 +237,8 @@ impl Timer for ManualClock {
     }
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::SystemClock {}
-    impl Sealed for super::ManualClock {}
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
+    }
 }

@@ -3,24 +3,20 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::{
-    Clock, Completion, Effect, GetError, Getter, Instant, Leftover, Metrics, Next, Queue,
-    RateLimiter, Storage, Turn, Waker,
-};
+use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait};
+use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 
-use crate::clock::Timer;
-use crate::queue::{Batch, Guard, Shared, State, WorkQueue};
+use crate::queue::{Batch, Guard, Shared, WorkQueue};
+use crate::sync::Parker;
 
-impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
+impl<K, L, S> WorkQueue<K, L, S>
 where
-    K: Eq + Hash + Clone,
+    K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
-    C: Timer,
 {
-    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
-    /// shut down and no key is ready.
+    /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
+    /// down and no key is ready.
     ///
     /// # Examples
     ///
@@ -31,13 +27,18 @@ where
     /// queue.add("node-7").unwrap();
     /// let guard = queue.get().unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.forget().unwrap();
+    /// guard.success().unwrap();
     ///
     /// queue.shut_down();
     /// assert!(queue.get().is_none());
     /// ```
-    pub fn get(&self) -> Option<Guard<'_, K, L, M, C, S>> {
-        let work = self.wait(None, Queue::get).ok()?;
+    pub fn get(&self) -> Option<Guard<'_, K, L, S>>
+    where
+        K: Clone,
+    {
+        let work = self
+            .wait(Wait::for_key(&self.shared), None, Queue::poll_get)
+            .ok()?;
         Some(Guard::new(work, &*self.shared))
     }
 
@@ -57,18 +58,21 @@ where
     /// let queue = WorkQueue::new();
     /// queue.add("node-7").unwrap();
     /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => guard.forget().map(drop).unwrap(),
+    ///     Ok(guard) => guard.success().map(drop).unwrap(),
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }
     /// assert!(!queue.contains(&"node-7"));
     /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, M, C, S>, GetError> {
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, S>, GetError>
+    where
+        K: Clone,
+    {
         self.get_deadline(self.clock().now() + timeout)
     }
 
     /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock. A key
-    /// that is ready is handed out even if the deadline has passed.
+    /// that is ready is returned even if the deadline has passed.
     ///
     /// # Errors
     ///
@@ -78,11 +82,11 @@ where
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::Clock;
-    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    /// use requeue_std::core::binding::Clock;
+    /// use requeue_std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
     /// queue.add_many(["node-7", "node-8"], |_| {});
     ///
     /// // One second for a whole round, however long each key takes.
@@ -90,17 +94,21 @@ where
     /// let mut seen = Vec::new();
     /// while let Ok(guard) = queue.get_deadline(deadline) {
     ///     seen.push(*guard);
+    ///     guard.success().unwrap();
     ///     clock.advance(Duration::from_millis(500));
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
     /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, M, C, S>, GetError> {
-        let work = self.wait(Some(deadline), Queue::get)?;
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, S>, GetError>
+    where
+        K: Clone,
+    {
+        let work = self.wait(Wait::for_key(&self.shared), Some(deadline), Queue::poll_get)?;
         Ok(Guard::new(work, &*self.shared))
     }
 
-    /// Hands out up to `max` ready keys, one at least, under one lock; waits for the first if there
-    /// is none. Nothing once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, one at least, under one lock; waits for the first if there is
+    /// none. `None` once the queue is shut down and no key is ready. O(1) per key.
     ///
     /// # Examples
     ///
@@ -111,30 +119,33 @@ where
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.done();
+    /// batch.success().unwrap();
     /// assert_eq!(queue.len(), 2);
     /// ```
-    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, M, C, S>> {
+    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, S>>
+    where
+        K: Clone,
+    {
         // A batch from the start: if a key's clone panics, those before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, &*self.shared);
-        self.wait(None, |queue, now, getter| {
-            queue.get_many(max, now, getter, |taken| batch.push(taken))
+        self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
+            queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
         })
         .ok()?;
         Some(batch)
     }
 
-    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
-    /// Waits as [`get`](Self::get).
+    /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
+    /// [`get`](Self::get).
     ///
-    /// A guard of another queue is completed there. To learn what became of the key, complete it by
-    /// its guard.
+    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
+    /// guard.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Completion, WorkQueue};
+    /// use requeue_std::{Action, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// queue.add_many(["a", "b"], |_| {});
@@ -144,24 +155,22 @@ where
     /// let mut next = queue.get();
     /// while let Some(guard) = next {
     ///     seen.push(*guard);
-    ///     next = queue.next(guard, Completion::Succeeded);
+    ///     next = queue.next(guard, Action::Success);
     /// }
     /// assert_eq!(seen, ["a", "b"]);
     /// ```
-    pub fn next(
-        &self,
-        guard: Guard<'_, K, L, M, C, S>,
-        completion: Completion,
-    ) -> Option<Guard<'_, K, L, M, C, S>> {
-        let mut turn = Turn::new(&*self.shared, guard, completion);
-        let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
-        let work = self.wait(None, look);
-        Some(Guard::new(work.ok()?, &*self.shared))
+    pub fn next(&self, guard: Guard<'_, K, L, S>, action: Action) -> Option<Guard<'_, K, L, S>>
+    where
+        K: Clone,
+    {
+        let call = Wait::after(guard, action, &*self.shared);
+        let work = self.wait(call, None, Queue::poll_get).ok()?;
+        Some(Guard::new(work, &*self.shared))
     }
 
     /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
-    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    /// delayed ones in the order of their deadlines. Active keys stay; nothing comes out before
+    /// shutdown. O(log n) per key, each under a lock of its own.
     ///
     /// # Examples
     ///
@@ -176,77 +185,29 @@ where
     /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
     /// assert_eq!(keys, ["node-7", "lease-3"]);
     /// ```
-    pub fn leftovers(&self) -> Vec<Leftover<K>> {
+    pub fn leftovers(&self) -> Vec<Leftover<K>>
+    where
+        K: Clone,
+    {
         self.shared.leftovers().collect()
     }
 
-    /// The loop of every getter: look, return, or sleep until woken or until the deadline.
-    fn wait<T>(
+    /// Looks until there is a result, and sleeps in between.
+    pub(crate) fn wait<T>(
         &self,
+        mut call: Wait<&Shared<K, L, S>>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
-        let mut sleeper = Sleeper {
-            queue: &self.shared,
-            getter: Getter::new(),
-            is_asleep: false,
-        };
-        let mut state = self.lock().lock();
+        let parker = Parker::new();
         loop {
-            let now = if state.needs_time() || deadline.is_some() {
-                self.clock().now()
-            } else {
-                Instant::EPOCH
-            };
-            let Effect { value, wake } = look(&mut state, now, &mut sleeper.getter);
-            let until = match value {
-                Next::Wait { until } => until,
-                Next::Work(work) => {
-                    sleeper.is_asleep = false;
-                    drop(state);
-                    self.waker().obey(wake);
-                    return Ok(work);
-                }
-                Next::Closed => {
-                    sleeper.is_asleep = false;
-                    drop(state);
-                    self.waker().obey(wake);
-                    return Err(GetError::Closed);
-                }
-            };
-            sleeper.is_asleep = true;
-            self.waker().obey(wake);
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                drop(state);
-                // Dropping the sleeper wakes another in its place, if need be.
-                return Err(GetError::TimedOut);
+            match call.look(parker.waker(), deadline, &mut look) {
+                Look::Done(result) => return result,
+                Look::Sleep { until } => self.clock().park(&parker, until),
             }
-            let until = [until, deadline].into_iter().flatten().min();
-            self.clock().wait(&self.waker().getters, &mut state, until);
         }
     }
 }
 
 /// What `get_many` reserves at most before it knows how many keys there are.
 const BATCH_RESERVE_MAX: usize = 64;
-
-/// A call that waits. If it gives up while it counts as asleep, the queue is told; if it unwinds
-/// from a panic in a key's code, nobody has said whom to wake, and so everybody looks for himself.
-struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock, S: Storage> {
-    queue: &'q Shared<K, L, M, C, S>,
-    getter: Getter,
-    is_asleep: bool,
-}
-
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, C: Clock, S: Storage> Drop
-    for Sleeper<'_, K, L, M, C, S>
-{
-    fn drop(&mut self) {
-        if self.is_asleep {
-            self.queue.leave(&mut self.getter);
-        }
-        if std::thread::panicking() {
-            self.queue.waker().wake_all();
-        }
-    }
-}

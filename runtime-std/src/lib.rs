@@ -13,14 +13,14 @@ mod workers;
 pub use requeue_core as core;
 
 pub use backoff::{Stop, backoff_until};
-pub use clock::{ManualClock, SystemClock, Timer};
-pub use queue::{Batch, Guard, Shared, WorkQueue};
+pub use clock::{ManualClock, QueueClock, SystemClock};
+pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue,
-    Rejected, Workers,
+    Action, AddOptions, Added, Builder, Drained, Failure, Finished, GetError, Leftover, Producer,
+    Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
+pub use sync::Locked;
 #[cfg(shuttle)]
 pub use sync::refuse_threads;
-pub use sync::{Condvars, Locked};

@@ -1,36 +1,30 @@
-//! The queue for threads: what is left to do is to wait.
+//! The queue for threads.
 
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use requeue_core::binding::{GrowableWaitList, Lock, Runtime, State};
 use requeue_core::{
-    DefaultController, Growable, Metrics, NoMetrics, Queue, RateLimiter, Storage, Waker,
+    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
+    Storage,
 };
 
-use crate::clock::{SystemClock, Timer};
-use crate::sync::{Condvars, Locked};
+use crate::clock::QueueClock;
+use crate::sync::Locked;
 
-/// A queue, its lock, its clock and its condition variables: core's
-/// [`WorkQueue`](requeue_core::WorkQueue) for threads. What a [`WorkQueue`] dereferences to.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_std::WorkQueue;
-/// use requeue_std::core::Lock;
-///
-/// let queue = WorkQueue::new();
-/// queue.add("node-7").unwrap();
-/// // It leads to the state machine, which tells more than the methods of the queue.
-/// let held = queue.lock().with(|state| state.held_len());
-/// assert_eq!(held, 1);
-/// ```
-pub type Shared<K, L, M, C, S = Growable> =
-    requeue_core::WorkQueue<Locked<Queue<K, S, L, M>>, C, Condvars>;
+/// What a [`WorkQueue`] dereferences to: core's
+/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
+pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
+    Locked<State<K, S, L, Reporter, GrowableWaitList>>,
+    QueueClock,
+>;
 
-/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+///
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
+/// so.
 ///
 /// # Examples
 ///
@@ -39,7 +33,7 @@ pub type Shared<K, L, M, C, S = Growable> =
 ///
 /// fn ping(node: Guard<'_, &str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.forget() } else { node.retry() }.expect("nobody completes it by name")
+///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
 /// }
 ///
 /// let queue = WorkQueue::new();
@@ -47,10 +41,10 @@ pub type Shared<K, L, M, C, S = Growable> =
 /// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable> =
-    requeue_core::Guard<K, &'q Shared<K, L, M, C, S>>;
+pub type Guard<'q, K, L = DefaultController, S = Growable> =
+    requeue_core::Guard<K, &'q Shared<K, L, S>>;
 
-/// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+/// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// # Examples
 ///
@@ -59,7 +53,7 @@ pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 ///
 /// fn write_down(batch: Batch<'_, u32>) -> u32 {
 ///     let sum = batch.keys().sum();
-///     batch.done().expect("nobody completes a key by name");
+///     batch.success().expect("no run was ended by name");
 ///     sum
 /// }
 ///
@@ -67,39 +61,39 @@ pub type Guard<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 /// queue.add_many([17, 18], |_| {});
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
-pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable> =
-    requeue_core::Batch<K, &'q Shared<K, L, M, C, S>>;
+pub type Batch<'q, K, L = DefaultController, S = Growable> =
+    requeue_core::Batch<K, &'q Shared<K, L, S>>;
 
 /// A keyed work queue for threads.
 ///
 /// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::WorkQueue::add), [`add_after`](requeue_core::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::WorkQueue::forget) and the rest. Here is what waits.
-///
-/// `S` is the storage: one that grows, or [`Fixed`](requeue_core::Fixed) for a bound; with
-/// [`Levels`](requeue_core::Levels) keys have priorities.
+/// [`add`](requeue_core::binding::WorkQueue::add),
+/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest. Here is what waits.
 ///
 /// No thread runs in the background: of the threads that sleep in [`get`](Self::get), one sleeps
-/// until the earliest deadline. A thread is notified only if one sleeps, after the lock is
-/// released, and sleeping threads are woken in the order in which they went to sleep.
+/// until the earliest deadline. A thread is woken only if one sleeps, after the lock is released, and
+/// sleeping threads are woken in the order in which they went to sleep.
 ///
-/// # Panics
+/// # Keys
 ///
-/// A panic in a key's `Hash`, `Eq`, `Clone` or `Drop` reaches the caller; the queue stays usable.
+/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: one that calls the queue
+/// deadlocks. A panic in them reaches the caller, and the queue stays usable.
 ///
 /// # Examples
 ///
 /// ```
 /// use requeue_std::WorkQueue;
 ///
-/// let queue = WorkQueue::new();
+/// let queue: WorkQueue<&str> = WorkQueue::new();
 /// let worker = std::thread::spawn({
 ///     let queue = queue.clone();
 ///     move || {
 ///         let mut seen = Vec::new();
 ///         while let Some(key) = queue.get() {
 ///             seen.push(*key);
+///             key.success().unwrap();
 ///         }
 ///         seen
 ///     }
@@ -107,95 +101,144 @@ pub type Batch<'q, K, L = DefaultController, M = NoMetrics, C = SystemClock, S =
 ///
 /// queue.add("pod-a").unwrap();
 /// queue.add("pod-b").unwrap();
-/// queue.shut_down_with_drain();
+/// queue.drain();
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///
-/// Where its type has to be named, parts other than client-go's stand in this order:
+/// A struct that holds a queue need not name its parts: other numbers, metrics and a test's clock
+/// do not change the type. A limiter of another kind and priority levels do.
 ///
 /// ```
-/// use requeue_std::core::{
-///     DefaultController, Growable, ItemExponentialFailure, Levels, NoMetrics, RandomState,
-/// };
-/// use requeue_std::{Queue, SystemClock, WorkQueue};
+/// use std::time::Duration;
+/// use requeue_std::core::{DefaultController, Growable, Levels, NoLimit, RandomState};
+/// use requeue_std::{ManualClock, WorkQueue};
 ///
-/// type Leveled = Growable<RandomState, Levels<4>>;
-///
-/// struct Controller {
+/// struct App {
 ///     pods: WorkQueue<String>,
-///     /// With a limiter of its own.
-///     nodes: WorkQueue<String, ItemExponentialFailure>,
-///     /// With four priority levels.
-///     alarms: WorkQueue<String, DefaultController, NoMetrics, SystemClock, Leveled>,
+///     nodes: WorkQueue<String, NoLimit>,
+///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
 /// }
 ///
-/// # use requeue_std::core::default_item_based;
-/// let controller = Controller {
-///     pods: WorkQueue::new(),
-///     nodes: Queue::builder().limiter(default_item_based()).build().into(),
-///     alarms: Queue::builder().levels::<4>().build().into(),
+/// let app = App {
+///     pods: WorkQueue::builder()
+///         .backoff(Duration::from_millis(50), Duration::from_secs(60))
+///         .no_retry_rate()
+///         .clock(ManualClock::new())
+///         .build(),
+///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
+///     alarms: WorkQueue::builder().levels::<4>().build(),
 /// };
-/// controller.nodes.add(String::from("node-7")).unwrap();
-/// # controller.pods.add(String::from("pod-a")).unwrap();
-/// # controller.alarms.add(String::from("pod-b")).unwrap();
+/// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
+/// # let _ = app.alarms.add(String::new());
 /// ```
 ///
-/// With priorities: what somebody waits for goes before what is merely looked at again.
+/// With priorities: what is urgent goes before a routine check.
 ///
 /// ```
-/// use requeue_std::{AddOptions, Queue, WorkQueue};
+/// use requeue_std::{AddOptions, WorkQueue};
 ///
-/// let queue = WorkQueue::from(Queue::builder().levels::<2>().build());
+/// let queue = WorkQueue::builder().levels::<2>().build();
 /// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
 /// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
 ///
 /// let first = queue.get().unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
+/// # first.success().unwrap();
 /// ```
-pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, C = SystemClock, S = Growable>
+pub struct WorkQueue<K, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, M, C, S>>,
+    pub(crate) shared: Arc<Shared<K, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
-    /// An empty queue with client-go's default rate limiter, on the system's clock. A queue of
-    /// other parts is made by `WorkQueue::from`.
+    /// An empty queue with client-go's default rate limiter, on the system's clock.
     ///
     /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
-    /// keys together come back ten times a second after a burst of a hundred: of thousands that
-    /// fail at once the last waits for minutes. Another is chosen by [`Queue::builder`].
+    /// keys together be retried ten times a second after a burst of a hundred: of thousands that
+    /// fail at once the last waits for minutes. [`builder`](WorkQueue::builder) chooses otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let queue = requeue_std::WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// assert_eq!(queue.len(), 1);
+    /// ```
+    pub fn new() -> Self {
+        WorkQueue::builder().build()
+    }
+}
+
+impl WorkQueue<()> {
+    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::ItemExponentialFailure;
-    /// use requeue_std::{Queue, WorkQueue};
+    /// use requeue_std::WorkQueue;
     ///
-    /// let plain = WorkQueue::new();
-    /// plain.add("node-7").unwrap();
-    ///
-    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
-    /// let patient = WorkQueue::from(Queue::builder().limiter(limiter).build());
-    /// let limited = patient.add_rate_limited("node-7").unwrap();
-    /// assert_eq!(limited.delay, Duration::from_secs(1));
+    /// let queue = WorkQueue::builder()
+    ///     .backoff(Duration::from_secs(1), Duration::from_secs(60))
+    ///     .retry_rate(100.0, 1000)
+    ///     .build();
+    /// let scheduled = queue.add_rate_limited("node-7").unwrap();
+    /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
-    pub fn new() -> Self {
-        Self::from(Queue::builder().build())
+    pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
+        Builder::of(Threads::default())
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> From<Queue<K, S, L, M>>
-    for WorkQueue<K, L, M, SystemClock, S>
+/// The runtime of a [`Builder`]: threads.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    clock: QueueClock,
+}
+
+impl Runtime for Threads {
+    type Clock = QueueClock;
+    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+
+    fn set_clock(&mut self, clock: QueueClock) {
+        self.clock = clock;
+    }
+
+    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+        self,
+        queue: Queue<K, S, L, Reporter>,
+    ) -> WorkQueue<K, L, S> {
+        let state = State::new(queue, GrowableWaitList::new());
+        WorkQueue {
+            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
+        }
+    }
+}
+
+/// A queue of any storage, [`Fixed`](requeue_core::Fixed) for one, on the system's clock.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::core::{Fixed, NoLimit, Reporter};
+/// use requeue_std::{Queue, WorkQueue};
+///
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// ```
+impl<K, L, S> From<Queue<K, S, L, Reporter>> for WorkQueue<K, L, S>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    S: Storage,
 {
-    /// A queue of chosen parts, on the system's clock.
-    fn from(queue: Queue<K, S, L, M>) -> Self {
-        Self::from_queue(queue, SystemClock::new())
+    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+        Threads::default().assemble(queue)
     }
 }
 
@@ -205,44 +248,30 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
+impl<K, L, S> WorkQueue<K, L, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
-    C: Timer,
 {
-    /// A queue of chosen parts, and its clock: a [`ManualClock`](crate::ManualClock) for tests.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::core::{Queue, default_item_based};
-    /// use requeue_std::{SystemClock, WorkQueue};
-    ///
-    /// let parts = Queue::builder().limiter(default_item_based()).capacity(100);
-    /// let queue = WorkQueue::from_queue(parts.build(), SystemClock::new());
-    /// queue.add("node-7").unwrap();
-    /// ```
-    pub fn from_queue(queue: Queue<K, S, L, M>, clock: C) -> Self {
-        let shared = Shared::from_parts(Locked::new(queue), clock, Condvars::default());
-        Self {
-            shared: Arc::new(shared),
-        }
+    /// A queue of any storage, on a clock of choice. The example of `WorkQueue::from` leaves the
+    /// clock to the system.
+    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
+        let clock = clock.into();
+        Threads { clock }.assemble(queue)
     }
 
-    /// Makes every sleeping thread look at the queue again: after a
+    /// Lets every sleeping thread look at the queue again: after a
     /// [`ManualClock`](crate::ManualClock) was moved.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{ManualClock, Queue, WorkQueue};
+    /// use requeue_std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
     /// queue.add_after("lease-3", Duration::from_secs(3600)).unwrap();
     /// std::thread::scope(|scope| {
     ///     let worker = scope.spawn(|| queue.get().map(|guard| *guard));
@@ -252,57 +281,47 @@ where
     /// });
     /// ```
     pub fn clock_moved(&self) {
-        // Whoever has read the old time and not yet gone to sleep holds the lock.
-        drop(self.lock().lock());
-        self.waker().wake_all();
+        self.wake_all();
     }
 
-    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n),
-    /// and under the lock. See [`Queue::reserve`].
-    ///
-    /// # Panics
-    ///
-    /// If memory for so many keys cannot be addressed, as with any collection.
+    /// What an event source needs of the queue, without its parameters. O(1).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use std::sync::Arc;
+    /// use requeue_std::{Producer, WorkQueue};
     ///
-    /// let listed = ["node-7", "node-8", "node-9"];
+    /// struct Watcher {
+    ///     changed: Arc<dyn Producer<String> + Send + Sync>,
+    /// }
+    ///
     /// let queue = WorkQueue::new();
-    /// queue.reserve(listed.len());
-    /// assert_eq!(queue.add_many(listed, |_| {}).ready, 3);
+    /// let watcher = Watcher { changed: queue.producer() };
+    /// // A queue that is shutting down hands the key back: nothing is left to do with it.
+    /// let _ = watcher.changed.add(String::from("node-7"));
+    /// assert!(queue.contains("node-7"));
     /// ```
-    pub fn reserve(&self, additional: usize) {
-        self.lock().lock().reserve(additional);
+    pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
+    where
+        K: 'static,
+        L: 'static,
+        S: 'static,
+        Shared<K, L, S>: Send + Sync,
+    {
+        Arc::<Shared<K, L, S>>::clone(&self.shared)
     }
 }
 
-/// What the lock of a [`WorkQueue`] holds.
-pub(crate) type State<K, S, L, M> = Queue<K, S, L, M>;
-
-impl<K, L, M, C, S> Deref for WorkQueue<K, L, M, C, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
-    type Target = Shared<K, L, M, C, S>;
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
+    type Target = Shared<K, L, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K, L, M, C, S> Clone for WorkQueue<K, L, M, C, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -310,20 +329,10 @@ where
     }
 }
 
-impl<K, L, M, C, S> fmt::Debug for WorkQueue<K, L, M, C, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.lock().lock();
-        f.debug_struct("WorkQueue")
-            .field("held", &state.held_len())
-            .field("active", &state.active_len())
-            .field("delayed", &state.delayed_len())
-            .field("shutting_down", &state.shutting_down())
-            .finish()
+        self.shared
+            .lock()
+            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
     }
 }

@@ -5,35 +5,38 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use requeue_core::{Action, Completion, Failure, Leftover, Metrics, RateLimiter, Storage, Workers};
+use requeue_core::binding::Clock;
+use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 
-use crate::clock::Timer;
-use crate::queue::{Shared, WorkQueue};
+use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{RwLock, thread};
 
-impl<K, L, M, C, S> WorkQueue<K, L, M, C, S>
+impl<K, L, S> WorkQueue<K, L, S>
 where
-    K: Eq + Hash + Clone,
+    K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
-    C: Timer,
     S: Storage,
-    Shared<K, L, M, C, S>: Send + Sync,
 {
     /// Works on keys with `reconcile` on several threads until the queue is shut down; then drains
-    /// it, and hands back what was not worked on: keys that were ready when the
+    /// it, and returns what was not worked on: keys that were ready when the
     /// [deadline](Workers::drain_deadline) passed, keys that failed while it drained, and delayed
     /// keys.
     ///
-    /// | `reconcile` answers | and the key |
+    /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Done)` | is at rest; its failures are forgotten |
+    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Ok(Action::PutOff(d))` | runs again after `d`; its failures stay remembered |
-    /// | `Err(_)`, or panics | runs again when its rate limiter says so |
+    /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
+    /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
+    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
     ///
-    /// Two runs of one key never overlap. Returns when all threads have ended.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
+    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
+    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
+    ///
+    /// Two runs of one key never overlap. A failure goes to [`on_error`](Workers::on_error). Returns
+    /// when all threads have ended.
     ///
     /// # Errors
     ///
@@ -53,10 +56,11 @@ where
     /// queue.add_many(1..=100, |_| {});
     /// queue.shut_down();
     ///
+    /// // State that the workers share is borrowed.
     /// let sum = AtomicU32::new(0);
     /// let leftovers = queue.run(4, |key: &u32| {
     ///     sum.fetch_add(*key, Ordering::Relaxed);
-    ///     Ok::<_, std::convert::Infallible>(Action::Done)
+    ///     Ok::<_, std::convert::Infallible>(Action::Success)
     /// })?;
     /// assert_eq!(sum.into_inner(), 5050);
     /// assert!(leftovers.is_empty());
@@ -68,10 +72,48 @@ where
         reconcile: impl Fn(&K) -> Result<Action, E> + Sync,
     ) -> io::Result<Vec<Leftover<K>>>
     where
-        K: 'w,
+        K: Clone + Send + Sync + 'w,
+        Shared<K, L, S>: Send + Sync,
+    {
+        self.run_with(workers, |key, _| reconcile(key))
+    }
+
+    /// As [`run`](Self::run), for a reconciler that asks which attempt a run is, how long its key
+    /// has waited and at which priority it runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Action, RunContext, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// queue.run_with(1, |node: &&str, run: RunContext| {
+    ///     println!("{node}: attempt {}", run.attempt);
+    ///     queue.shut_down();
+    ///     Ok::<_, String>(Action::Success)
+    /// })?;
+    /// # Ok::<_, std::io::Error>(())
+    /// ```
+    pub fn run_with<'w, E: 'w>(
+        &self,
+        workers: impl Into<Workers<'w, K, E>>,
+        reconcile: impl Fn(&K, RunContext) -> Result<Action, E> + Sync,
+    ) -> io::Result<Vec<Leftover<K>>>
+    where
+        K: Clone + Send + Sync + 'w,
+        Shared<K, L, S>: Send + Sync,
     {
         let workers = workers.into();
-        // Nobody begins before everybody has been started: written `false` if that fails.
+        // No worker begins before all have been started: written `false` if that fails.
         let gate = RwLock::new(true);
         thread::scope(|scope| {
             let mut may_work = gate.write().unwrap_or_else(|broken| broken.into_inner());
@@ -93,12 +135,14 @@ where
         Ok(self.leftovers())
     }
 
-    /// One worker's loop: each turn completes a key and takes the next under one lock.
+    /// One worker's loop: each turn ends a run and takes the next key under one lock.
     fn work<E>(
         &self,
         workers: &Workers<'_, K, E>,
-        reconcile: &(impl Fn(&K) -> Result<Action, E> + Sync),
-    ) {
+        reconcile: &(impl Fn(&K, RunContext) -> Result<Action, E> + Sync),
+    ) where
+        K: Clone,
+    {
         let mut next = self.get();
         while let Some(guard) = next {
             if self.is_too_late(workers) {
@@ -106,17 +150,8 @@ where
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
             }
-            // The reconciler's own state is its own affair, as after a panic on any thread.
-            let span = workers.span(&guard, guard.attempt(), guard.waited());
-            let run = || span.in_scope(|| reconcile(&guard));
-            let result = match catch_unwind(AssertUnwindSafe(run)) {
-                Ok(result) => result.map_err(Failure::Error),
-                Err(payload) => Err(Failure::Panic(payload)),
-            };
-            // A hook that panics must not take its worker, and the key, with it.
-            let judge = || workers.judge(&guard, guard.requeues(), result, span);
-            let completion = catch_unwind(AssertUnwindSafe(judge));
-            next = self.next(guard, completion.unwrap_or(Completion::Succeeded));
+            let action = reconcile_one(workers, &guard, reconcile);
+            next = self.next(guard, action);
         }
     }
 
@@ -124,7 +159,34 @@ where
         let Some(limit) = workers.drain_limit() else {
             return false;
         };
-        let closed_at = self.lock().lock().closed_at();
-        !closed_at.is_never() && self.clock().now() >= closed_at + limit
+        let closed_at = self.closed_at();
+        closed_at.is_some_and(|closed_at| self.clock().now() >= closed_at + limit)
     }
+}
+
+/// One run of one key.
+fn reconcile_one<K, E, L, S>(
+    workers: &Workers<'_, K, E>,
+    guard: &Guard<'_, K, L, S>,
+    reconcile: &impl Fn(&K, RunContext) -> Result<Action, E>,
+) -> Action
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    S: Storage,
+{
+    let span = workers.span(guard, guard.attempt(), guard.waited());
+    // The reconciler's own state is its own affair, as after a panic on any thread.
+    let run = || span.in_scope(|| reconcile(guard, guard.context()));
+    let result = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => result.map_err(Failure::Error),
+        Err(payload) => Err(Failure::Panic(payload)),
+    };
+    let (action, report) = workers.judge(guard.requeues(), result, span);
+    if let Some(report) = report {
+        // A hook that panics must not take its worker, and the key, with it.
+        let report = AssertUnwindSafe(|| workers.report(guard, report));
+        let _ = catch_unwind(report);
+    }
+    action
 }

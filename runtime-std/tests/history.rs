@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::{ItemExponentialFailure, Rejected};
-use requeue_std::{Completion, Drained, GetError, Queue, WorkQueue};
+use requeue_std::{Action, Drained, GetError, WorkQueue};
 use requeue_test_tools::{Books, Dice, in_time};
 
 const KEYS: usize = 6;
@@ -51,9 +51,8 @@ fn dawdle(dice: &mut Dice, steps: u64) {
 impl World {
     fn new(is_patient: bool) -> Self {
         let limiter = ItemExponentialFailure::new(TICK, 4 * TICK);
-        let queue = Queue::builder().limiter(limiter).build();
         Self {
-            queue: WorkQueue::from(queue),
+            queue: WorkQueue::builder().limiter(limiter).build(),
             books: Books::default(),
             is_over: AtomicBool::new(false),
             is_patient,
@@ -113,11 +112,11 @@ impl World {
                 Err(GetError::Closed) => return,
                 Err(_) => continue,
             };
-            let completion = self.run(&guard, dice);
+            let action = self.run(&guard, dice);
             if dice.roll(2) == 0 {
-                guard.complete(completion).unwrap();
+                guard.finish(action).unwrap();
             } else {
-                match self.queue.next(guard, completion) {
+                match self.queue.next(guard, action) {
                     Some(guard) => next = Some(guard),
                     None => return,
                 }
@@ -142,18 +141,18 @@ impl World {
         }
     }
 
-    fn run(&self, key: &usize, dice: &mut Dice) -> Completion {
+    fn run(&self, key: &usize, dice: &mut Dice) -> Action {
         let at_work = self.books.begin(*key);
         dawdle(dice, 4);
         match dice.roll(10) {
             0 => resume_unwind(Box::new(OnPurpose)),
-            1 | 2 => return Completion::Retry,
+            1 | 2 => return Action::Retry,
             _ => {}
         }
         at_work.succeed();
         match dice.roll(4) {
-            0 => Completion::RetryAfter(pause(dice)),
-            _ => Completion::Succeeded,
+            0 => Action::RetryAfter(pause(dice)),
+            _ => Action::Success,
         }
     }
 
@@ -175,7 +174,7 @@ impl World {
     fn drain(&self, mut dice: Dice) {
         let drained = match dice.roll(2) {
             0 => self.queue.drain_timeout(pause(&mut dice)),
-            _ => self.queue.shut_down_with_drain(),
+            _ => self.queue.drain(),
         };
         let is_idle = self.books.is_idle();
         assert!(is_idle || drained != Drained::Complete, "too early");
@@ -221,7 +220,7 @@ fn history(seed: u64) {
             }
         }
         // Whoever waits for a drain is not left waiting.
-        assert_eq!(world.queue.shut_down_with_drain(), Drained::Complete);
+        assert_eq!(world.queue.drain(), Drained::Complete);
         assert!(world.books.is_idle(), "drained too early");
         workers
             .into_iter()

@@ -7,33 +7,36 @@
 )]
 
 use std::cell::Cell;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{
-    Backoff, BackoffUntil, Clock, Instant, ItemExponentialFailure, NoJitter, NoMetrics, Rejected,
-};
+use requeue_std::core::binding::Clock;
+use requeue_std::core::{Backoff, BackoffUntil, Instant, NoJitter, Rejected};
 use requeue_std::{
-    Action, Completion, Drained, Finished, GetError, ManualClock, Queue, Stop, WorkQueue, Workers,
+    Action, Drained, Finished, GetError, ManualClock, Stop, SystemClock, WorkQueue, Workers,
     backoff_until,
 };
 
-type Keys = WorkQueue<u32, ItemExponentialFailure, NoMetrics, ManualClock>;
+type Keys = WorkQueue<u32>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue() -> (Keys, ManualClock) {
     let clock = ManualClock::new();
-    let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
-    let queue = Queue::builder().limiter(limiter).build();
-    (WorkQueue::from_queue(queue, clock.clone()), clock)
+    let queue = WorkQueue::builder()
+        .backoff(SECOND, 100 * SECOND)
+        .no_retry_rate()
+        .clock(clock.clone())
+        .build();
+    (queue, clock)
 }
 
 /// Waits until nothing is ready and this many threads sleep in `get`.
-fn until_asleep(queue: &Keys, threads: usize) {
-    while queue.act(|state, now| state.len(now).map(|ready| (ready, state.asleep())))
+fn until_asleep<K: Eq + Hash>(queue: &WorkQueue<K>, threads: usize) {
+    while queue.with(|queue, now| queue.len(now).map(|ready| (ready, queue.asleep())))
         != (0, threads)
     {
         thread::yield_now();
@@ -50,7 +53,7 @@ fn the_queue_and_its_guards_cross_threads() {
     let guard = queue.get().unwrap();
     is_send_and_sync(&guard);
     thread::scope(|scope| {
-        scope.spawn(move || guard.done().unwrap());
+        scope.spawn(move || guard.release().unwrap());
     });
     assert_eq!(queue.state(&1), None);
 }
@@ -147,16 +150,14 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
     queue.add(2).unwrap();
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
-        let drains: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| queue.shut_down_with_drain()))
-            .collect();
+        let drains: Vec<_> = (0..3).map(|_| scope.spawn(|| queue.drain())).collect();
         while !queue.shutting_down() {
             thread::yield_now();
         }
-        guard.done().unwrap();
+        guard.release().unwrap();
         // One key is still ready: client-go would report the drain as over.
         assert!(drains.iter().all(|drain| !drain.is_finished()));
-        drop(queue.get().unwrap());
+        queue.get().unwrap().success().unwrap();
         for drain in drains {
             assert_eq!(drain.join().unwrap(), Drained::Complete);
         }
@@ -169,11 +170,11 @@ fn a_drain_is_told_by_a_worker_that_completes_the_last_key_and_ends() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
-        let drain = scope.spawn(|| queue.shut_down_with_drain());
+        let drain = scope.spawn(|| queue.drain());
         while !queue.shutting_down() {
             thread::yield_now();
         }
-        assert!(queue.next(guard, Completion::Succeeded).is_none());
+        assert!(queue.next(guard, Action::Success).is_none());
         assert_eq!(drain.join().unwrap(), Drained::Complete);
     });
 }
@@ -185,7 +186,7 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
     thread::scope(|scope| {
         let timed = scope.spawn(|| queue.drain_timeout(SECOND));
-        let untimed = scope.spawn(|| queue.shut_down_with_drain());
+        let untimed = scope.spawn(|| queue.drain());
         // Whether the thread already waits or not, it sees the new time.
         while !timed.is_finished() {
             clock.advance(SECOND);
@@ -201,21 +202,15 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     });
     let leftovers = queue.leftovers();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
-    assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Drained::Complete);
 }
 
 #[test]
-fn a_guard_completes_its_key_on_drop_and_only_once() {
+fn a_guard_ends_its_run_only_once() {
     let (queue, _) = queue();
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
-    assert!(queue.state(&1).unwrap().active);
-    drop(guard);
-    assert_eq!(queue.state(&1), None);
-
-    queue.add(1).unwrap();
-    let guard = queue.get().unwrap();
-    queue.done(&1).unwrap();
+    queue.release_key(&1).unwrap();
     queue.add(1).unwrap();
     let second = queue.get().unwrap();
     drop(guard);
@@ -223,8 +218,48 @@ fn a_guard_completes_its_key_on_drop_and_only_once() {
         queue.state(&1).unwrap().active,
         "a stale guard has no effect"
     );
-    assert_eq!(second.done(), Ok(Finished::Idle));
-    assert!(queue.done(&1).is_err());
+    assert_eq!(second.release(), Ok(Finished::Idle));
+    assert!(queue.release_key(&1).is_err());
+}
+
+#[test]
+fn a_guard_that_is_dropped_counts_as_failed() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    assert!(queue.state(&1).unwrap().active);
+    drop(guard);
+    let state = queue.state(&1).unwrap();
+    assert!(!state.active && !state.ready, "{state:?}");
+    assert_eq!(queue.num_requeues(&1), 1);
+    clock.advance(SECOND);
+    assert_eq!(queue.get().unwrap().attempt(), 2);
+}
+
+#[test]
+fn a_question_mark_that_returns_early_retries_the_key() {
+    fn work(queue: &Keys) -> Result<(), std::num::ParseIntError> {
+        let guard = queue.get().unwrap();
+        let _: u32 = "no number".parse()?;
+        guard.success().unwrap();
+        Ok(())
+    }
+
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    assert!(work(&queue).is_err());
+    clock.advance(SECOND);
+    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+}
+
+#[test]
+fn a_batch_that_is_dropped_counts_as_failed() {
+    let (queue, clock) = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    drop(queue.get_many(2).unwrap());
+    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    clock.advance(SECOND);
+    assert_eq!(queue.len(), 2);
 }
 
 #[test]
@@ -242,7 +277,7 @@ fn a_guard_knows_its_attempts() {
     assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
     assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
     clock.advance(SECOND);
-    let _ = queue.get().unwrap().forget();
+    let _ = queue.get().unwrap().success();
     assert_eq!(queue.num_requeues(&1), 0);
 }
 
@@ -261,10 +296,12 @@ fn a_panicking_worker_gives_its_key_back() {
     assert!(unwound.is_err());
     assert!(queue.is_empty());
     clock.advance(SECOND);
-    let mut keys: Vec<_> = queue.get_many(9).unwrap().keys().copied().collect();
+    let batch = queue.get_many(9).unwrap();
+    let mut keys: Vec<_> = batch.keys().copied().collect();
     keys.sort_unstable();
     assert_eq!(keys, [1, 2, 3]);
     assert_eq!(queue.num_requeues(&2), 1);
+    batch.success().unwrap();
 }
 
 #[test]
@@ -273,12 +310,12 @@ fn a_batch_is_completed_together_or_key_by_key() {
     queue.add_many(0..4, |_| unreachable!());
     let batch = queue.get_many(2).unwrap();
     assert_eq!((batch.len(), queue.len()), (2, 2));
-    batch.done().unwrap();
+    batch.release().unwrap();
     let [two, three] = <[_; 2]>::try_from(queue.get_many(9).unwrap().into_guards()).unwrap();
     assert_eq!((*two, *three), (2, 3));
     assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
     assert!(queue.state(&2).unwrap().active);
-    drop(two);
+    two.success().unwrap();
     assert_eq!(queue.state(&2), None);
 }
 
@@ -288,7 +325,7 @@ fn next_completes_a_guard_of_another_queue_there() {
     let (other, _) = self::queue();
     other.add(9).unwrap();
     queue.add(1).unwrap();
-    let guard = queue.next(other.get().unwrap(), Completion::Retry).unwrap();
+    let guard = queue.next(other.get().unwrap(), Action::Retry).unwrap();
     assert_eq!(*guard, 1);
     assert_eq!(other.num_requeues(&9), 1);
 }
@@ -310,7 +347,7 @@ fn run_retries_gives_up_and_survives_panics() {
             queue.run(workers, |key| {
                 runs.fetch_add(1, Ordering::SeqCst);
                 match key {
-                    0 => Ok(Action::Done),
+                    0 => Ok(Action::Success),
                     1 => Err("no"),
                     _ => panic!("never"),
                 }
@@ -346,7 +383,7 @@ fn a_key_that_is_put_off_keeps_its_failures() {
     queue
         .run(1, |_| {
             queue.shut_down();
-            Ok::<_, ()>(Action::PutOff(SECOND))
+            Ok::<_, ()>(Action::RetryAfter(SECOND))
         })
         .unwrap();
     assert_eq!(queue.num_requeues(&1), 1);
@@ -418,7 +455,7 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
         let worker_stop = stop.clone();
         scope.spawn(move || {
             let backoff = BackoffUntil::non_sliding(backoff, NoJitter);
-            backoff_until(backoff, &worker_clock, &worker_stop, || {
+            backoff_until(backoff, worker_clock, &worker_stop, || {
                 ran.send(()).unwrap()
             });
         });
@@ -431,6 +468,129 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
             stop.clock_moved();
         }
         runs.recv().unwrap();
+        stop.stop();
+    });
+    assert!(runs.try_recv().is_err());
+}
+
+/// Leaves a token for the next sleep of this thread, as other code in a program may.
+fn unpark_this_thread() {
+    thread::current().unpark();
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
+    let (queue, clock) = queue();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| {
+            unpark_this_thread();
+            queue.get().map(|guard| *guard)
+        });
+        let timed = scope.spawn(|| {
+            unpark_this_thread();
+            queue.get_timeout(SECOND).map(|guard| *guard)
+        });
+        while clock.waiting() != 2 {
+            thread::yield_now();
+        }
+        for thread in [getter.thread(), timed.thread()] {
+            thread.unpark();
+            thread.unpark();
+        }
+        until_asleep(&queue, 2);
+        clock.advance(SECOND);
+        queue.clock_moved();
+        assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+        queue.add(7).unwrap();
+        assert_eq!(getter.join().unwrap(), Some(7));
+
+        queue.add(8).unwrap();
+        let guard = queue.get().unwrap();
+        let drain = scope.spawn(|| {
+            unpark_this_thread();
+            queue.drain()
+        });
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        drain.thread().unpark();
+        guard.success().unwrap();
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+    });
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_looks_at_the_clock() {
+    let (queue, clock) = queue();
+    queue.add_after(1, SECOND).unwrap();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        clock.advance(SECOND);
+        // Without `clock_moved`: the clock alone wakes no thread.
+        while !getter.is_finished() {
+            getter.thread().unpark();
+            thread::yield_now();
+        }
+        assert_eq!(getter.join().unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn a_loop_that_is_woken_for_no_reason_pauses_on() {
+    let (clock, stop) = (ManualClock::new(), Stop::new());
+    let backoff = Backoff {
+        duration: SECOND,
+        ..Backoff::default()
+    };
+    let (ran, runs) = mpsc::channel();
+    thread::scope(|scope| {
+        let worker_clock = clock.clone();
+        let (stop, ran) = (&stop, &ran);
+        let looping = scope.spawn(move || {
+            let backoff = BackoffUntil::non_sliding(backoff, NoJitter);
+            backoff_until(backoff, worker_clock, stop, || {
+                unpark_this_thread();
+                ran.send(()).unwrap();
+            });
+        });
+        for _ in 0..3 {
+            runs.recv().unwrap();
+            looping.thread().unpark();
+            while clock.waiting() != 1 {
+                thread::yield_now();
+            }
+            assert!(runs.try_recv().is_err());
+            clock.advance(SECOND);
+            stop.clock_moved();
+        }
+        runs.recv().unwrap();
+        stop.stop();
+    });
+    assert!(runs.try_recv().is_err());
+}
+
+#[test]
+fn one_signal_stops_every_loop_in_its_pause() {
+    let stop = Stop::new();
+    let backoff = Backoff {
+        duration: Duration::MAX,
+        ..Backoff::default()
+    };
+    let (ran, runs) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let (stop, ran) = (stop.clone(), ran.clone());
+            scope.spawn(move || {
+                let backoff = BackoffUntil::sliding(backoff, NoJitter);
+                backoff_until(backoff, SystemClock::new(), &stop, || ran.send(()).unwrap());
+            });
+        }
+        for _ in 0..3 {
+            runs.recv().unwrap();
+        }
         stop.stop();
     });
     assert!(runs.try_recv().is_err());
@@ -489,7 +649,7 @@ fn a_panic_in_the_completion_of_a_batch_leaves_no_key_in_work() {
                 if is_dropped {
                     drop(batch);
                 } else {
-                    let _ = batch.done();
+                    let _ = batch.release();
                 }
             });
             worker.join()
@@ -507,7 +667,7 @@ fn a_guard_whose_key_panics_when_it_is_dropped_leaves_no_key_in_work() {
         let worker = scope.spawn(|| {
             let guard = queue.get().unwrap();
             DROP_PANICS_AT.set(Some(1));
-            drop(queue.next(guard, Completion::Done));
+            drop(queue.next(guard, Action::Release));
         });
         worker.join()
     });
@@ -522,13 +682,13 @@ fn a_panic_in_the_completion_that_ends_a_drain_is_no_lost_wake() {
     queue.add(Brittle(1)).unwrap();
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
-        let drain = scope.spawn(|| queue.shut_down_with_drain());
+        let drain = scope.spawn(|| queue.drain());
         let worker = scope.spawn(|| {
             while !queue.shutting_down() {
                 thread::yield_now();
             }
             DROP_PANICS_AT.set(Some(1));
-            let _ = guard.done();
+            let _ = guard.release();
         });
         assert!(worker.join().is_err());
         assert_eq!(drain.join().unwrap(), Drained::Complete);
@@ -542,13 +702,11 @@ fn a_panic_in_the_clone_of_the_next_key_wakes_who_can_take_it() {
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
         let other = scope.spawn(|| queue.get().map(|guard| guard.0));
-        while queue.act(|state, now| state.len(now).map(|_| state.asleep())) != 1 {
-            thread::yield_now();
-        }
+        until_asleep(&queue, 1);
         let worker = scope.spawn(|| {
             CLONE_PANICS_AT.set(Some(1));
             queue.add(Brittle(1)).unwrap();
-            drop(queue.next(guard, Completion::Done));
+            drop(queue.next(guard, Action::Release));
         });
         assert!(worker.join().is_err());
         assert_eq!(other.join().unwrap(), Some(1));

@@ -1,7 +1,8 @@
 //! A loop that runs something again and again, with pauses.
 
+use requeue_core::binding::{Clock, sleep_until};
 use requeue_core::rand_core::Rng;
-use requeue_core::{BackoffManager, BackoffUntil, Clock};
+use requeue_core::{BackoffManager, BackoffUntil};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
@@ -56,7 +57,7 @@ pub async fn backoff_until<M: BackoffManager, R: Rng, W: Future<Output = ()>>(
         backoff.start(clock.now());
         work().await;
         let due = backoff.finish(clock.now());
-        let pause = clock.sleep_until(due);
+        let pause = sleep_until(&clock, due);
         if stop.run_until_cancelled(pause).await.is_none() {
             return;
         }

@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::{Clock, Instant};
+use requeue_core::Instant;
+use requeue_core::binding::{Clock, Timer};
 use tokio::time::Sleep;
 
 /// Tokio's monotonic clock, which `tokio::time::pause` and `advance` drive; its epoch is the moment
@@ -17,7 +18,8 @@ use tokio::time::Sleep;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::{TokioClock, core::Clock};
+/// use requeue_tokio::TokioClock;
+/// use requeue_tokio::core::binding::Clock;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
@@ -48,32 +50,6 @@ impl TokioClock {
         Instant::EPOCH + instant.saturating_duration_since(self.epoch)
     }
 
-    /// Waits until `due` has come; for ever if it never does.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the wait and nothing else.
-    pub async fn sleep_until(&self, due: Instant) {
-        while self.now() < due {
-            match self.alarm(due) {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    /// Sets `timer` to ring for `until`, or after a first piece of the way there; stops it if there
-    /// is nothing to wait for. A timer that is set for the same instant already is left alone.
-    pub(crate) fn arm(&self, mut timer: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
-        let at = until.and_then(|due| self.alarm(due));
-        match (timer.as_mut().as_pin_mut(), at) {
-            (Some(sleep), Some(at)) if sleep.deadline() == at => {}
-            (Some(sleep), Some(at)) => sleep.reset(at),
-            (None, Some(at)) => timer.set(Some(tokio::time::sleep_until(at))),
-            (_, None) => timer.set(None),
-        }
-    }
-
     fn alarm(&self, due: Instant) -> Option<tokio::time::Instant> {
         if due.is_never() {
             return None;
@@ -94,5 +70,20 @@ impl Default for TokioClock {
 impl Clock for TokioClock {
     fn now(&self) -> Instant {
         self.at(tokio::time::Instant::now())
+    }
+}
+
+impl Timer for TokioClock {
+    type Alarm = Sleep;
+
+    /// Rings for `until`, or after a first piece of the way there.
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
+        let at = until.and_then(|due| self.alarm(due));
+        match (alarm.as_mut().as_pin_mut(), at) {
+            (Some(sleep), Some(at)) if sleep.deadline() == at => {}
+            (Some(sleep), Some(at)) => sleep.reset(at),
+            (None, Some(at)) => alarm.set(Some(tokio::time::sleep_until(at))),
+            (_, None) => alarm.set(None),
+        }
     }
 }

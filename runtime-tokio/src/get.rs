@@ -4,26 +4,24 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use requeue_core::{
-    Clock, Completion, Effect, GetError, Getter, Instant, Leftover, Metrics, Next, Queue,
-    RateLimiter, Storage, Turn,
-};
+use requeue_core::binding::{Clock, Effect, Getter, Next, Wait};
+use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
+use tokio::task::coop;
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::stream::Guards;
-use crate::waiting::{State, Waiting};
 
-impl<K, L, M, S> WorkQueue<K, L, M, S>
+impl<K, L, S> WorkQueue<K, L, S>
 where
-    K: Eq + Hash + Clone,
+    K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    /// Hands out the first ready key; waits for one if there is none. Nothing once the queue is
-    /// shut down and no key is ready.
+    /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
+    /// down and no key is ready.
     ///
     /// # Cancel safety
     ///
@@ -42,18 +40,24 @@ where
     /// queue.add("node-7").unwrap();
     /// let guard = queue.get().await.unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.forget().unwrap();
+    /// guard.success().unwrap();
     ///
     /// queue.shut_down();
     /// assert!(queue.get().await.is_none());
     /// # }
     /// ```
-    pub async fn get(&self) -> Option<Guard<K, L, M, S>> {
-        let work = self.wait(None, Queue::get).await.ok()?;
+    pub async fn get(&self) -> Option<Guard<K, L, S>>
+    where
+        K: Clone,
+    {
+        let work = self
+            .wait(Wait::for_key(&self.shared), None, Queue::poll_get)
+            .await
+            .ok()?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
-    /// Hands out the first ready key, if there is one. O(1). Never waits but for the lock.
+    /// Returns the first ready key, if there is one. O(1). Never waits but for the lock.
     ///
     /// # Examples
     ///
@@ -63,10 +67,13 @@ where
     /// let queue = WorkQueue::new();
     /// assert!(queue.try_get().is_none());
     /// queue.add("node-7").unwrap();
-    /// queue.try_get().unwrap().forget().unwrap();
+    /// queue.try_get().unwrap().success().unwrap();
     /// ```
-    pub fn try_get(&self) -> Option<Guard<K, L, M, S>> {
-        let work = self.act(Queue::try_get)?;
+    pub fn try_get(&self) -> Option<Guard<K, L, S>>
+    where
+        K: Clone,
+    {
+        let work = self.with(Queue::try_get)?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
@@ -92,19 +99,22 @@ where
     /// let queue = WorkQueue::new();
     /// queue.add("node-7").unwrap();
     /// match queue.get_timeout(Duration::from_secs(1)).await {
-    ///     Ok(guard) => guard.forget().map(drop).unwrap(),
+    ///     Ok(guard) => guard.success().map(drop).unwrap(),
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }
     /// assert!(!queue.contains(&"node-7"));
     /// # }
     /// ```
-    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, M, S>, GetError> {
+    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, S>, GetError>
+    where
+        K: Clone,
+    {
         self.get_until(self.clock().now() + timeout).await
     }
 
     /// As [`get`](Self::get), but waits no longer than until `deadline`. A key that is ready is
-    /// handed out even if the deadline has passed.
+    /// returned even if the deadline has passed.
     ///
     /// # Errors
     ///
@@ -133,12 +143,15 @@ where
     pub async fn get_deadline(
         &self,
         deadline: tokio::time::Instant,
-    ) -> Result<Guard<K, L, M, S>, GetError> {
+    ) -> Result<Guard<K, L, S>, GetError>
+    where
+        K: Clone,
+    {
         self.get_until(self.clock().at(deadline)).await
     }
 
-    /// Hands out up to `max` ready keys, one at least, under one lock; waits for the first if there
-    /// is none. Nothing once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, one at least, under one lock; waits for the first if there is
+    /// none. `None` once the queue is shut down and no key is ready. O(1) per key.
     ///
     /// # Cancel safety
     ///
@@ -155,37 +168,40 @@ where
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).await.unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.done().unwrap();
+    /// batch.success().unwrap();
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```
-    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, M, S>> {
+    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, S>>
+    where
+        K: Clone,
+    {
         // A batch from the start: if a key's clone panics, those before it are given back.
         let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
         let mut batch = Batch::new(work, Arc::clone(&self.shared));
-        self.wait(None, |queue, now, getter| {
-            queue.get_many(max, now, getter, |taken| batch.push(taken))
+        self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
+            queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
         })
         .await
         .ok()?;
         Some(batch)
     }
 
-    /// Completes a key as told and hands out the next, under one lock: what a worker's loop does.
-    /// Waits as [`get`](Self::get).
+    /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
+    /// [`get`](Self::get).
     ///
-    /// A guard of another queue is completed there. To learn what became of the key, complete it by
-    /// its guard.
+    /// The run of a guard of another queue ends there. To learn what became of the key, finish its
+    /// guard.
     ///
     /// # Cancel safety
     ///
-    /// The key is completed as told in any case, even if the future is dropped before its first
-    /// poll. From then on as [`get`](Self::get).
+    /// The run ends in any case, even if the future is dropped before its first poll. From then on
+    /// as [`get`](Self::get).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::{Completion, WorkQueue};
+    /// use requeue_tokio::{Action, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -197,34 +213,35 @@ where
     /// let mut next = queue.get().await;
     /// while let Some(guard) = next {
     ///     seen.push(*guard);
-    ///     next = queue.next(guard, Completion::Succeeded).await;
+    ///     next = queue.next(guard, Action::Success).await;
     /// }
     /// assert_eq!(seen, ["a", "b"]);
     /// # }
     /// ```
     pub fn next(
         &self,
-        guard: Guard<K, L, M, S>,
-        completion: Completion,
-    ) -> impl Future<Output = Option<Guard<K, L, M, S>>> {
-        // Made before the first poll: the caller has said how it went, and may drop the future.
-        let mut turn = Turn::new(&*self.shared, guard, completion);
+        guard: Guard<K, L, S>,
+        action: Action,
+    ) -> impl Future<Output = Option<Guard<K, L, S>>>
+    where
+        K: Clone,
+    {
+        let call = Wait::after(guard, action, &*self.shared);
         async move {
-            let look = |state: &mut _, now, getter: &mut _| turn.look(state, now, getter);
-            let work = self.wait(None, look).await.ok()?;
+            let work = self.wait(call, None, Queue::poll_get).await.ok()?;
             Some(Guard::new(work, Arc::clone(&self.shared)))
         }
     }
 
     /// The keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue is shut
     /// down and no key is ready.
-    pub fn guards(&self) -> Guards<K, L, M, S> {
-        Guards::new(self.clone())
+    pub fn guards(&self) -> Guards<K, L, S> {
+        Guards::new(self)
     }
 
     /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
-    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    /// delayed ones in the order of their deadlines. Active keys stay; nothing comes out before
+    /// shutdown. O(log n) per key, each under a lock of its own.
     ///
     /// # Examples
     ///
@@ -239,47 +256,47 @@ where
     /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
     /// assert_eq!(keys, ["node-7", "lease-3"]);
     /// ```
-    pub fn leftovers(&self) -> Vec<Leftover<K>> {
+    pub fn leftovers(&self) -> Vec<Leftover<K>>
+    where
+        K: Clone,
+    {
         self.shared.leftovers().collect()
     }
 
-    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, M, S>, GetError> {
-        let work = self.wait(Some(deadline), Queue::get).await?;
+    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, S>, GetError>
+    where
+        K: Clone,
+    {
+        let work = self
+            .wait(Wait::for_key(&self.shared), Some(deadline), Queue::poll_get)
+            .await?;
         Ok(Guard::new(work, Arc::clone(&self.shared)))
     }
 
-    /// Looks until there is an answer, and sleeps in between.
-    async fn wait<T>(
+    /// Looks until there is a result, and sleeps in between.
+    pub(crate) async fn wait<T>(
         &self,
+        call: Wait<&Shared<K, L, S>>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut State<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        look: impl FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
     ) -> Result<T, GetError> {
-        let mut sleeper = Sleeper {
-            queue: &self.shared,
-            waiting: Waiting::default(),
-        };
-        let mut timer = pin!(None);
-        poll_fn(|context| {
-            let timer = timer.as_mut();
-            sleeper
-                .waiting
-                .poll(sleeper.queue, context, timer, deadline, &mut look)
-        })
-        .await
+        let mut call = pin!(call.wait(deadline, look));
+        poll_fn(|context| poll_in_turn(context, |context| call.as_mut().poll(context))).await
     }
+}
+
+/// A task whose every `get` finds a key must let others run now and then.
+pub(crate) fn poll_in_turn<T>(
+    context: &mut Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let budget = ready!(coop::poll_proceed(context));
+    let polled = poll(context);
+    if polled.is_ready() {
+        budget.made_progress();
+    }
+    polled
 }
 
 /// What `get_many` reserves at most before it knows how many keys there are.
 const BATCH_RESERVE_MAX: usize = 64;
-
-/// A call that waits for a key. However it ends, the queue is told if it has to know.
-struct Sleeper<'q, K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> {
-    queue: &'q Shared<K, L, M, S>,
-    waiting: Waiting,
-}
-
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Sleeper<'_, K, L, M, S> {
-    fn drop(&mut self) {
-        self.waiting.end(self.queue);
-    }
-}

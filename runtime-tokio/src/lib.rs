@@ -9,21 +9,20 @@ mod get;
 mod queue;
 mod stream;
 mod sync;
-mod waiting;
 mod workers;
 
 pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::TokioClock;
-pub use queue::{Batch, Guard, Shared, WorkQueue};
+pub use queue::{Batch, Guard, Shared, Tasks, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Completion, Drained, Failure, Finished, GetError, Leftover, Queue,
-    Rejected, Workers,
+    Action, AddOptions, Added, Builder, Drained, Failure, Finished, GetError, Leftover, Producer,
+    Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 pub use stream::Guards;
-pub use sync::{Locked, Wakers};
+pub use sync::Locked;
 pub use tokio_util::sync::CancellationToken;
 pub use workers::{Concurrency, Run};

@@ -1,4 +1,4 @@
-//! The queue for tasks: what is left to do is to wait.
+//! The queue for tasks.
 
 use std::fmt;
 use std::hash::Hash;
@@ -6,28 +6,29 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use requeue_core::binding::{Clock, GrowableWaitList, Lock, Runtime, State, sleep_until};
 use requeue_core::{
-    Clock, DefaultController, Growable, Metrics, NoMetrics, Queue, RateLimiter, Storage,
+    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
+    Storage,
 };
 
 use crate::clock::TokioClock;
-use crate::sync::{Locked, Wakers};
+use crate::sync::Locked;
 
-/// A queue, its lock, its clock and its wakers: core's [`WorkQueue`](requeue_core::WorkQueue) for
-/// tasks.
-pub type Shared<K, L, M, S = Growable> =
-    requeue_core::WorkQueue<Locked<Queue<K, S, L, M>>, TokioClock, Wakers>;
+/// What a [`WorkQueue`] dereferences to: core's
+/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
+pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
+    Locked<State<K, S, L, Reporter, GrowableWaitList>>,
+    TokioClock,
+>;
 
-/// A key in work, handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
 /// It owns its share of the queue, so that it may live in another task than the one that got it.
 ///
-/// **A guard that is dropped without having been completed counts as failed**: its key is requeued
-/// rate-limited, as by [`retry`](requeue_core::Guard::retry). A task that panics, is aborted, or is
-/// dropped by a `select!` or a timeout drops its guards, and no guard can tell those apart from the
-/// end of a scope. So say how it went: [`done`](requeue_core::Guard::done),
-/// [`forget`](requeue_core::Guard::forget), [`retry_after`](requeue_core::Guard::retry_after) or
-/// [`complete`](requeue_core::Guard::complete).
+/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter says
+/// so. A task that panics, is aborted, or is dropped by a `select!` or a timeout drops its guards,
+/// and loses nothing.
 ///
 /// # Examples
 ///
@@ -36,7 +37,7 @@ pub type Shared<K, L, M, S = Growable> =
 ///
 /// async fn ping(node: Guard<&str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.forget() } else { node.retry() }.expect("nobody completes it by name")
+///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -49,34 +50,36 @@ pub type Shared<K, L, M, S = Growable> =
 /// assert_eq!(second.await.unwrap(), Finished::Idle);
 /// # }
 /// ```
-pub type Guard<K, L = DefaultController, M = NoMetrics, S = Growable> =
-    requeue_core::Guard<K, Arc<Shared<K, L, M, S>>>;
+pub type Guard<K, L = DefaultController, S = Growable> =
+    requeue_core::Guard<K, Arc<Shared<K, L, S>>>;
 
-/// Keys in work, handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+/// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
-/// As with a [`Guard`], keys that are dropped without having been completed count as failed.
-pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
-    requeue_core::Batch<K, Arc<Shared<K, L, M, S>>>;
+/// As with a [`Guard`], keys that are dropped unreported count as failed.
+pub type Batch<K, L = DefaultController, S = Growable> =
+    requeue_core::Batch<K, Arc<Shared<K, L, S>>>;
 
 /// A keyed work queue for tasks.
 ///
 /// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::WorkQueue::add), [`add_after`](requeue_core::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::WorkQueue::forget) and the rest, none of which waits. Here is what
-/// waits.
-///
-/// `S` is the storage: one that grows, or [`Fixed`](requeue_core::Fixed) for a bound; with
-/// [`Levels`](requeue_core::Levels) keys have priorities.
+/// [`add`](requeue_core::binding::WorkQueue::add),
+/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
+/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
+/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest, none of which waits. Here is
+/// what waits.
 ///
 /// No task runs in the background: of the tasks that wait in [`get`](Self::get), one sleeps until
 /// the earliest deadline. A task is woken only if one waits, after the lock is released, and tasks
 /// are woken in the order in which they came. A task that always finds a key yields to others by
 /// Tokio's cooperative budget.
 ///
+/// # Keys
+///
+/// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: one that calls the queue
+/// deadlocks. A panic in them reaches the caller, and the queue stays usable.
+///
 /// # Panics
 ///
-/// A panic in a key's `Hash`, `Eq`, `Clone` or `Drop` reaches the caller; the queue stays usable.
 /// A method that waits panics, as Tokio's timers do, if there is a deadline to wait for and no
 /// runtime whose time is enabled.
 ///
@@ -94,7 +97,7 @@ pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
 ///         let mut seen = Vec::new();
 ///         while let Some(key) = queue.get().await {
 ///             seen.push(*key);
-///             key.forget().unwrap();
+///             key.success().unwrap();
 ///         }
 ///         seen
 ///     }
@@ -102,112 +105,147 @@ pub type Batch<K, L = DefaultController, M = NoMetrics, S = Growable> =
 ///
 /// queue.add("pod-a").unwrap();
 /// queue.add("pod-b").unwrap();
-/// queue.shut_down_with_drain().await;
+/// queue.drain().await;
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
 /// # }
 /// ```
 ///
-/// Where its type has to be named, parts other than client-go's stand in this order:
+/// A struct that holds a queue need not name its parts: other numbers and metrics do not change the
+/// type, and a test's clock is Tokio's own, paused. A limiter of another kind and priority levels do.
 ///
 /// ```
-/// use requeue_tokio::core::{
-///     DefaultController, Growable, ItemExponentialFailure, Levels, NoMetrics, RandomState,
-/// };
-/// use requeue_tokio::{Queue, WorkQueue};
+/// use std::time::Duration;
+/// use requeue_tokio::core::{DefaultController, Growable, Levels, NoLimit, RandomState};
+/// use requeue_tokio::WorkQueue;
 ///
-/// type Leveled = Growable<RandomState, Levels<4>>;
-///
-/// struct Controller {
+/// struct App {
 ///     pods: WorkQueue<String>,
-///     /// With a limiter of its own.
-///     nodes: WorkQueue<String, ItemExponentialFailure>,
-///     /// With four priority levels.
-///     alarms: WorkQueue<String, DefaultController, NoMetrics, Leveled>,
+///     nodes: WorkQueue<String, NoLimit>,
+///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
 /// }
 ///
-/// # use requeue_tokio::core::default_item_based;
-/// let controller = Controller {
-///     pods: WorkQueue::new(),
-///     nodes: Queue::builder().limiter(default_item_based()).build().into(),
-///     alarms: Queue::builder().levels::<4>().build().into(),
+/// let app = App {
+///     pods: WorkQueue::builder()
+///         .backoff(Duration::from_millis(50), Duration::from_secs(60))
+///         .no_retry_rate()
+///         .build(),
+///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
+///     alarms: WorkQueue::builder().levels::<4>().build(),
 /// };
-/// controller.nodes.add(String::from("node-7")).unwrap();
-/// # controller.pods.add(String::from("pod-a")).unwrap();
-/// # controller.alarms.add(String::from("pod-b")).unwrap();
+/// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
+/// # let _ = app.alarms.add(String::new());
 /// ```
 ///
-/// With priorities: what somebody waits for goes before what is merely looked at again.
+/// With priorities: what is urgent goes before a routine check.
 ///
 /// ```
-/// use requeue_tokio::{AddOptions, Queue, WorkQueue};
+/// use requeue_tokio::{AddOptions, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let queue = WorkQueue::from(Queue::builder().levels::<2>().build());
+/// let queue = WorkQueue::builder().levels::<2>().build();
 /// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
 /// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
 ///
 /// let first = queue.get().await.unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
+/// # first.success().unwrap();
 /// # }
 /// ```
-pub struct WorkQueue<K, L = DefaultController, M = NoMetrics, S = Growable>
+pub struct WorkQueue<K, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, M, S>>,
+    pub(crate) shared: Arc<Shared<K, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
     /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
     ///
     /// That limiter lets a failed key wait 5 ms, doubled per failure up to 1000 s, and lets all
-    /// keys together come back ten times a second after a burst of a hundred: of thousands that
-    /// fail at once the last waits for minutes. Another is chosen by [`Queue::builder`].
+    /// keys together be retried ten times a second after a burst of a hundred: of thousands that
+    /// fail at once the last waits for minutes. [`builder`](WorkQueue::builder) chooses otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let queue = requeue_tokio::WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// assert_eq!(queue.len(), 1);
+    /// ```
+    pub fn new() -> Self {
+        WorkQueue::builder().build()
+    }
+}
+
+impl WorkQueue<()> {
+    /// A queue of parts that are chosen one by one. The type of its keys is chosen by use.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_tokio::core::ItemExponentialFailure;
-    /// use requeue_tokio::{Queue, WorkQueue};
+    /// use requeue_tokio::WorkQueue;
     ///
-    /// let plain = WorkQueue::new();
-    /// plain.add("node-7").unwrap();
-    ///
-    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
-    /// let patient = WorkQueue::from(Queue::builder().limiter(limiter).build());
-    /// let limited = patient.add_rate_limited("node-7").unwrap();
-    /// assert_eq!(limited.delay, Duration::from_secs(1));
+    /// let queue = WorkQueue::builder()
+    ///     .backoff(Duration::from_secs(1), Duration::from_secs(60))
+    ///     .retry_rate(100.0, 1000)
+    ///     .build();
+    /// let scheduled = queue.add_rate_limited("node-7").unwrap();
+    /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
-    pub fn new() -> Self {
-        Self::from(Queue::builder().build())
+    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, NoPriorities> {
+        Builder::of(Tasks::default())
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> From<Queue<K, S, L, M>>
-    for WorkQueue<K, L, M, S>
-{
-    /// A queue of chosen parts.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_tokio::core::{Queue, default_item_based};
-    /// use requeue_tokio::WorkQueue;
-    ///
-    /// let parts = Queue::builder().limiter(default_item_based()).capacity(100);
-    /// let queue = WorkQueue::from(parts.build());
-    /// queue.add("node-7").unwrap();
-    /// ```
-    fn from(queue: Queue<K, S, L, M>) -> Self {
-        let shared = Shared::from_parts(Locked::new(queue), TokioClock::new(), Wakers::default());
-        Self {
-            shared: Arc::new(shared),
+/// The runtime of a [`Builder`]: Tokio's tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    clock: TokioClock,
+}
+
+impl Runtime for Tasks {
+    type Clock = TokioClock;
+    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+
+    fn set_clock(&mut self, clock: TokioClock) {
+        self.clock = clock;
+    }
+
+    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+        self,
+        queue: Queue<K, S, L, Reporter>,
+    ) -> WorkQueue<K, L, S> {
+        let state = State::new(queue, GrowableWaitList::new());
+        WorkQueue {
+            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
         }
+    }
+}
+
+/// A queue of any storage, [`Fixed`](requeue_core::Fixed) for one.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+/// use requeue_tokio::{Queue, WorkQueue};
+///
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// ```
+impl<K, L, S> From<Queue<K, S, L, Reporter>> for WorkQueue<K, L, S>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+        Tasks::default().assemble(queue)
     }
 }
 
@@ -217,35 +255,41 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, M, S> WorkQueue<K, L, M, S>
+impl<K, L, S> WorkQueue<K, L, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n),
-    /// and under the lock. See [`Queue::reserve`].
-    ///
-    /// # Panics
-    ///
-    /// If memory for so many keys cannot be addressed, as with any collection.
+    /// What an event source needs of the queue, without its parameters. O(1).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::WorkQueue;
+    /// use std::sync::Arc;
+    /// use requeue_tokio::{Producer, WorkQueue};
     ///
-    /// let listed = ["node-7", "node-8", "node-9"];
+    /// struct Watcher {
+    ///     changed: Arc<dyn Producer<String> + Send + Sync>,
+    /// }
+    ///
     /// let queue = WorkQueue::new();
-    /// queue.reserve(listed.len());
-    /// assert_eq!(queue.add_many(listed, |_| {}).ready, 3);
+    /// let watcher = Watcher { changed: queue.producer() };
+    /// // A queue that is shutting down hands the key back: nothing is left to do with it.
+    /// let _ = watcher.changed.add(String::from("node-7"));
+    /// assert!(queue.contains("node-7"));
     /// ```
-    pub fn reserve(&self, additional: usize) {
-        self.lock().lock().reserve(additional);
+    pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
+    where
+        K: 'static,
+        L: 'static,
+        S: 'static,
+        Shared<K, L, S>: Send + Sync,
+    {
+        Arc::<Shared<K, L, S>>::clone(&self.shared)
     }
 
-    /// Reports to the metrics how long the keys in work have been so, at once and then every
+    /// Reports to the metrics how long the active keys have been so, at once and then every
     /// `period`, until the queue is shut down. client-go does so every 500 ms.
     ///
     /// # Cancel safety
@@ -254,32 +298,20 @@ where
     pub async fn report_running_every(&self, period: Duration) {
         while !self.shutting_down() {
             self.report_running();
-            self.clock().sleep_until(self.clock().now() + period).await;
+            sleep_until(self.clock(), self.clock().now() + period).await;
         }
     }
 }
 
-impl<K, L, M, S> Deref for WorkQueue<K, L, M, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
-    type Target = Shared<K, L, M, S>;
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
+    type Target = Shared<K, L, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K, L, M, S> Clone for WorkQueue<K, L, M, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -287,20 +319,10 @@ where
     }
 }
 
-impl<K, L, M, S> fmt::Debug for WorkQueue<K, L, M, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.lock().lock();
-        f.debug_struct("WorkQueue")
-            .field("held", &state.held_len())
-            .field("active", &state.active_len())
-            .field("delayed", &state.delayed_len())
-            .field("shutting_down", &state.shutting_down())
-            .finish()
+        self.shared
+            .lock()
+            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
     }
 }

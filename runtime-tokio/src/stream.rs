@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::{DefaultController, Growable, Metrics, NoMetrics, Queue, RateLimiter, Storage};
+use requeue_core::binding::{Lock, Wait};
+use requeue_core::{DefaultController, Growable, Queue, RateLimiter, Storage};
 use tokio::time::Sleep;
 
-use crate::queue::{Guard, WorkQueue};
-use crate::waiting::Waiting;
+use crate::get::poll_in_turn;
+use crate::queue::{Guard, Shared, WorkQueue};
 
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; made by [`WorkQueue::guards`].
 ///
@@ -42,59 +43,55 @@ use crate::waiting::Waiting;
 /// // `futures::StreamExt` has many shorter ways to write this.
 /// while let Some(guard) = poll_fn(|cx| Pin::new(&mut guards).poll_next(cx)).await {
 ///     seen.push(*guard);
-///     guard.forget().unwrap();
+///     guard.success().unwrap();
 /// }
 /// assert_eq!(seen, ["a", "b"]);
 /// # }
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct Guards<K, L = DefaultController, M = NoMetrics, S = Growable>
+pub struct Guards<K, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    queue: WorkQueue<K, L, M, S>,
-    waiting: Waiting,
-    timer: Pin<Box<Option<Sleep>>>,
+    call: Wait<Arc<Shared<K, L, S>>>,
+    alarm: Pin<Box<Option<Sleep>>>,
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Guards<K, L, M, S> {
-    pub(crate) fn new(queue: WorkQueue<K, L, M, S>) -> Self {
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
+    pub(crate) fn new(queue: &WorkQueue<K, L, S>) -> Self {
         Self {
-            queue,
-            waiting: Waiting::default(),
-            timer: Box::pin(None),
+            call: Wait::for_key(Arc::clone(&queue.shared)),
+            alarm: Box::pin(None),
         }
     }
 }
 
-impl<K, L, M, S> Stream for Guards<K, L, M, S>
+impl<K, L, S> Stream for Guards<K, L, S>
 where
     K: Eq + Hash + Clone,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
-    type Item = Guard<K, L, M, S>;
+    type Item = Guard<K, L, S>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        let (queue, timer) = (&this.queue.shared, this.timer.as_mut());
-        let work = ready!(this.waiting.poll(queue, context, timer, None, Queue::get));
-        Poll::Ready(work.ok().map(|work| Guard::new(work, Arc::clone(queue))))
+        let alarm = this.alarm.as_mut();
+        let work = ready!(poll_in_turn(context, |context| {
+            this.call.poll(context, alarm, None, Queue::poll_get)
+        }));
+        let queue = Arc::clone(this.call.queue());
+        Poll::Ready(work.ok().map(|work| Guard::new(work, queue)))
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> Drop for Guards<K, L, M, S> {
-    fn drop(&mut self) {
-        self.waiting.end(&self.queue.shared);
-    }
-}
-
-impl<K: Eq + Hash, L: RateLimiter, M: Metrics, S: Storage> fmt::Debug for Guards<K, L, M, S> {
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Guards").field(&self.queue).finish()
+        self.call
+            .queue()
+            .lock()
+            .with(|state| f.debug_tuple("Guards").field(&state).finish())
     }
 }

@@ -1,55 +1,54 @@
 //! A reconciler's workers: tasks that work on keys until the queue is shut down.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::hash::Hash;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use requeue_core::{
-    Action, Clock, Completion, DefaultController, Failure, Growable, Leftover, Metrics, NoMetrics,
-    RateLimiter, Storage, Workers,
-};
+use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::{Guard, Shared, WorkQueue};
-use crate::sync::JoinSet;
+use crate::queue::{Shared, WorkQueue};
 
-impl<K, L, M, S> WorkQueue<K, L, M, S>
+pub(crate) mod crew;
+
+use crew::Crew;
+
+impl<K, L, S> WorkQueue<K, L, S>
 where
     K: Eq + Hash,
     L: RateLimiter,
-    M: Metrics,
     S: Storage,
 {
     /// Works on keys with `reconcile` in several tasks until the queue is shut down; then drains
-    /// it, and hands back what was not worked on: keys that were ready when the
+    /// it, and returns what was not worked on: keys that were ready when the
     /// [deadline](Workers::drain_deadline) passed, keys that failed while it drained, and delayed
     /// keys.
     ///
-    /// | `reconcile` answers | and the key |
+    /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Done)` | is at rest; its failures are forgotten |
+    /// | `Ok(Action::Success)` | rests until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Ok(Action::PutOff(d))` | runs again after `d`; its failures stay remembered |
-    /// | `Err(_)`, or panics | runs again when its rate limiter says so |
+    /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
+    /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
+    /// | `Ok(Action::Release)` | rests until it is added; its failures stay |
     ///
-    /// Two runs of one key never overlap. `reconcile` gets a clone of the key, so that its future
-    /// may be sent from thread to thread; the tasks are Tokio's, so that both own what they use.
+    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned: as
+    /// in client-go an add skips the backoff. A reconciler that adds its own key and then fails runs
+    /// without pause; one that has more to do for its key returns `RequeueAfter` instead.
     ///
-    /// What this answers does nothing until it is awaited. Before that the number of workers can be
-    /// [made changeable](Run::concurrency) and a [token](Run::shut_down_on) can be given that shuts
-    /// the queue down.
+    /// Two runs of one key never overlap. A failure goes to [`on_error`](Workers::on_error).
+    /// `reconcile` gets a clone of the key, and its future may move from thread to thread: state
+    /// that the runs share is cloned into each, as in the example. Nothing happens until the
+    /// returned [`Run`] is awaited or spawned.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future aborts its tasks at their next `await`; the queue stays as it is. Keys
-    /// in work are requeued rate-limited, as is every [`Guard`] that is dropped.
+    /// Dropping the future aborts its tasks at their next `await`; the queue stays as it is. Active
+    /// keys count as failed and are retried, as with every [`Guard`](crate::Guard) that is dropped.
     ///
     /// # Panics
     ///
@@ -70,36 +69,84 @@ where
     ///
     /// let sum = Arc::new(AtomicU32::new(0));
     /// let total = Arc::clone(&sum);
-    /// let leftovers = queue
-    ///     .run(4, move |key| {
-    ///         let total = Arc::clone(&total);
-    ///         async move {
-    ///             total.fetch_add(key, Ordering::Relaxed);
-    ///             Ok::<_, std::convert::Infallible>(Action::Done)
-    ///         }
-    ///     })
-    ///     .await;
+    /// let run = queue.run(4, move |key| {
+    ///     let total = Arc::clone(&total);
+    ///     async move {
+    ///         total.fetch_add(key, Ordering::Relaxed);
+    ///         Ok::<_, std::convert::Infallible>(Action::Success)
+    ///     }
+    /// });
+    /// let leftovers = tokio::spawn(run).await.unwrap();
     /// assert_eq!(sum.load(Ordering::Relaxed), 5050);
     /// assert!(leftovers.is_empty());
     /// # }
     /// ```
-    pub fn run<E, F, R>(
+    pub fn run<E, F, R>(&self, workers: impl Into<Workers<'static, K, E>>, reconcile: F) -> Run<K>
+    where
+        K: Clone + Send + Sync + 'static,
+        L: 'static,
+        S: 'static,
+        Shared<K, L, S>: Send + Sync,
+        E: Send + 'static,
+        F: Fn(K) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Action, E>> + Send + 'static,
+    {
+        self.run_with(workers, move |key, _| reconcile(key))
+    }
+
+    /// As [`run`](Self::run), for a reconciler that asks which attempt a run is, how long its key
+    /// has waited and at which priority it runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::{Action, RunContext, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// queue.shut_down();
+    /// let run = queue.run_with(1, |node, run: RunContext| async move {
+    ///     println!("{node}: attempt {}", run.attempt);
+    ///     Ok::<_, String>(Action::Success)
+    /// });
+    /// run.await;
+    /// # }
+    /// ```
+    pub fn run_with<E, F, R>(
         &self,
         workers: impl Into<Workers<'static, K, E>>,
         reconcile: F,
-    ) -> Run<K, L, M, E, F, S>
+    ) -> Run<K>
     where
-        F: Fn(K) -> R,
-        R: Future<Output = Result<Action, E>>,
+        K: Clone + Send + Sync + 'static,
+        L: 'static,
+        S: 'static,
+        Shared<K, L, S>: Send + Sync,
+        E: Send + 'static,
+        F: Fn(K, RunContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Action, E>> + Send + 'static,
     {
         let workers = workers.into();
-        Run {
-            queue: self.clone(),
+        let options = Options {
             concurrency: Concurrency::new(workers.count().get()),
-            workers,
-            reconcile,
             shut_down_on: CancellationToken::new(),
-        }
+        };
+        let queue = self.clone();
+        let begin = |options| -> Working<K> {
+            let crew = Crew::new(queue, workers, reconcile, options);
+            Box::pin(Arc::new(crew).work_off())
+        };
+        Run(State::Waits(Some((options, Box::new(begin)))))
     }
 }
 
@@ -116,7 +163,7 @@ where
 /// assert_eq!(concurrency.get(), 8);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Concurrency(watch::Sender<usize>);
+pub struct Concurrency(pub(crate) watch::Sender<usize>);
 
 impl Concurrency {
     /// This many workers, one at least.
@@ -124,23 +171,25 @@ impl Concurrency {
         Self(watch::Sender::new(workers.max(1)))
     }
 
-    /// Changes the number of workers, one at least. Workers that are too many finish the keys they
-    /// work on first, and once the queue is shut down nobody is sent away before it has drained.
+    /// Changes the number of workers, one at least. Workers beyond it finish their runs first, and
+    /// once the queue is shut down none is removed until it has drained.
     pub fn set(&self, workers: usize) {
         self.0.send_replace(workers.max(1));
     }
 
-    /// How many workers there are to be.
+    /// The number that was set last.
     pub fn get(&self) -> usize {
         *self.0.borrow()
     }
 }
 
-/// Workers that begin when this is awaited; made by [`WorkQueue::run`].
+/// Workers that begin when this is awaited or spawned; made by [`WorkQueue::run`].
+///
+/// It returns what was not worked on. Polled again after that it is pending for ever.
 ///
 /// # Examples
 ///
-/// A service that is told to stop, and gives what is ready ten seconds more:
+/// A service that stops when it is asked to, and gives ready keys ten seconds more:
 ///
 /// ```
 /// use std::time::Duration;
@@ -161,7 +210,7 @@ impl Concurrency {
 ///     .concurrency(&concurrency)
 ///     .shut_down_on(stop.clone());
 ///
-/// let service = tokio::spawn(service.into_future());
+/// let service = tokio::spawn(service);
 /// concurrency.set(16);
 /// tokio::time::sleep(Duration::from_secs(90)).await;
 /// stop.cancel();
@@ -171,195 +220,70 @@ impl Concurrency {
 /// assert_eq!(leftovers[0].left, Duration::from_secs(30));
 /// # }
 /// ```
-#[must_use = "nothing is worked on until a run is awaited"]
-pub struct Run<K, L = DefaultController, M = NoMetrics, E = (), F = (), S = Growable>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
-    queue: WorkQueue<K, L, M, S>,
-    workers: Workers<'static, K, E>,
-    reconcile: F,
+#[must_use = "nothing is worked on until a run is awaited or spawned"]
+pub struct Run<K>(State<K>);
+
+enum State<K> {
+    /// Absent once the workers have ended.
+    Waits(Option<(Options, Box<Begin<K>>)>),
+    Works(Working<K>),
+}
+
+type Begin<K> = dyn FnOnce(Options) -> Working<K> + Send;
+type Working<K> = Pin<Box<dyn Future<Output = Vec<Leftover<K>>> + Send>>;
+
+/// What can be chosen before the workers begin.
+struct Options {
     concurrency: Concurrency,
     shut_down_on: CancellationToken,
 }
 
-impl<K, L, M, E, F, S> Run<K, L, M, E, F, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
-    /// Lets `concurrency` say how many workers there are, in place of [`Workers::count`].
+impl<K> Run<K> {
+    /// Lets `concurrency` choose the number of workers, in place of [`Workers::count`].
     pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
-        self.concurrency = concurrency.clone();
+        if let State::Waits(Some((options, _))) = &mut self.0 {
+            options.concurrency = concurrency.clone();
+        }
         self
     }
 
     /// Shuts the queue down when `token` is cancelled, and lets it drain.
     pub fn shut_down_on(mut self, token: CancellationToken) -> Self {
-        self.shut_down_on = token;
+        if let State::Waits(Some((options, _))) = &mut self.0 {
+            options.shut_down_on = token;
+        }
         self
     }
 }
 
-impl<K, L, M, E, F, R, S> IntoFuture for Run<K, L, M, E, F, S>
-where
-    K: Eq + Hash + Clone + Send + Sync + 'static,
-    L: RateLimiter + 'static,
-    M: Metrics + 'static,
-    S: Storage + 'static,
-    Shared<K, L, M, S>: Send + Sync,
-    E: Send + 'static,
-    F: Fn(K) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
-{
+impl<K> Future for Run<K> {
     type Output = Vec<Leftover<K>>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let run = Arc::new(self);
-            let mut workers = pin!(Self::employ(&run));
-            let ended = run.shut_down_on.run_until_cancelled(workers.as_mut());
-            if ended.await.is_none() {
-                // Whoever waits for the drain waits on; this run does so by its workers.
-                let _ = run.queue.begin_drain();
-                workers.await;
-            }
-            run.queue.leftovers()
-        })
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Waits(waits) = &mut self.0 {
+            let Some((options, begin)) = waits.take() else {
+                return Poll::Pending;
+            };
+            self.0 = State::Works(begin(options));
+        }
+        let State::Works(working) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let ended = working.as_mut().poll(context);
+        if ended.is_ready() {
+            self.0 = State::Waits(None);
+        }
+        ended
     }
 }
 
-impl<K, L, M, E, F, R, S> Run<K, L, M, E, F, S>
-where
-    K: Eq + Hash + Clone + Send + Sync + 'static,
-    L: RateLimiter + 'static,
-    M: Metrics + 'static,
-    S: Storage + 'static,
-    Shared<K, L, M, S>: Send + Sync,
-    E: Send + 'static,
-    F: Fn(K) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
-{
-    /// Keeps as many workers as there are to be, until the queue is closed and all have ended.
-    /// Dropping this aborts them.
-    async fn employ(self: &Arc<Self>) {
-        let mut count = self.concurrency.0.subscribe();
-        let mut tasks = JoinSet::new();
-        let mut dismissals: Vec<CancellationToken> = Vec::new();
-        loop {
-            let count_now = *count.borrow_and_update();
-            while dismissals.len() < count_now {
-                let dismissed = CancellationToken::new();
-                tasks.spawn(Arc::clone(self).work(dismissed.clone()));
-                dismissals.push(dismissed);
-            }
-            for dismissed in dismissals.drain(count_now..) {
-                dismissed.cancel();
-            }
-            let mut recount = pin!(count.changed());
-            let ended = poll_fn(|context| match recount.as_mut().poll(context) {
-                Poll::Ready(_) => Poll::Ready(Some(Ok(()))),
-                Poll::Pending => tasks.poll_join_next(context),
-            });
-            match ended.await {
-                Some(Ok(())) => {}
-                Some(Err(error)) => {
-                    // Nobody else aborts them: what is not a panic is the end of the runtime.
-                    if let Ok(panic) = error.try_into_panic() {
-                        resume_unwind(panic);
-                    }
-                }
-                None => return,
-            }
-        }
-    }
-
-    /// One worker's loop: each turn completes a key and takes the next under one lock.
-    async fn work(self: Arc<Self>, dismissed: CancellationToken) {
-        let queue = &self.queue;
-        let mut next = self.take(&dismissed, queue.get()).await;
-        while let Some(guard) = next {
-            if self.is_too_late() {
-                // It goes back among the leftovers, without a failure.
-                let _ = guard.retry_after(Duration::ZERO);
-                return;
-            }
-            let completion = self.reconcile(&guard).await;
-            // Whoever is dismissed drops `next`, which completes the key all the same.
-            let turn = queue.next(guard, completion);
-            next = self.take(&dismissed, turn).await;
-        }
-    }
-
-    /// The key of this turn, unless the worker is dismissed. Not while the queue drains: the others
-    /// may have ended, and a key that was added during its last run is ready again.
-    async fn take(
-        &self,
-        dismissed: &CancellationToken,
-        turn: impl Future<Output = Option<Guard<K, L, M, S>>>,
-    ) -> Option<Guard<K, L, M, S>> {
-        match dismissed.run_until_cancelled(turn).await {
-            Some(next) => next,
-            None if self.queue.shutting_down() => self.queue.get().await,
-            None => None,
-        }
-    }
-
-    /// One run of one key.
-    async fn reconcile(&self, guard: &Guard<K, L, M, S>) -> Completion {
-        let span = self.workers.span(guard, guard.attempt(), guard.waited());
-        let run = async { (self.reconcile)(guard.key().clone()).await };
-        let result = match span.contain(caught(run)).await {
-            Ok(result) => result.map_err(Failure::Error),
-            Err(payload) => Err(Failure::Panic(payload)),
-        };
-        // A hook that panics must not take its worker, and the key, with it.
-        let judge = || self.workers.judge(guard, guard.requeues(), result, span);
-        let completion = catch_unwind(AssertUnwindSafe(judge));
-        completion.unwrap_or(Completion::Succeeded)
-    }
-
-    fn is_too_late(&self) -> bool {
-        let Some(limit) = self.workers.drain_limit() else {
-            return false;
-        };
-        let closed_at = self.queue.lock().lock().closed_at();
-        !closed_at.is_never() && self.queue.clock().now() >= closed_at + limit
-    }
-}
-
-impl<K, L, M, E, F, S> fmt::Debug for Run<K, L, M, E, F, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    S: Storage,
-{
+impl<K> fmt::Debug for Run<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("queue", &self.queue)
-            .field("workers", &self.workers)
-            .field("concurrency", &self.concurrency)
-            .finish_non_exhaustive()
+        let state = match &self.0 {
+            State::Waits(Some(_)) => "not begun",
+            State::Waits(None) => "ended",
+            State::Works(_) => "at work",
+        };
+        f.debug_tuple("Run").field(&state).finish()
     }
-}
-
-/// Runs a future to its end or its panic. The reconciler's own state is its own affair, as after a
-/// panic in any task.
-pub(crate) async fn caught<R: Future>(run: R) -> std::thread::Result<R::Output> {
-    let mut run = pin!(run);
-    poll_fn(|context| {
-        let poll = AssertUnwindSafe(|| run.as_mut().poll(context));
-        match catch_unwind(poll) {
-            Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(payload)),
-        }
-    })
-    .await
 }

@@ -15,8 +15,7 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
-use requeue_tokio::core::ItemExponentialFailure;
-use requeue_tokio::{AddOptions, NamedMetrics, Queue, WorkQueue};
+use requeue_tokio::{AddOptions, NamedMetrics, WorkQueue};
 use tokio::time::advance;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -104,10 +103,8 @@ impl Figures {
 #[tokio::test(start_paused = true)]
 async fn a_dashboard_of_kubernetes_shows_the_queue() {
     let figures = Figures::default();
-    let metrics = with_local_recorder(&figures, || NamedMetrics::new("webhooks"));
-    let limiter = ItemExponentialFailure::new(SECOND, 9 * SECOND);
-    let parts = Queue::builder().limiter(limiter).metrics(metrics);
-    let queue = WorkQueue::from(parts.build());
+    let builder = with_local_recorder(&figures, || WorkQueue::builder().metrics("webhooks"));
+    let queue = builder.build();
 
     queue.add_many([1, 2, 1, 3], |_| unreachable!());
     assert_eq!(figures.gauge("workqueue_depth"), 3.0);
@@ -129,7 +126,7 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
     assert_eq!(longest, 3.0);
 
     first.retry().unwrap();
-    second.forget().unwrap();
+    second.success().unwrap();
     let worked = figures.histogram("workqueue_work_duration_seconds");
     assert_eq!(worked, [3.0, 3.0]);
     assert_eq!(figures.counter("workqueue_retries_total"), 1);
@@ -139,8 +136,8 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_each_priority_is_shown() {
     let figures = Figures::default();
-    let metrics = with_local_recorder(&figures, || NamedMetrics::new("webhooks").levels(2));
-    let queue = WorkQueue::from(Queue::builder().metrics(metrics).levels::<2>().build());
+    let builder = WorkQueue::builder().levels::<2>();
+    let queue = with_local_recorder(&figures, || builder.metrics("webhooks")).build();
     let depths =
         || [0, 1].map(|level| figures.gauge(&format!("workqueue_depth_by_priority {level}")));
 
@@ -160,7 +157,7 @@ async fn the_depth_of_each_priority_is_shown() {
     assert_eq!(depths(), [3.0, 0.0], "added while it is in work: dirty");
     queue.add_with(3, urgent).unwrap();
     assert_eq!(depths(), [2.0, 1.0], "raised while dirty");
-    third.done().unwrap();
+    third.release().unwrap();
     assert_eq!(depths(), [2.0, 1.0], "ready");
     assert_eq!(
         figures.gauge("workqueue_depth"),

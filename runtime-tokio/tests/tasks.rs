@@ -17,27 +17,28 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::{
-    Backoff, BackoffUntil, Clock, ItemExponentialFailure, Lock, NoJitter, Rejected,
-};
+use requeue_tokio::core::binding::{Clock, Lock};
+use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter, Rejected};
 use requeue_tokio::{
-    Batch, CancellationToken, Completion, Drained, Finished, GetError, Guard, Guards, Queue,
-    WorkQueue, backoff_until,
+    Action, Batch, CancellationToken, Drained, Finished, GetError, Guard, Guards, WorkQueue,
+    backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
 
-type Keys = WorkQueue<u32, ItemExponentialFailure>;
+type Keys = WorkQueue<u32>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue() -> Keys {
-    let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
-    WorkQueue::from(Queue::builder().limiter(limiter).build())
+    WorkQueue::builder()
+        .backoff(SECOND, 100 * SECOND)
+        .no_retry_rate()
+        .build()
 }
 
 fn asleep(queue: &Keys) -> usize {
-    queue.lock().with(|state| state.asleep())
+    queue.lock().with(|state| state.queue().asleep())
 }
 
 /// Waits until nothing is ready and this many tasks wait in `get`.
@@ -57,19 +58,19 @@ async fn the_queue_its_guards_and_its_futures_cross_threads() {
     is_send_and_static(&queue);
     is_sync(&queue);
     queue.add_many(1..4, |_| unreachable!());
-    let guard: Guard<u32, _> = queue.get().await.unwrap();
+    let guard: Guard<u32> = queue.get().await.unwrap();
     is_send_and_static(&guard);
     is_sync(&guard);
-    let batch: Batch<u32, _> = queue.get_many(9).await.unwrap();
+    let batch: Batch<u32> = queue.get_many(9).await.unwrap();
     is_send_and_static(&batch);
-    let guards: Guards<u32, _> = queue.guards();
+    let guards: Guards<u32> = queue.guards();
     is_send_and_static(&guards);
     is_send(&queue.get());
     is_send(&queue.get_timeout(SECOND));
     is_send(&queue.get_many(3));
     is_send(&queue.drained());
-    is_send(&queue.shut_down_with_drain());
-    is_send(&queue.next(guard, Completion::Succeeded));
+    is_send(&queue.drain());
+    is_send(&queue.next(guard, Action::Success));
     assert_eq!(queue.state(&1), None, "the future was dropped");
 }
 
@@ -80,7 +81,7 @@ async fn a_guard_outlives_the_handle_and_moves_to_another_task() {
     let guard = queue.get().await.unwrap();
     let other = queue.clone();
     drop(queue);
-    let finished = tokio::spawn(async move { guard.done() }).await.unwrap();
+    let finished = tokio::spawn(async move { guard.release() }).await.unwrap();
     assert_eq!(finished, Ok(Finished::Idle));
     assert_eq!(other.state(&1), None);
 }
@@ -180,16 +181,14 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     let guard = queue.get().await.unwrap();
     let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.drained())).collect();
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
-    let mut drains: Vec<_> = (0..3)
-        .map(|_| by_hand(queue.shut_down_with_drain()))
-        .collect();
+    let mut drains: Vec<_> = (0..3).map(|_| by_hand(queue.drain())).collect();
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
-    guard.done().unwrap();
+    guard.release().unwrap();
     // One key is still ready: client-go would report the drain as over.
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let before: Vec<_> = drains.iter().map(|drain| drain.wakes()).collect();
-    queue.get().await.unwrap().done().unwrap();
+    queue.get().await.unwrap().release().unwrap();
     for (drain, before) in drains.iter_mut().zip(before) {
         assert_eq!(drain.wakes(), before + 1);
         assert_eq!(drain.ready(), Drained::Complete);
@@ -205,9 +204,9 @@ async fn a_drain_is_told_by_a_worker_that_completes_the_last_key_and_ends() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
-    let mut drain = by_hand(queue.shut_down_with_drain());
+    let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
-    assert!(queue.next(guard, Completion::Succeeded).await.is_none());
+    assert!(queue.next(guard, Action::Success).await.is_none());
     assert_eq!(drain.wakes(), 1);
     assert_eq!(drain.ready(), Drained::Complete);
 }
@@ -220,7 +219,7 @@ async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let start = Instant::now();
     assert_eq!(queue.drain_timeout(SECOND).await, Drained::Pending);
     assert_eq!(start.elapsed(), SECOND);
-    let mut untimed = by_hand(queue.shut_down_with_drain());
+    let mut untimed = by_hand(queue.drain());
     let mut watcher = by_hand(queue.drained());
     assert!(untimed.is_pending() && watcher.is_pending());
     queue.shut_down();
@@ -229,7 +228,7 @@ async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let leftovers = queue.leftovers();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
     watcher.ready();
-    assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+    assert_eq!(queue.drain().await, Drained::Complete);
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,12 +244,38 @@ async fn a_guard_that_is_dropped_gives_its_key_back_as_failed() {
     assert_eq!(queue.get().await.unwrap().requeues(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_question_mark_that_returns_early_retries_the_key() {
+    async fn work(queue: &Keys) -> Result<(), std::num::ParseIntError> {
+        let guard = queue.get().await.unwrap();
+        let _: u32 = "no number".parse()?;
+        guard.success().unwrap();
+        Ok(())
+    }
+
+    let queue = queue();
+    queue.add(1).unwrap();
+    let start = Instant::now();
+    assert!(work(&queue).await.is_err());
+    assert_eq!(queue.get().await.unwrap().attempt(), 2);
+    assert_eq!(start.elapsed(), SECOND);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_dropped_counts_as_failed() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    drop(queue.get_many(2).await.unwrap());
+    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    assert!(queue.contains(&1) && queue.contains(&2));
+}
+
 #[tokio::test]
 async fn a_guard_completes_its_key_only_once() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
-    queue.done(&1).unwrap();
+    queue.release_key(&1).unwrap();
     queue.add(1).unwrap();
     let second = queue.get().await.unwrap();
     drop(guard);
@@ -258,8 +283,8 @@ async fn a_guard_completes_its_key_only_once() {
         queue.state(&1).unwrap().active,
         "a stale guard has no effect"
     );
-    assert_eq!(second.done(), Ok(Finished::Idle));
-    assert!(queue.done(&1).is_err());
+    assert_eq!(second.release(), Ok(Finished::Idle));
+    assert!(queue.release_key(&1).is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +300,7 @@ async fn a_guard_knows_its_attempts() {
     let guard = queue.get().await.unwrap();
     assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
     assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
-    let _ = queue.get().await.unwrap().forget();
+    let _ = queue.get().await.unwrap().success();
     assert_eq!(queue.num_requeues(&1), 0);
 }
 
@@ -317,13 +342,13 @@ async fn a_batch_is_completed_together_or_key_by_key() {
     queue.add_many(0..4, |_| unreachable!());
     let batch = queue.get_many(2).await.unwrap();
     assert_eq!((batch.len(), queue.len()), (2, 2));
-    batch.done().unwrap();
+    batch.release().unwrap();
     let guards = queue.get_many(9).await.unwrap().into_guards();
     let [two, three] = <[_; 2]>::try_from(guards).unwrap();
     assert_eq!((*two, *three), (2, 3));
     assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
     assert!(queue.state(&2).unwrap().active);
-    two.done().unwrap();
+    two.release().unwrap();
     assert_eq!(queue.state(&2), None);
 }
 
@@ -334,7 +359,7 @@ async fn next_completes_a_guard_of_another_queue_there() {
     other.add(9).unwrap();
     queue.add(1).unwrap();
     let guard = other.get().await.unwrap();
-    let guard = queue.next(guard, Completion::Retry).await.unwrap();
+    let guard = queue.next(guard, Action::Retry).await.unwrap();
     assert_eq!(*guard, 1);
     assert_eq!(other.num_requeues(&9), 1);
 }
@@ -345,7 +370,7 @@ async fn next_waits_for_the_key_that_it_has_sent_back() {
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
     let start = Instant::now();
-    let guard = queue.next(guard, Completion::Retry).await.unwrap();
+    let guard = queue.next(guard, Action::Retry).await.unwrap();
     assert_eq!((*guard, guard.requeues()), (1, 1));
     assert_eq!(start.elapsed(), SECOND);
 }
@@ -478,7 +503,7 @@ async fn a_task_that_always_finds_a_key_lets_others_run() {
     let worked = local.run_until(async move {
         let worker = tokio::task::spawn_local(async move {
             while let Ok(guard) = worker.get_timeout(Duration::ZERO).await {
-                guard.forget().unwrap();
+                guard.success().unwrap();
             }
         });
         tokio::task::spawn_local(async move { *ran.borrow_mut() = Some(queue.len()) });

@@ -11,8 +11,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::ItemExponentialFailure;
-use requeue_tokio::{Action, Queue, WorkQueue, Workers};
+use requeue_tokio::{Action, WorkQueue, Workers};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -76,8 +75,10 @@ impl Subscriber for Spans {
 
 #[tokio::test(start_paused = true)]
 async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
-    let limiter = ItemExponentialFailure::new(SECOND, 9 * SECOND);
-    let queue = WorkQueue::from(Queue::builder().limiter(limiter).build());
+    let queue = WorkQueue::builder()
+        .backoff(SECOND, 9 * SECOND)
+        .no_retry_rate()
+        .build();
     queue.add_many(["done", "again", "fails", "panics"], |_| unreachable!());
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
@@ -87,13 +88,13 @@ async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
     let run = queue.run(workers, |key| async move {
         tokio::task::yield_now().await;
         match key {
-            "done" => Ok(Action::Done),
+            "done" => Ok(Action::Success),
             "again" => Ok(Action::RequeueAfter(60 * SECOND)),
             "fails" => Err(()),
             _ => std::panic::resume_unwind(Box::new("quietly")),
         }
     });
-    let _ = tokio::time::timeout(10 * SECOND, run.into_future()).await;
+    let _ = tokio::time::timeout(10 * SECOND, run).await;
 
     let spans = spans.0.lock().unwrap();
     let shown: Vec<_> = spans
@@ -103,7 +104,7 @@ async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
     assert_eq!(
         shown,
         [
-            ["<done>", "1", "done"],
+            ["<done>", "1", "success"],
             ["<again>", "1", "requeued"],
             ["<fails>", "1", "failed"],
             ["<panics>", "1", "panicked"],
@@ -121,7 +122,9 @@ async fn a_key_is_not_shown_unless_asked_for() {
     queue.shut_down();
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
-    queue.run(1, |_| async { Ok::<_, ()>(Action::Done) }).await;
+    queue
+        .run(1, |_| async { Ok::<_, ()>(Action::Success) })
+        .await;
     let spans = spans.0.lock().unwrap();
     assert_eq!(spans.len(), 1);
     assert!(!spans[0].values.contains_key("key"));

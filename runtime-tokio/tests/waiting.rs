@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::{Lock, NoLimit};
-use requeue_tokio::{
-    Action, Completion, Drained, GetError, Guards, Queue, TokioClock, WorkQueue, Workers,
-};
+use requeue_tokio::core::NoLimit;
+use requeue_tokio::core::binding::{Lock, sleep_until};
+use requeue_tokio::{Action, Drained, GetError, Guards, TokioClock, WorkQueue, Workers};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
 
@@ -28,11 +27,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 fn queue() -> Keys {
-    WorkQueue::from(Queue::builder().limiter(NoLimit).build())
+    WorkQueue::builder().limiter(NoLimit).build()
 }
 
 fn asleep(queue: &Keys) -> usize {
-    queue.lock().with(|state| state.asleep())
+    queue.lock().with(|state| state.queue().asleep())
 }
 
 /// Getters that wait, in the order in which they came. Each answers the key that it gets.
@@ -46,7 +45,7 @@ fn getters<const N: usize>(queue: &Keys) -> [ByHand<impl Future<Output = Option<
 
 fn finish(guard: requeue_tokio::Guard<u32, NoLimit>) -> u32 {
     let key = *guard;
-    guard.forget().unwrap();
+    guard.success().unwrap();
     key
 }
 
@@ -167,7 +166,7 @@ async fn a_deadline_farther_than_the_timer_reaches_is_slept_in_pieces() {
     assert_eq!(start.elapsed(), 5 * YEAR);
 
     let clock = TokioClock::new();
-    clock.sleep_until(clock.at(Instant::now() + 5 * YEAR)).await;
+    sleep_until(&clock, clock.at(Instant::now() + 5 * YEAR)).await;
     assert_eq!(start.elapsed(), 10 * YEAR);
 }
 
@@ -288,12 +287,12 @@ async fn next_dropped_completes_its_key_as_told_and_takes_no_other() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let guard = queue.get().await.unwrap();
-    drop(queue.next(guard, Completion::SucceededAgainAfter(Duration::MAX)));
+    drop(queue.next(guard, Action::RequeueAfter(Duration::MAX)));
     let state = queue.state(&1).unwrap();
     assert!(!state.active && state.due.is_some());
 
     let guard = queue.get().await.unwrap();
-    let mut next = by_hand(queue.next(guard, Completion::Succeeded));
+    let mut next = by_hand(queue.next(guard, Action::Success));
     assert!(next.is_pending());
     assert_eq!(queue.state(&2), None);
     queue.add(3).unwrap();
@@ -311,7 +310,7 @@ async fn next_dropped_for_want_of_budget_completes_its_key_as_told() {
         queue.add(2).unwrap();
         queue.get().await.map(finish).unwrap();
     }
-    let mut next = by_hand(queue.next(guard, Completion::Succeeded));
+    let mut next = by_hand(queue.next(guard, Action::Success));
     assert!(next.is_pending());
     assert!(queue.state(&1).unwrap().active);
     drop(next);
@@ -360,15 +359,15 @@ async fn a_stream_ends_with_its_queue() {
 async fn drains_dropped_leave_the_others_waiting() {
     let queue = queue();
     queue.add(1).unwrap();
-    drop(queue.shut_down_with_drain());
+    drop(queue.drain());
     assert!(
         !queue.shutting_down(),
         "nothing happens before it is polled"
     );
-    let mut dropped = by_hand(queue.shut_down_with_drain());
+    let mut dropped = by_hand(queue.drain());
     let mut timed = by_hand(queue.drain_timeout(SECOND));
     let mut watcher = by_hand(queue.drained());
-    let mut other = by_hand(queue.shut_down_with_drain());
+    let mut other = by_hand(queue.drain());
     assert!(dropped.is_pending() && timed.is_pending());
     assert!(watcher.is_pending() && other.is_pending());
     drop(dropped);
@@ -384,12 +383,7 @@ async fn run_dropped_requeues_what_was_in_work() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let workers = Workers::new(2);
-    drop(queue.run(2, |_| async { Ok::<_, ()>(Action::Done) }));
-    let mut run = by_hand(
-        queue
-            .run(workers, |_| std::future::pending::<Result<Action, ()>>())
-            .into_future(),
-    );
+    let mut run = by_hand(queue.run(workers, |_| std::future::pending::<Result<Action, ()>>()));
     assert!(run.is_pending());
     while !queue.is_empty() {
         yield_now().await;
@@ -409,7 +403,7 @@ async fn reports_and_sleeps_end_when_they_are_dropped() {
     let queue = queue();
     let mut reports = by_hand(queue.report_running_every(SECOND));
     let clock = TokioClock::new();
-    let mut sleep = by_hand(clock.sleep_until(clock.at(Instant::now() + SECOND)));
+    let mut sleep = by_hand(sleep_until(&clock, clock.at(Instant::now() + SECOND)));
     assert!(reports.is_pending() && sleep.is_pending());
     drop(reports);
     drop(sleep);

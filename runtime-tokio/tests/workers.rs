@@ -14,21 +14,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use requeue_tokio::core::ItemExponentialFailure;
+use requeue_tokio::core::binding::Lock;
 use requeue_tokio::{
-    Action, Added, CancellationToken, Concurrency, Drained, Leftover, Queue, WorkQueue, Workers,
+    Action, Added, CancellationToken, Concurrency, Drained, Leftover, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
-type Keys = WorkQueue<u32, ItemExponentialFailure>;
+type Keys = WorkQueue<u32>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue() -> Keys {
-    let limiter = ItemExponentialFailure::new(SECOND, 100 * SECOND);
-    WorkQueue::from(Queue::builder().limiter(limiter).build())
+    WorkQueue::builder()
+        .backoff(SECOND, 100 * SECOND)
+        .no_retry_rate()
+        .build()
 }
 
 fn summary(leftovers: &[Leftover<u32>]) -> Vec<(u32, u64, u32)> {
@@ -59,13 +61,13 @@ async fn run_retries_gives_up_and_survives_panics() {
         async move {
             yield_now().await;
             match key {
-                0 => Ok(Action::Done),
+                0 => Ok(Action::Success),
                 1 => Err("no"),
                 _ => panic!("never"),
             }
         }
     });
-    let run = tokio::spawn(run.into_future());
+    let run = tokio::spawn(run);
     let start = Instant::now();
     sleep(10 * SECOND).await;
     let mut hooks: Vec<_> = gave_up.try_iter().collect();
@@ -124,15 +126,15 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     let run = queue
         .run(2, |_| async {
             sleep(2 * SECOND).await;
-            Ok::<_, ()>(Action::Done)
+            Ok::<_, ()>(Action::Success)
         })
         .shut_down_on(stop.clone());
-    let run = tokio::spawn(run.into_future());
+    let run = tokio::spawn(run);
     sleep(SECOND).await;
     stop.cancel();
     queue.drained().await;
     assert_eq!(summary(&run.await.unwrap()), [(9, 56, 0)]);
-    assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+    assert_eq!(queue.drain().await, Drained::Complete);
 
     // Cancelled from the start, it does what is ready and no more.
     let late = self::queue();
@@ -161,7 +163,7 @@ impl Runs {
         self.at_once.fetch_add(1, Ordering::SeqCst);
         self.may_end.acquire().await.unwrap().forget();
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        Ok(Action::Done)
+        Ok(Action::Success)
     }
 
     /// How many runs there are once nothing moves any more.
@@ -180,7 +182,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     let run = queue
         .run(1, move |_| running.clone().run())
         .concurrency(&concurrency);
-    let run = tokio::spawn(run.into_future());
+    let run = tokio::spawn(run);
     assert_eq!(runs.settled().await, 2);
     concurrency.set(5);
     assert_eq!(runs.settled().await, 5);
@@ -197,7 +199,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 0);
 
     // Idle workers are dismissed in their sleep, and appointed again.
-    let asleep = || requeue_tokio::core::Lock::with(queue.lock(), |state| state.asleep());
+    let asleep = || queue.lock().with(|state| state.queue().asleep());
     assert_eq!(asleep(), 3);
     concurrency.set(1);
     runs.settled().await;
@@ -219,10 +221,10 @@ async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_hav
         let gates = Arc::clone(&opened);
         async move {
             gates[key as usize].acquire().await.unwrap().forget();
-            Ok::<_, ()>(Action::Done)
+            Ok::<_, ()>(Action::Success)
         }
     });
-    let run = tokio::spawn(run.concurrency(&concurrency).into_future());
+    let run = tokio::spawn(run.concurrency(&concurrency));
     sleep(SECOND).await;
     assert_eq!(queue.add(1), Ok(Added::Dirty));
     queue.shut_down();
@@ -247,10 +249,10 @@ async fn two_runs_of_one_key_never_overlap() {
             at_work.lock().unwrap().push(key);
             sleep(SECOND).await;
             at_work.lock().unwrap().retain(|other| *other != key);
-            Ok::<_, ()>(Action::Done)
+            Ok::<_, ()>(Action::Success)
         }
     });
-    let run = tokio::spawn(run.into_future());
+    let run = tokio::spawn(run);
     for _ in 0..10 {
         queue.add_many(0..3, |_| unreachable!());
         sleep(SECOND / 4).await;
@@ -275,8 +277,8 @@ impl Clone for Uncloneable {
 async fn a_key_that_panics_by_itself_is_not_hidden() {
     let queue = WorkQueue::new();
     queue.add(Uncloneable).unwrap();
-    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Done) });
-    let run = tokio::spawn(run.into_future());
+    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
+    let run = tokio::spawn(run);
     assert!(run.await.unwrap_err().is_panic());
     assert!(queue.state(&Uncloneable).unwrap().ready);
 }

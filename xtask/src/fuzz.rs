@@ -17,7 +17,7 @@ const TARGETS: [&str; 4] = ["queue", "clock", "limiters", "backoff"];
 /// How long all of them run together.
 const SECONDS: usize = 60;
 
-/// What libFuzzer is told beside the time. Long inputs from the start, since a short one is too few
+/// libFuzzer's arguments, beside the time. Long inputs from the start, since a short one is too few
 /// operations to find anything. A run of ten seconds counts as hung.
 const OPTIONS: &str = "-max_len=600 -len_control=0 -timeout=10 -rss_limit_mb=1024 -verbosity=0 \
                        -print_funcs=0 -print_final_stats=1";

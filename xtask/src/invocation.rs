@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 
 /// A program, its arguments and the variables that are set for it.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Invocation {
         status.map_err(|error| format!("{error}: {self}"))
     }
 
-    /// Runs the line in a folder, and answers whether it succeeded and what it printed. Both
-    /// streams go through a file, so that their lines stay in order and none is waited for.
+    /// Runs the line in a folder, and returns whether it succeeded and what it printed. Both
+    /// streams go through a file, so that their lines stay in order.
     ///
     /// # Errors
     ///
@@ -81,6 +81,22 @@ impl Invocation {
         let text = fs::read(file).map_err(said)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         Ok((status.success(), text))
+    }
+
+    /// Shows the line and starts it; both of its streams can be read as one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub(crate) fn spawn_piped(&self, folder: &Path) -> Result<(Child, io::PipeReader), String> {
+        println!("$ {self}");
+        let start = || {
+            let (reader, writer) = io::pipe()?;
+            let mut command = self.command(folder);
+            command.stdout(writer.try_clone()?).stderr(writer);
+            Ok((command.spawn()?, reader))
+        };
+        start().map_err(|error: io::Error| format!("{error}: {self}"))
     }
 
     fn command(&self, folder: &Path) -> Command {

@@ -11,6 +11,7 @@ mod powerset;
 mod report;
 mod soak;
 mod steps;
+mod summary;
 mod tidy;
 mod toolchain;
 mod workspace;
@@ -41,7 +42,7 @@ struct Command {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
-    /// Answers whether all went well; an error is a mistake in how it was called.
+    /// Returns whether all went well; an error is a mistake in how it was called.
     run: fn(&[String]) -> Result<bool, String>,
 }
 
@@ -150,7 +151,7 @@ fn refuse(arguments: &[String]) -> Result<(), String> {
 
 fn run(steps: &[&Step], on_failure: OnFailure) -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    let mut report = Report::new(on_failure);
+    let mut report = Report::new(on_failure, steps.len());
     for step in steps {
         report.step(step, &workspace);
     }

@@ -28,7 +28,12 @@ const PASSES: [Pass; 4] = [
         seconds: "60",
     },
     Pass {
-        packages: &["requeue-proptest", "requeue-std", "requeue-tokio"],
+        packages: &[
+            "requeue-proptest",
+            "requeue-replay",
+            "requeue-std",
+            "requeue-tokio",
+        ],
         tests: "--lib --tests",
         seconds: "240",
     },

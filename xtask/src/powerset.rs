@@ -6,7 +6,7 @@
 ///
 /// # Errors
 ///
-/// More features than that: by then nobody waits for all of them.
+/// More features than that: checking all of their sets would take too long.
 pub(crate) fn powerset(features: &[String]) -> Result<Vec<Vec<&str>>, String> {
     if features.len() > FEATURES_MAX {
         let count = features.len();

@@ -16,7 +16,7 @@ pub(crate) enum Stop {
     Failed(String),
     /// This machine cannot run it.
     Skipped(String),
-    /// The same, where nobody is promised that it runs: no failure anywhere.
+    /// The same, for a step that is not promised to run: no failure anywhere.
     NotRun(String),
 }
 
@@ -39,15 +39,18 @@ pub(crate) struct Report {
     on_failure: OnFailure,
     /// Whether a step that cannot be run is a failure: a gate with a hole in it is not green.
     strict: bool,
+    /// How many steps there will be.
+    planned: usize,
     rows: Vec<Row>,
 }
 
 impl Report {
-    pub(crate) fn new(on_failure: OnFailure) -> Self {
+    pub(crate) fn new(on_failure: OnFailure, planned: usize) -> Self {
         let strict = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
         Self {
             on_failure,
             strict,
+            planned,
             rows: Vec::new(),
         }
     }
@@ -59,7 +62,8 @@ impl Report {
                 .push(Row::new(step, Outcome::NotRun(String::new())));
             return;
         }
-        println!("\n=== {}: {}", step.name, step.about);
+        let (number, planned) = (self.rows.len() + 1, self.planned);
+        println!("\n=== {number} of {planned}, {}: {}", step.name, step.about);
         let start = Instant::now();
         let outcome = match (step.run)(workspace) {
             Ok(()) => Outcome::Passed,
@@ -78,7 +82,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Prints the table; answers whether no step failed.
+    /// Prints the table; returns whether no step failed.
     pub(crate) fn conclude(&self) -> bool {
         println!("\n{:<10} {:<8} {:>7}", "step", "result", "seconds");
         for row in &self.rows {
@@ -167,6 +171,7 @@ mod tests {
         let mut report = Report {
             on_failure,
             strict,
+            planned: steps.len(),
             rows: Vec::new(),
         };
         for step in steps {
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_promised_fails_nowhere() {
+    fn a_step_that_is_not_promised_fails_nowhere() {
         let (rows, ok) = results(&[&RARE, &GOOD], OnFailure::Stop, true);
         assert_eq!((rows.join(" ").as_str(), ok), ("NOT passed", true));
     }

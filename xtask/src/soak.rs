@@ -27,10 +27,10 @@ const PARTS: [Part; 5] = [
         seeds: &["PROPTEST_RNG_SEED"],
     },
     Part {
-        name: "histories",
-        line: "cargo test --profile soak -p requeue-proptest --test linear --test faults",
+        name: "faults",
+        line: "cargo test --profile soak -p requeue-proptest --test faults",
         variables: &[("REQUEUE_SOAK", "5")],
-        seeds: &["PROPTEST_RNG_SEED", "REQUEUE_SEED"],
+        seeds: &["REQUEUE_SEED"],
     },
     Part {
         name: "bytes",

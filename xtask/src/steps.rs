@@ -8,6 +8,7 @@ use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
+use crate::summary::{self, Totals};
 use crate::tidy;
 use crate::toolchain;
 use crate::workspace::Workspace;
@@ -33,7 +34,7 @@ pub(crate) const STEPS: [Step; 14] = [
     },
     Step {
         name: "tidy",
-        about: "sizes, reminders, arrows between the rooms, and what pages name",
+        about: "sizes, reminders, words, which package may use which, and what pages name",
         in_test: false,
         run: tidy,
     },
@@ -135,8 +136,11 @@ pub(crate) fn choose(words: &[String]) -> Result<Vec<&'static Step>, String> {
 }
 
 fn fmt(workspace: &Workspace) -> Verdict {
-    let apart = "cargo fmt --check --manifest-path examples/firmware/Cargo.toml";
-    let lines = ["cargo fmt --all --check", apart];
+    let lines = [
+        "cargo fmt --all --check",
+        "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
+        "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
+    ];
     run_each(lines.map(Invocation::new), workspace)
 }
 
@@ -261,7 +265,7 @@ const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio
 
 fn replay(workspace: &Workspace) -> Verdict {
     let replays = REPLAY_RUNTIMES.map(|runtime| {
-        Invocation::new("cargo run --release -p requeue-proptest --bin replay --").args([
+        Invocation::new("cargo run --release -p requeue-replay --bin replay --").args([
             "--runtime",
             runtime,
             "proptest/traces",
@@ -285,12 +289,21 @@ fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
         "-p requeue-core --no-default-features",
         "--workspace --all-features",
     ];
-    let tests = packages.map(|packages| {
-        Invocation::new("cargo test --no-fail-fast")
+    let (mut totals, mut failures) = (Totals::default(), Vec::new());
+    for packages in packages {
+        let line = Invocation::new("cargo test --no-fail-fast")
             .args([what])
-            .args(packages.split(' '))
-    });
-    run_each(tests, workspace)
+            .args(packages.split(' '));
+        let (more, outcome) = summary::run(&line, &workspace.root);
+        totals.add(more);
+        failures.extend(outcome.err());
+    }
+    println!("{} passed, {} failed", totals.passed, totals.failed);
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Stop::Failed(failures.join("; ")))
+    }
 }
 
 /// Runs all of them, also after one that failed: the second failure is news too.

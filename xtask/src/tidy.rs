@@ -1,10 +1,11 @@
-//! The rules of the sources that no compiler knows: sizes, reminders that name somebody, and which
-//! way the arrows between the rooms point; and that a page which names tests names those there are.
+//! The rules of the sources that no compiler knows: sizes, reminders with a name, words, and which
+//! package may use which; and that a page which names tests names tests that exist.
 //!
 //! Functions have no rule here: `clippy::too_many_lines` counts them.
 
 mod pages;
 mod source;
+mod words;
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::steps::STEPS;
 use crate::workspace::{Package, Workspace};
-use pages::VERIFICATION;
+use pages::PAGES;
 use source::Source;
 
 /// A rule that was broken, and where.
@@ -36,9 +37,15 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
         check_file(shown, &text, &mut found);
     }
-    let page = fs::read_to_string(workspace.root.join(VERIFICATION))?;
     let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    pages::check(VERIFICATION, &page, &workspace.root, &steps, &mut found);
+    for page in PAGES {
+        let text = fs::read_to_string(workspace.root.join(page))?;
+        pages::check(page, &text, &workspace.root, &steps, &mut found);
+    }
+    for path in words::pages(&workspace.root)? {
+        let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
+        words::check(shown, &fs::read_to_string(&path)?, &mut found);
+    }
     for package in &workspace.packages {
         check_package(package, &workspace.root, &mut found)?;
     }
@@ -49,24 +56,24 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
 const COLUMNS_MAX: usize = 100;
 /// The longest `lib.rs`, in lines of any kind: it is a table of contents.
 const CONTENTS_LINES_MAX: usize = 130;
-/// The longest file of a room in [`LIMITED`], in lines of code.
+/// The longest file of a folder in [`LIMITED`], in lines of code.
 const CODE_LINES_MAX: usize = 300;
 /// Where [`CODE_LINES_MAX`] holds: what a user's program is built from, and this package.
 const LIMITED: [&str; 4] = ["core/src/", "runtime-", "src/", "xtask/src/"];
 
-/// The state machine and its parts: they get time as an argument and answer with values.
+/// The state machine and its parts: time is an argument, and results are values.
 const STATE_MACHINE: [&str; 8] = [
     "core/src/queue.rs",
     "core/src/queue/",
-    "core/src/slots.rs",
-    "core/src/slots/",
+    "core/src/storage.rs",
+    "core/src/storage/",
     "core/src/delay.rs",
     "core/src/lists.rs",
-    "core/src/waiting.rs",
+    "core/src/sleepers.rs",
     "core/src/limiter/",
 ];
 /// The traits of a runtime, which the state machine does not know.
-const RUNTIME_TRAITS: [&str; 3] = ["Clock", "Lock", "Waker"];
+const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
 fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
     let name = path.to_string_lossy().replace('\\', "/");
@@ -84,6 +91,9 @@ fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
         }
     }
     for (line, comment) in &source.comments {
+        if let Some(word) = words::banned(comment) {
+            report(Some(*line), words::advice(word));
+        }
         if let Some(marker) = anonymous_marker(comment) {
             let what = format!("{marker} without a name, write {marker}(name)");
             report(Some(*line), what);
@@ -140,13 +150,12 @@ fn check_package(package: &Package, root: &Path, found: &mut Vec<Breach>) -> io:
 fn arrow_points_down(from: &str, to: &str) -> bool {
     match (floor(from), floor(to)) {
         (Some(from), Some(to)) => from > to,
-        // What has no floor is an example or a tool, which stands on top, or comes from outside.
+        // A package without a floor is an example or a tool, above all, or comes from outside.
         _ => true,
     }
 }
 
-/// How high a published package stands in the house. The suite stands above the runtimes that it
-/// holds against each other.
+/// The layer of a published package. The suite is above the runtimes that it compares.
 fn floor(package: &str) -> Option<u8> {
     match package {
         "requeue-core" => Some(0),
@@ -157,7 +166,7 @@ fn floor(package: &str) -> Option<u8> {
     }
 }
 
-/// The first reminder of a comment that names nobody.
+/// The first reminder of a comment that has no name.
 fn anonymous_marker(comment: &str) -> Option<&'static str> {
     ["TODO", "FIXME"].into_iter().find(|marker| {
         comment.match_indices(marker).any(|(at, _)| {

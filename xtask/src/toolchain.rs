@@ -70,8 +70,8 @@ pub(crate) fn for_rust_version(rust_version: &str, root: &Path) -> Result<String
     }
 }
 
-/// Whether a nightly toolchain is installed. It is not fetched: which one it is, is left to whoever
-/// installs it.
+/// Whether a nightly toolchain is installed. It is not fetched: which one it is, is the choice of the
+/// person who installs it.
 ///
 /// # Errors
 ///

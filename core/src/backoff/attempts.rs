@@ -1,4 +1,4 @@
-//! A retry loop, turned inside out: it says what to do, the caller does it.
+//! A retry loop as a state machine: it says what to do, and the caller does it.
 
 use core::time::Duration;
 
@@ -23,21 +23,21 @@ use super::Backoff;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "the loop has moved on: what is not done now is not asked for again"]
+#[must_use = "the attempts have moved on: this step is not returned again"]
 pub enum Attempt {
     /// Make the call. Leave the loop if it succeeds, or fails for good.
     Call,
     /// Wait this long.
     Pause(Duration),
-    /// The attempts are used up: apimachinery's `ErrWaitTimeout`. Asking again answers the same.
+    /// The attempts are used up: apimachinery's `ErrWaitTimeout`. Later calls return the same.
     GiveUp,
 }
 
 /// The calls and pauses of apimachinery's `wait.ExponentialBackoff`.
 ///
-/// The first call is made at once, and there are at most [`steps`](Backoff::steps) calls. A backoff
-/// that hits its cap ends the attempts early, and not before its last pause is over: apimachinery
-/// waits there and then does not call, and so does this.
+/// The first call is made immediately, and there are at most [`steps`](Backoff::steps) calls. A
+/// backoff that hits its cap ends the attempts early, but only after its last pause: like
+/// apimachinery, this waits there and then does not call.
 ///
 /// # Cost
 ///
@@ -49,7 +49,7 @@ pub enum Attempt {
 /// use core::time::Duration;
 /// use requeue_core::{Attempt, Backoff, NoJitter};
 ///
-/// /// Calls until `call` succeeds; `sleep` is the only thing that needs a runtime.
+/// /// Calls until `call` succeeds. Only `sleep` depends on the runtime.
 /// fn retry(
 ///     backoff: Backoff,
 ///     mut call: impl FnMut() -> bool,
@@ -86,7 +86,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The attempts that `backoff` allows: [`Backoff::attempts`].
+    /// Creates the attempts that `backoff` allows: [`Backoff::attempts`]. O(1).
     pub const fn new(backoff: Backoff) -> Self {
         Self {
             backoff,
@@ -94,10 +94,10 @@ impl Attempts {
         }
     }
 
-    /// What to do next. Costs as [`Backoff::step`].
+    /// Returns what to do next. Costs as [`Backoff::step`].
     ///
-    /// `rng` is not asked unless the backoff has jitter; [`NoJitter`](crate::NoJitter) stands in
-    /// where there is none.
+    /// `rng` is used only if the backoff has jitter. Without jitter pass
+    /// [`NoJitter`](crate::NoJitter).
     pub fn next<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Attempt {
         match (self.backoff.steps, self.called) {
             (0, _) => Attempt::GiveUp,

@@ -1,4 +1,4 @@
-//! Random lengthening of pauses, so that loops which failed together do not retry together.
+//! Random additions to pauses, so that loops which failed together do not retry together.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -7,10 +7,11 @@ use rand_core::{Rng, TryRng};
 
 use crate::time::{duration_from_nanos, nanos};
 
-/// `duration` lengthened at random, evenly, by less than `max_factor` times itself: `wait.Jitter`.
+/// Returns `duration` plus a random part, uniform and less than `max_factor * duration`:
+/// `wait.Jitter`.
 ///
-/// A `max_factor` of zero or below counts as 1, as in apimachinery. The generator is the caller's:
-/// nothing here is random unless the caller wants it, and a seed makes it repeatable.
+/// A `max_factor` of zero or below counts as 1, as in apimachinery. The caller passes the
+/// generator, so that a fixed seed gives repeatable pauses.
 ///
 /// # Cost
 ///
@@ -36,7 +37,7 @@ use crate::time::{duration_from_nanos, nanos};
 /// #         Ok(())
 /// #     }
 /// # }
-/// // Any generator of `rand_core` will do.
+/// // Any generator that implements `rand_core::Rng`.
 /// let mut rng = Xorshift(0x2545_f491_4f6c_dd1d);
 /// let second = Duration::from_secs(1);
 /// let pause = jitter(second, 0.5, &mut rng);
@@ -50,9 +51,9 @@ pub fn jitter<R: Rng + ?Sized>(duration: Duration, max_factor: f64, rng: &mut R)
     duration.saturating_add(duration_from_nanos(extra as u64))
 }
 
-/// The generator that lengthens no pause: it draws zero each time.
+/// A generator that adds no jitter: it always returns zero.
 ///
-/// For loops that want none, and for tests. It is no source of randomness for anything else.
+/// For loops without jitter, and for tests. Do not use it where randomness is needed.
 ///
 /// # Examples
 ///
@@ -88,7 +89,7 @@ impl TryRng for NoJitter {
 /// A number in `0.0..1.0`, in even steps of 2^-53.
 fn fraction<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     const STEP: f64 = 1.0 / (1_u64 << f64::MANTISSA_DIGITS) as f64;
-    // The upper bits: the weaker generators are weakest in the lower ones.
+    // The upper bits, because weak generators are weakest in the lower ones.
     let bits = rng.next_u64() >> (u64::BITS - f64::MANTISSA_DIGITS);
     bits as f64 * STEP
 }
@@ -97,7 +98,7 @@ fn fraction<R: Rng + ?Sized>(rng: &mut R) -> f64 {
 pub(super) mod tests {
     use super::*;
 
-    /// Draws the same number each time.
+    /// Returns the same number each time.
     pub(in crate::backoff) struct Constant(pub(in crate::backoff) u64);
 
     impl TryRng for Constant {

@@ -1,4 +1,4 @@
-//! Backoffs that start over once things have been calm: they look at the time between their calls.
+//! Backoffs that start over after a while, by the time between their calls.
 
 use core::time::Duration;
 
@@ -7,11 +7,11 @@ use rand_core::Rng;
 use super::Backoff;
 use crate::Instant;
 
-/// Where a loop that runs for ever gets its pauses from.
+/// The source of the pauses of a loop that runs for ever.
 ///
-/// apimachinery's `BackoffManager` hands out timers; this hands out durations, because how to wait
-/// is the runtime's matter. Its `NewJitteredBackoffManager` is a [`Backoff`] with a duration and a
-/// jitter, and no steps.
+/// apimachinery's `BackoffManager` returns timers. This returns durations, because waiting depends
+/// on the runtime. Its `NewJitteredBackoffManager` is a [`Backoff`] with a duration and a jitter,
+/// and no steps.
 ///
 /// # Contract
 ///
@@ -21,7 +21,7 @@ use crate::Instant;
 ///
 /// # Examples
 ///
-/// A manager of one's own, with which a loop runs on the full second:
+/// A custom manager, with which a loop runs on the full second:
 ///
 /// ```
 /// use core::time::Duration;
@@ -41,8 +41,8 @@ use crate::Instant;
 /// assert_eq!(OnTheSecond.next_delay(now, &mut NoJitter), Duration::from_millis(700));
 /// ```
 pub trait BackoffManager {
-    /// The pause to make from `now` on. Moves on to the pause after it.
-    #[must_use = "the backoff has moved on: this pause is not answered again"]
+    /// Returns the pause to make from `now` on, and moves on to the next one.
+    #[must_use = "the backoff has moved on: this pause is not returned again"]
     fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration;
 }
 
@@ -61,11 +61,11 @@ impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
 
 /// A backoff that starts over periodically: apimachinery's `Backoff.DelayWithReset`.
 ///
-/// The first call more than the interval after the last start is a new start, whether or not the
-/// loop has been busy in between. Its two special cases are apimachinery's:
+/// The first call more than the interval after the last start starts over, even if the loop has
+/// been busy in between. Two special cases are the same as in apimachinery:
 ///
-/// - A factor of zero (or below) needs no reset: this is the backoff as it is.
-/// - An interval of zero means no backoff: the duration never grows. (There, a negative one too.)
+/// - A factor of zero (or below) needs no reset: this is the plain backoff.
+/// - An interval of zero means no backoff: the duration never grows. (There also a negative one.)
 ///
 /// # Cost
 ///
@@ -102,7 +102,7 @@ pub struct DelayWithReset {
 }
 
 impl DelayWithReset {
-    /// `backoff`, starting over each `reset_interval`; the first interval begins at `now`.
+    /// Creates a backoff that starts over each `reset_interval`. The first one begins at `now`.
     pub const fn new(backoff: Backoff, reset_interval: Duration, now: Instant) -> Self {
         let mut initial = backoff;
         let reset_interval = if backoff.factor <= 0.0 {
@@ -135,13 +135,14 @@ impl BackoffManager for DelayWithReset {
     }
 }
 
-/// A backoff that starts over once it was left alone: `NewExponentialBackoffManager`.
+/// A backoff that starts over after a time without calls: `NewExponentialBackoffManager`.
 ///
 /// Unlike [`DelayWithReset`] it counts from its own last call. A loop that keeps failing keeps
-/// calling and waits longer and longer; one that ran well for more than the reset time begins
-/// anew. It never runs out of steps.
+/// calling, and waits longer and longer. A loop that ran well for more than the reset time starts
+/// over. It never runs out of steps.
 ///
-/// A pause longer than the reset time is itself such a quiet time: choose one beyond the cap.
+/// A pause longer than the reset time also counts as a time without calls, so the reset time should
+/// be longer than the cap.
 ///
 /// # Cost
 ///
@@ -178,14 +179,14 @@ pub struct ExponentialBackoffManager {
 }
 
 impl ExponentialBackoffManager {
-    /// What apimachinery gives a manager in place of the caller's [`steps`](Backoff::steps), for
-    /// "never used up": `math.MaxInt32`.
+    /// The number of steps that apimachinery uses instead of the caller's
+    /// [`steps`](Backoff::steps): `math.MaxInt32`, so that they are never used up.
     const STEPS: u32 = i32::MAX as u32;
 
-    /// `backoff`, starting over when a call comes more than `reset_after` after the one before, or
-    /// after `now` for the first.
+    /// Creates a backoff that starts over at a call more than `reset_after` after the call before,
+    /// or after `now` for the first call.
     ///
-    /// The [`steps`](Backoff::steps) are not used: growth ends at the cap and nowhere else.
+    /// The [`steps`](Backoff::steps) are not used: only the cap ends the growth.
     pub const fn new(backoff: Backoff, reset_after: Duration, now: Instant) -> Self {
         let mut initial = backoff;
         initial.steps = Self::STEPS;

@@ -1,4 +1,4 @@
-//! A loop that runs something for ever, with pauses: all of it but the waiting.
+//! A loop that runs something for ever, with pauses: everything except the waiting.
 
 use rand_core::Rng;
 
@@ -7,10 +7,10 @@ use crate::Instant;
 
 /// When apimachinery's `wait.BackoffUntil` runs its function.
 ///
-/// A runtime's loop calls [`start`](BackoffUntil::start) before each run and
-/// [`finish`](BackoffUntil::finish) after it, and waits for the instant that `finish` answers or
-/// for being stopped, whichever comes first. Whether the run's own time is part of the pause is
-/// decided here, at construction:
+/// A loop calls [`start`](BackoffUntil::start) before each run and
+/// [`finish`](BackoffUntil::finish) after it. Then it waits until the instant that `finish` has
+/// returned, or until it is stopped. The constructor decides whether the time of the run is part of
+/// the pause:
 ///
 /// - [`sliding`](BackoffUntil::sliding): no. The pause begins when the run ends.
 /// - [`non_sliding`](BackoffUntil::non_sliding): yes. The pause begins with the run, and a run that
@@ -47,12 +47,12 @@ pub struct BackoffUntil<M, R> {
 }
 
 impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
-    /// Pauses that begin when a run ends, as in the example of the [type](Self).
+    /// Creates pauses that begin when a run ends. The [type](Self) has an example.
     pub const fn sliding(manager: M, rng: R) -> Self {
         Self::new(manager, rng, true)
     }
 
-    /// Pauses that begin when a run begins, as in the example of the [type](Self).
+    /// Creates pauses that begin when a run begins. The [type](Self) has an example.
     pub const fn non_sliding(manager: M, rng: R) -> Self {
         Self::new(manager, rng, false)
     }
@@ -74,11 +74,11 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
         }
     }
 
-    /// Notes that the run has ended at `now`, and answers when the next is due.
+    /// Notes that the run has ended at `now`, and returns when the next one is due.
     ///
-    /// That may be in the past: then it is due at once. [`Instant::NEVER`] is no deadline, and the
-    /// loop only waits to be stopped.
-    #[must_use = "nobody else knows when the next run is due"]
+    /// If that is in the past, the next run is due now. If it is [`Instant::NEVER`], there is no
+    /// next run, and the loop only waits to be stopped.
+    #[must_use = "the next run is due at this instant"]
     pub fn finish(&mut self, now: Instant) -> Instant {
         if self.is_sliding {
             self.pause_from(now);

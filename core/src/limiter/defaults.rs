@@ -1,4 +1,4 @@
-//! The limiters that client-go hands to those who do not choose.
+//! The default limiters of client-go.
 
 use core::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::{Bucket, ItemExponentialFailure};
 /// The longest delay of both defaults.
 const MAX: Duration = Duration::from_secs(1000);
 
-/// What [`default_controller`] makes: exponential per key, and a bucket for all keys together. A
-/// name for the type of a queue:
+/// The type of [`default_controller`]: exponential per key, and a bucket for all keys together. It
+/// is a short name in the type of a queue:
 ///
 /// ```
 /// use requeue_core::{DefaultController, Fixed, Queue, default_controller};
@@ -19,7 +19,8 @@ const MAX: Duration = Duration::from_secs(1000);
 /// ```
 pub type DefaultController = (ItemExponentialFailure, Bucket);
 
-/// What [`default_item_based`] makes: exponential per key. A name for the type of a queue:
+/// The type of [`default_item_based`]: exponential per key. It is a short name in the type of a
+/// queue:
 ///
 /// ```
 /// use requeue_core::{DefaultItemBased, Fixed, Queue, default_item_based};
@@ -30,8 +31,8 @@ pub type DefaultController = (ItemExponentialFailure, Bucket);
 /// ```
 pub type DefaultItemBased = ItemExponentialFailure;
 
-/// client-go's `DefaultControllerRateLimiter`: 5 ms doubling up to 1000 s for each key, and at most
-/// 10 retries per second after a burst of 100 for all of them.
+/// Creates client-go's `DefaultControllerRateLimiter`: 5 ms, doubling up to 1000 s, for each key,
+/// and at most 10 retries per second after a burst of 100 for all keys together.
 ///
 /// # Examples
 ///
@@ -40,10 +41,11 @@ pub type DefaultItemBased = ItemExponentialFailure;
 /// use requeue_core::{DefaultController, Instant, RateLimiter, default_controller};
 ///
 /// let mut limiter: DefaultController = default_controller();
-/// let mut memory = Default::default();
-/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(5));
-/// assert_eq!(limiter.when(&mut memory, Instant::EPOCH), Duration::from_millis(10));
+/// let mut record = Default::default();
+/// assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::from_millis(5));
+/// assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::from_millis(10));
 /// ```
+#[doc(alias = "DefaultControllerRateLimiter")]
 pub const fn default_controller() -> DefaultController {
     (
         ItemExponentialFailure::new(Duration::from_millis(5), MAX),
@@ -51,7 +53,7 @@ pub const fn default_controller() -> DefaultController {
     )
 }
 
-/// client-go's `DefaultItemBasedRateLimiter`: 1 ms doubling up to 1000 s for each key.
+/// Creates client-go's `DefaultItemBasedRateLimiter`: 1 ms, doubling up to 1000 s, for each key.
 ///
 /// # Examples
 ///
@@ -63,6 +65,7 @@ pub const fn default_controller() -> DefaultController {
 /// let mut failures = 3;
 /// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(8));
 /// ```
+#[doc(alias = "DefaultItemBasedRateLimiter")]
 pub const fn default_item_based() -> DefaultItemBased {
     ItemExponentialFailure::new(Duration::from_millis(1), MAX)
 }
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
     use crate::{Instant, ItemFastSlow, NoLimit, RateLimiter, WithMaxWait};
 
-    /// Everything a queue in a `static` could want to be limited by.
+    /// Every limiter can be part of a `static`.
     static _IN_A_STATIC: (
         DefaultController,
         WithMaxWait<DefaultItemBased>,

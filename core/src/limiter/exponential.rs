@@ -7,19 +7,20 @@ use crate::{Instant, RateLimiter};
 
 /// A key that failed n times waits `base * 2^n`, and never longer than `max`.
 ///
-/// client-go's `ItemExponentialFailureRateLimiter`, equal to the nanosecond. Its memory of a key is
-/// the number of failures.
+/// client-go's `ItemExponentialFailureRateLimiter`, equal to the nanosecond. The record of a key is
+/// its number of failures.
 ///
-/// client-go multiplies in `float64`, this limiter shifts integers: firmware that limits with it
-/// alone links no floating point. What the float does to the result is kept:
+/// client-go multiplies in `float64`. This limiter shifts integers, so that firmware which uses
+/// only this limiter links no floating point. The effects of the float on the result are the same:
 ///
 /// - `base` is rounded to 53 significant bits, ties to even. Nothing below 2^53 ns, 104 days, is
 ///   affected.
 /// - A delay of 2^63 ns, 292 years, or more does not fit Go's `time.Duration` and becomes `max`,
-///   even where `max` is longer. (At exactly 2^63 ns Go leaves the result to the processor. Here it
-///   is `max`.)
+///   even if `max` is longer. (At exactly 2^63 ns Go leaves the result to the processor. Here it is
+///   `max`.)
 ///
-/// A `base` of zero is a delay of zero for ever; Go gives up on that product after 1024 failures.
+/// With a `base` of zero every delay is zero. In Go that product is not a number after 1024
+/// failures.
 ///
 /// # Cost
 ///
@@ -47,10 +48,10 @@ pub struct ItemExponentialFailure {
 }
 
 impl ItemExponentialFailure {
-    /// A limiter whose first delay is `base`, and whose longest is `max`.
+    /// Creates a limiter whose first delay is `base`, and whose longest is `max`.
     ///
-    /// Both are kept in nanoseconds: what is longer than 584 years counts as [`Duration::MAX`],
-    /// which means never.
+    /// Both are kept in nanoseconds: more than 584 years counts as [`Duration::MAX`], which means
+    /// never.
     pub const fn new(base: Duration, max: Duration) -> Self {
         Self {
             base: round_to_53_bits(nanos(base)),
@@ -58,12 +59,12 @@ impl ItemExponentialFailure {
         }
     }
 
-    /// Nanoseconds to wait after `failures` earlier failures.
+    /// The delay after `failures` earlier failures, in nanoseconds.
     const fn delay(self, failures: u32) -> u64 {
         if self.base == 0 {
             return 0;
         }
-        // `base << failures` stays below 2^63 exactly as long as one leading zero is left.
+        // `base << failures` is less than 2^63 exactly as long as one leading zero is left.
         if failures >= self.base.leading_zeros() {
             return self.max;
         }
@@ -73,7 +74,7 @@ impl ItemExponentialFailure {
 }
 
 impl RateLimiter for ItemExponentialFailure {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
         let delay = self.delay(*failures);
@@ -86,7 +87,7 @@ impl RateLimiter for ItemExponentialFailure {
     }
 }
 
-/// What a conversion to `f64` and back makes of `value`: 53 significant bits, ties to even.
+/// The result of a conversion of `value` to `f64` and back: 53 significant bits, ties to even.
 const fn round_to_53_bits(value: u64) -> u64 {
     let excess_bits = (u64::BITS - value.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
     if excess_bits == 0 {
@@ -97,7 +98,7 @@ const fn round_to_53_bits(value: u64) -> u64 {
     let floor = value - remainder;
     let is_odd = floor & unit != 0;
     if remainder > unit / 2 || (remainder == unit / 2 && is_odd) {
-        // Past u64::MAX lies 2^64. Both are over the limit of 2^63, so saturating is exact enough.
+        // 2^64 saturates to u64::MAX. Both are above the limit of 2^63, so the result is the same.
         floor.saturating_add(unit)
     } else {
         floor
@@ -119,9 +120,9 @@ mod tests {
     fn delay(base: u64, max: u64, failures: u32) -> u64 {
         let mut limiter =
             ItemExponentialFailure::new(duration_from_nanos(base), duration_from_nanos(max));
-        let mut memory = failures;
-        let delay = limiter.when(&mut memory, Instant::EPOCH);
-        assert_eq!(limiter.requeues(&memory), failures.saturating_add(1));
+        let mut record = failures;
+        let delay = limiter.when(&mut record, Instant::EPOCH);
+        assert_eq!(limiter.requeues(&record), failures.saturating_add(1));
         nanos(delay)
     }
 

@@ -1,4 +1,4 @@
-//! A few quick retries, then patience.
+//! A few fast retries, then slow ones.
 
 use core::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::{Instant, RateLimiter};
 
 /// A key waits `fast` for its first `max_fast_attempts` failures and `slow` for every later one.
 ///
-/// client-go's `ItemFastSlowRateLimiter`. Its memory of a key is the number of failures. client-go
-/// takes a negative number of attempts, which acts as zero does; here it cannot be written.
+/// client-go's `ItemFastSlowRateLimiter`. The record of a key is its number of failures. client-go
+/// accepts a negative number of attempts, which has the effect of zero.
 ///
 /// # Cost
 ///
@@ -33,7 +33,8 @@ pub struct ItemFastSlow {
 }
 
 impl ItemFastSlow {
-    /// A limiter that answers `fast` to the first `max_fast_attempts` failures of a key.
+    /// Creates a limiter that delays the first `max_fast_attempts` retries of a key by `fast`, and
+    /// all later ones by `slow`.
     pub const fn new(fast: Duration, slow: Duration, max_fast_attempts: u32) -> Self {
         Self {
             fast,
@@ -44,7 +45,7 @@ impl ItemFastSlow {
 }
 
 impl RateLimiter for ItemFastSlow {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
         *failures = failures.saturating_add(1);

@@ -1,16 +1,15 @@
-//! Several limiters at once: a tuple of limiters is a limiter, and the longest delay wins.
+//! Several limiters together: a tuple of limiters is a limiter, and the longest delay wins.
 //!
-//! Tuples rather than a type of their own, because the language already composes them: memory,
-//! `const` construction and nesting come for free.
+//! Tuples need no type of their own: records, `const` construction and nesting follow from the
+//! language.
 
 use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// No limiter at all: the delay is zero. What is left of client-go's `MaxOfRateLimiter` without
-/// any.
+/// No limiter: the delay is zero, as for client-go's `MaxOfRateLimiter` without limiters.
 impl RateLimiter for () {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
         Duration::ZERO
@@ -23,19 +22,19 @@ impl RateLimiter for () {
 
 macro_rules! max_of {
     ($($limiter:ident $index:tt),+) => {
-        /// The longest delay of all. Each limiter is asked and charged, also those that lose.
+        /// The longest delay of all. Every limiter is asked and charged, even if another one wins.
         impl<$($limiter: RateLimiter),+> RateLimiter for ($($limiter,)+) {
-            type Memory = ($($limiter::Memory,)+);
+            type Record = ($($limiter::Record,)+);
 
-            fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration {
+            fn when(&mut self, record: &mut Self::Record, now: Instant) -> Duration {
                 let mut longest = Duration::ZERO;
-                $(longest = longest.max(self.$index.when(&mut memory.$index, now));)+
+                $(longest = longest.max(self.$index.when(&mut record.$index, now));)+
                 longest
             }
 
-            fn requeues(&self, memory: &Self::Memory) -> u32 {
+            fn requeues(&self, record: &Self::Record) -> u32 {
                 let mut most = 0;
-                $(most = most.max(self.$index.requeues(&memory.$index));)+
+                $(most = most.max(self.$index.requeues(&record.$index));)+
                 most
             }
         }
@@ -87,10 +86,10 @@ mod tests {
     fn the_limiter_that_loses_is_charged() {
         let slow = ItemFastSlow::new(millis(500), millis(0), 2);
         let mut limiter = (slow, Bucket::new(10.0, 1));
-        let mut memory = Default::default();
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(500));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(200));
+        let mut record = Default::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(200));
     }
 
     #[test]
@@ -113,9 +112,9 @@ mod tests {
             (),
         );
         let mut limiter = ((eight,), ((), Bucket::unlimited()));
-        let mut memory = Default::default();
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(9));
-        assert_eq!(limiter.when(&mut memory, Instant::EPOCH), millis(18));
-        assert_eq!(limiter.requeues(&memory), 2);
+        let mut record = Default::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(9));
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(18));
+        assert_eq!(limiter.requeues(&record), 2);
     }
 }

@@ -1,17 +1,17 @@
-//! An upper limit on what another limiter answers.
+//! An upper limit on the delays of another limiter.
 
 use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// Asks the limiter inside and waits `max` where that would wait longer.
+/// Limits the delays of another limiter to at most `max`.
 ///
-/// client-go's `WithMaxWaitRateLimiter`. The limiter inside is charged in full: a bucket that is
-/// cut short here still counts every token it lent.
+/// client-go's `WithMaxWaitRateLimiter`. The inner limiter is charged in full: a bucket whose delay
+/// is shortened here still counts every token.
 ///
 /// # Cost
 ///
-/// That of the limiter inside, and one comparison.
+/// That of the inner limiter, and one comparison.
 ///
 /// # Examples
 ///
@@ -31,21 +31,21 @@ pub struct WithMaxWait<L> {
 }
 
 impl<L> WithMaxWait<L> {
-    /// Limits the delays of `inner` to at most `max`.
+    /// Creates a limiter that limits the delays of `inner` to at most `max`.
     pub const fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
     }
 }
 
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
-    type Memory = L::Memory;
+    type Record = L::Record;
 
-    fn when(&mut self, memory: &mut L::Memory, now: Instant) -> Duration {
-        self.inner.when(memory, now).min(self.max)
+    fn when(&mut self, record: &mut L::Record, now: Instant) -> Duration {
+        self.inner.when(record, now).min(self.max)
     }
 
-    fn requeues(&self, memory: &L::Memory) -> u32 {
-        self.inner.requeues(memory)
+    fn requeues(&self, record: &L::Record) -> u32 {
+        self.inner.requeues(record)
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::{Bucket, ItemExponentialFailure};
 
-    /// One delay for the first `threshold` calls, for whatever key, and another for the rest.
+    /// One delay for the first `threshold` calls, for any key, and another for the rest.
     struct Step {
         count: u32,
         threshold: u32,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     impl RateLimiter for Step {
-        type Memory = ();
+        type Record = ();
 
         fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
             self.count += 1;

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// A retry does not wait, and nothing is remembered of a key.
+/// No delay before a retry, and no failure records.
 ///
-/// For queues that retry at their own pace or not at all: a slot then has no room for a memory.
-/// client-go has no such limiter; its queue without a limit is a type of its own.
+/// For queues whose workers set the delays themselves, or that retry nothing: a slot then has no
+/// record. client-go has no such limiter; its queue without a limiter is a type of its own.
 ///
 /// # Cost
 ///
@@ -27,7 +27,7 @@ use crate::{Instant, RateLimiter};
 pub struct NoLimit;
 
 impl RateLimiter for NoLimit {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
         Duration::ZERO

@@ -5,28 +5,28 @@ use core::time::Duration;
 use crate::time::nanos;
 use crate::{Instant, RateLimiter};
 
-/// Go's `time.Duration` ends here; so does the arithmetic of this bucket.
+/// The maximum of Go's `time.Duration`, which also limits the arithmetic of this bucket.
 const NANOS_MAX: u64 = i64::MAX as u64;
 
-/// A bucket that holds `burst` tokens, is full at first and refills at `rate` tokens per second.
+/// A bucket that holds `burst` tokens, starts full and refills at `rate` tokens per second.
 ///
-/// Every call takes one token. If none is left it takes one of the future, and the delay is the
-/// time until the bucket has earned it: delays queue up behind each other, whichever key they
-/// belong to. The bucket keeps no memory of a single key, so its
-/// [`requeues`](RateLimiter::requeues) is always zero and forgetting a key gives no token back.
+/// Every call takes one token. If none is left, it takes a future one, and the delay is the time
+/// until the bucket has earned it: delays queue up, whichever key they belong to. The bucket keeps
+/// no record of a single key, so its [`requeues`](RateLimiter::requeues) is always zero, and to
+/// forget a key returns no token.
 ///
 /// client-go's `BucketRateLimiter`, which is `Reserve` of `golang.org/x/time/rate`. The arithmetic
 /// is the same in `f64`, operation by operation, and equal to the nanosecond:
 ///
-/// | parameters | answer |
+/// | parameters | delay |
 /// |---|---|
-/// | rate [`Bucket::UNLIMITED_RATE`] or above | zero, whatever the burst |
+/// | rate [`Bucket::UNLIMITED_RATE`] or above | zero, for any burst |
 /// | burst 0 | [`Bucket::INFINITE_DELAY`], and nothing is charged |
 /// | rate 0 | zero for the first `burst` calls, then [`Bucket::INFINITE_DELAY`] |
 /// | a rate that is negative or not a number | as rate 0 |
 ///
-/// A clock that went backwards earns nothing, and the bucket follows it: the time between is earned
-/// a second time when the clock catches up. x/time/rate does the same.
+/// If the clock goes backwards, nothing is earned, and the bucket follows it: the same time is
+/// earned a second time when the clock catches up. x/time/rate does the same.
 ///
 /// # Cost
 ///
@@ -43,7 +43,7 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 /// let mut when = |now| bucket.when(&mut (), Instant::from_nanos(now)).as_millis();
 /// assert_eq!([when(0), when(0)], [0, 0]);
 /// assert_eq!([when(0), when(0)], [100, 200]);
-/// // After 300 ms the two borrowed tokens are paid back, and one more is there.
+/// // After 300 ms the two borrowed tokens are paid back, and one more is earned.
 /// assert_eq!([when(300_000_000), when(300_000_000)], [0, 100]);
 /// ```
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct Bucket {
     /// Tokens per second: not NaN, not negative, at most [`Bucket::UNLIMITED_RATE`].
     rate: f64,
     burst: u32,
-    /// Tokens at time `last`; negative while the future is borrowed from.
+    /// Tokens at time `last`. Negative while future tokens are borrowed.
     tokens: f64,
     /// When a token was last taken.
     last: Instant,
@@ -64,8 +64,8 @@ impl Bucket {
 
     /// The delay for a token that never comes: `rate.InfDuration` of x/time/rate, 292 years.
     ///
-    /// It is a deadline nonetheless, unlike [`Duration::MAX`], because a limiter around the bucket
-    /// may compare and shorten it as client-go's do.
+    /// Unlike [`Duration::MAX`] it is a deadline, because a limiter around the bucket may compare
+    /// and shorten it, as client-go's limiters do.
     ///
     /// # Examples
     ///
@@ -80,15 +80,15 @@ impl Bucket {
     /// ```
     pub const INFINITE_DELAY: Duration = Duration::from_nanos(NANOS_MAX);
 
-    /// A full bucket of `burst` tokens, refilled at `rate` tokens per second.
+    /// Creates a full bucket of `burst` tokens, which refills at `rate` tokens per second.
     pub const fn new(rate: f64, burst: u32) -> Self {
         let rate = if rate >= Self::UNLIMITED_RATE {
             Self::UNLIMITED_RATE
         } else if rate > 0.0 {
             rate
         } else {
-            // Negative and NaN. Go counts NaN tokens from here on and lets everything pass; a
-            // limiter whose rate nobody can tell had better hold.
+            // Negative or NaN. With NaN, Go lets everything pass; a limiter without a valid rate
+            // should rather let nothing pass.
             0.0
         };
         Self {
@@ -99,9 +99,9 @@ impl Bucket {
         }
     }
 
-    /// A full bucket of `burst` tokens that earns one token each `interval`: `rate.Every`.
+    /// Creates a full bucket of `burst` tokens that earns one token per `interval`: `rate.Every`.
     ///
-    /// An interval of zero is no limit.
+    /// An interval of zero means no limit.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl Bucket {
         }
     }
 
-    /// A bucket that never empties.
+    /// Creates a bucket that is never empty.
     ///
     /// # Examples
     ///
@@ -135,26 +135,26 @@ impl Bucket {
         Self::new(Self::UNLIMITED_RATE, 0)
     }
 
-    /// How many tokens there are at `now`, at most a full bucket.
+    /// The number of tokens at `now`, at most a full bucket.
     fn tokens_at(&self, now: Instant) -> f64 {
         let elapsed = nanos(now.saturating_since(self.last)).min(NANOS_MAX);
         let tokens = self.tokens + seconds(elapsed) * self.rate;
         let full = f64::from(self.burst);
-        // Not `f64::min`: some bare-metal C libraries lack the function it may become.
+        // Not `f64::min`: some bare-metal C libraries lack the function that it may call.
         if tokens > full { full } else { tokens }
     }
 
-    /// How long it takes to earn `tokens` tokens.
+    /// The time it takes to earn `tokens` tokens.
     fn time_to_earn(&self, tokens: f64) -> Duration {
-        // The conversion truncates toward zero and saturates: also where a rate of zero has made
-        // the quotient infinite.
+        // The conversion truncates toward zero and saturates, even if a rate of zero makes the
+        // quotient infinite.
         let nanos = ((tokens / self.rate) * 1e9) as u64;
         Duration::from_nanos(nanos.min(NANOS_MAX))
     }
 }
 
 impl RateLimiter for Bucket {
-    type Memory = ();
+    type Record = ();
 
     fn when(&mut self, (): &mut (), now: Instant) -> Duration {
         if self.rate == Self::UNLIMITED_RATE {
@@ -177,7 +177,7 @@ impl RateLimiter for Bucket {
     }
 }
 
-/// Nanoseconds in seconds, as Go's `Duration.Seconds` rounds them: in two parts.
+/// Nanoseconds as seconds, rounded as by Go's `Duration.Seconds`: in two parts.
 const fn seconds(nanos: u64) -> f64 {
     let whole = nanos / 1_000_000_000;
     let rest = nanos % 1_000_000_000;
@@ -206,7 +206,7 @@ mod tests {
         for expected in [0, 0, 0, 1, 2, 3] {
             assert_eq!(when(&mut bucket, 0), expected * MILLISECOND);
         }
-        // 3 ms repay the debt, 4 more earn more than the bucket can hold.
+        // 3 ms repay the debt, and 4 more earn more than the bucket can hold.
         for expected in [0, 0, 0, 1] {
             assert_eq!(when(&mut bucket, 7), expected * MILLISECOND);
         }
@@ -274,7 +274,7 @@ mod tests {
         let mut bucket = Bucket::new(1e-10, 2);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 0);
-        // The 584 years would be worth 1.8 tokens; the 292 that Go can count are worth 0.9.
+        // 584 years would earn 1.8 tokens; the 292 that Go can count earn 0.9.
         assert_ne!(bucket.when(&mut (), Instant::NEVER), Duration::ZERO);
     }
 
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 999_999_999_999_999_872);
 
-        // Seconds in two parts: as a single quotient they would leave 108 ns to wait.
+        // Seconds in two parts: a single quotient would leave 108 ns to wait.
         let mut bucket = Bucket::new(10.0, 1);
         for borrowed in 0..20 {
             assert_eq!(when(&mut bucket, 0), borrowed * 100 * MILLISECOND);
@@ -298,7 +298,7 @@ mod tests {
     fn limiter_jump_backwards() {
         let mut bucket = Bucket::new(10.0, 3);
         assert_eq!(when(&mut bucket, 100), 0);
-        // Back to the start: the two tokens that are left remain.
+        // Back to the start: two tokens are still left.
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 100 * MILLISECOND);

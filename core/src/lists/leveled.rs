@@ -3,10 +3,10 @@
 use crate::id::{Index, SlotId};
 use crate::lists::{Links, List, Lists};
 
-/// `P` lists of ready keys and the memories, threaded through one array of links.
+/// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
-/// The ready keys of growable queues are in links here too, and not in a ring: a key that is raised
-/// leaves its list from the middle.
+/// The ready keys of growable queues are linked here too, and not in a ring, because a key that is
+/// raised leaves its list from the middle.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LeveledLists<X, I, const P: usize> {
@@ -15,9 +15,9 @@ pub struct LeveledLists<X, I, const P: usize> {
     /// A bit for each level that has a ready key.
     occupied: u32,
     ready_len: usize,
-    /// Keys of each level that are in work and will be ready again.
+    /// How many keys of each level are dirty.
     dirty: [usize; P],
-    memories: List<I>,
+    records: List<I>,
 }
 
 impl<X, I: Index, const P: usize> LeveledLists<X, I, P> {
@@ -29,15 +29,15 @@ impl<X, I: Index, const P: usize> LeveledLists<X, I, P> {
 
 impl<X: Links<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     const EMPTY: Self = {
-        assert!(P > 0, "a queue has one level at least");
-        assert!(P <= 32, "a queue has 32 levels at most");
+        assert!(P > 0, "a queue needs at least one level");
+        assert!(P <= 32, "a queue has at most 32 levels");
         Self {
             links: X::EMPTY,
             ready: [const { List::new() }; P],
             occupied: 0,
             ready_len: 0,
             dirty: [0; P],
-            memories: List::new(),
+            records: List::new(),
         }
     };
 
@@ -93,24 +93,24 @@ impl<X: Links<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
         ready + self.dirty.get(level).copied().unwrap_or(0)
     }
 
-    fn remember(&mut self, id: SlotId) {
-        self.memories.push_back(&mut self.links, id);
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.links, id);
     }
 
-    fn unremember(&mut self, id: SlotId) {
-        self.memories.remove(&mut self.links, id);
+    fn discard_record(&mut self, id: SlotId) {
+        self.records.remove(&mut self.links, id);
     }
 
-    fn oldest_memory(&self) -> Option<SlotId> {
-        self.memories.first()
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records.first()
     }
 
-    fn memories_len(&self) -> usize {
-        self.memories.len()
+    fn records_len(&self) -> usize {
+        self.records.len()
     }
 
-    fn younger_memory(&self, id: SlotId) -> Option<SlotId> {
-        self.memories.after(&self.links, id)
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        self.records.after(&self.links, id)
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {

@@ -1,48 +1,53 @@
-//! The figures of a queue through the `metrics` facade.
+//! The metrics of a queue through the `metrics` facade.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Metrics, Times};
+use crate::builder::{Builder, Runtime};
+use crate::limiter::RateLimiter;
+use crate::metrics::reporter::Reporter;
+use crate::priority::Priorities;
 use ::metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
 };
 
-/// The figures of a queue under the names that Kubernetes gives them, so that a dashboard made for
-/// its controllers shows this queue as well.
+/// The metrics of a queue under Kubernetes' names, so that a dashboard for its controllers also
+/// works for this queue.
 ///
-/// Every name has the label `name`, which tells one queue from another.
+/// Every metric has the label `name`, which is the name of the queue.
 ///
 /// | name | |
 /// |---|---|
 /// | `workqueue_depth` | gauge: keys that are ready or dirty |
-/// | `workqueue_adds_total` | counter: keys that became so |
+/// | `workqueue_adds_total` | counter: keys that became ready or dirty |
 /// | `workqueue_queue_duration_seconds` | histogram: how long a key waited for its run |
 /// | `workqueue_work_duration_seconds` | histogram: how long a run took |
 /// | `workqueue_unfinished_work_seconds` | gauge: the age of all present runs together |
 /// | `workqueue_longest_running_processor_seconds` | gauge: the age of the oldest present run |
-/// | `workqueue_retries_total` | counter: keys that were asked to come back later |
-/// | `workqueue_depth_max` | gauge: the greatest depth so far; not of Kubernetes |
-/// | `workqueue_delayed` | gauge: keys that wait for a deadline; not of Kubernetes |
-/// | `workqueue_depth_by_priority` | gauge: the depth of each priority level; likewise |
-/// | `workqueue_coalesced_total` | counter: adds that cost no run of their own; likewise |
+/// | `workqueue_retries_total` | counter: keys that were added with a delay |
+/// | `workqueue_depth_max` | gauge: the greatest depth so far |
+/// | `workqueue_delayed` | gauge: keys that wait for a deadline |
+/// | `workqueue_depth_by_priority` | gauge: the depth of each priority level |
+/// | `workqueue_coalesced_total` | counter: adds that cause no run of their own |
+///
+/// Kubernetes does not have the last four.
 ///
 /// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
-/// counts a key twice. It is there if [`levels`](Self::levels) asks for it.
+/// counts a key twice. It is reported after a call of [`levels`](Self::levels).
 ///
-/// The two ages are set by [`report_running`](crate::WorkQueue::report_running). An exporter that
-/// shows histograms as summaries unless told otherwise is given [`DURATION_BUCKETS`].
+/// The two ages are set by [`report_running`](crate::Queue::report_running). For an exporter that
+/// turns histograms into summaries by default, set [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///
 /// ```
 /// use requeue_core::{NamedMetrics, Queue};
 ///
-/// // After the recorder has been installed, else the figures go nowhere.
-/// let parts = Queue::builder().metrics(NamedMetrics::new("webhooks"));
-/// let queue = parts.build();
+/// // Install the recorder first, else the metrics go nowhere.
+/// let queue = Queue::builder().metrics(NamedMetrics::new("webhooks")).build();
 /// # let mut queue = queue;
 /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
 /// ```
@@ -51,7 +56,7 @@ pub struct NamedMetrics {
     depth: Gauge,
     depth_max: Gauge,
     deepest: usize,
-    /// Of each level, if they are shown.
+    /// One per level, if they are reported.
     depth_by_priority: Vec<Gauge>,
     name: SharedString,
     adds: Counter,
@@ -64,13 +69,25 @@ pub struct NamedMetrics {
     delayed: Gauge,
 }
 
-/// The upper bounds, in seconds, that Kubernetes gives the two histograms: a microsecond, and
-/// then ten times as much as before.
+/// The upper bounds, in seconds, of the two histograms in Kubernetes: from a microsecond, each ten
+/// times the one before.
 pub const DURATION_BUCKETS: [f64; 10] =
     [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 
+impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
+    /// Reports the metrics of the queue under this name, through [`NamedMetrics`]. Call this after
+    /// [`levels`](Self::levels), so that each level is reported.
+    pub fn metrics(self, name: impl Into<SharedString>) -> Self {
+        let mut metrics = NamedMetrics::new(name);
+        if P::LEVELS > 1 {
+            metrics = metrics.levels(P::LEVELS);
+        }
+        self.report_to(metrics)
+    }
+}
+
 impl NamedMetrics {
-    /// The figures of a queue of this name, for the recorder that is installed now.
+    /// Creates the metrics of a queue with this name, for the recorder that is installed now.
     pub fn new(name: impl Into<SharedString>) -> Self {
         describe();
         let name: SharedString = name.into();
@@ -94,8 +111,8 @@ impl NamedMetrics {
         }
     }
 
-    /// Shows the depth of each priority level as well, for a queue that has so many
-    /// [`Levels`](crate::Levels). Called like [`new`](Self::new) once the recorder is installed.
+    /// Also reports the depth of each priority level, for a queue that has this many
+    /// [`Levels`](crate::Levels). Like [`new`](Self::new), call it after the recorder is installed.
     ///
     /// # Examples
     ///
@@ -120,7 +137,7 @@ impl NamedMetrics {
 }
 
 impl Metrics for NamedMetrics {
-    type Stamps = Times;
+    type Timestamps = Times;
 
     fn depth(&mut self, keys: usize) {
         self.depth.set(count(keys));
@@ -136,7 +153,7 @@ impl Metrics for NamedMetrics {
         }
     }
 
-    fn add(&mut self) {
+    fn added(&mut self) {
         self.adds.increment(1);
     }
 
@@ -201,11 +218,11 @@ fn describe() {
     );
     describe_counter!(
         "workqueue_retries_total",
-        "Keys that were asked to come back later"
+        "Keys that were added with a delay"
     );
     describe_counter!(
         "workqueue_coalesced_total",
-        "Adds that cost no run of their own"
+        "Adds that cause no run of their own"
     );
     describe_gauge!(
         "workqueue_depth_by_priority",

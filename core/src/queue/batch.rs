@@ -1,25 +1,26 @@
-//! Many keys in one step, for runtimes that pay for each lock.
+//! Many keys in one operation, for runtimes that pay for each lock.
 
 use core::hash::Hash;
 
 use crate::Instant;
+use crate::action::Action;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Added, AddedMany, Completion, Effect, Next, NotActive, Rejected};
-use crate::slots::Storage;
-use crate::waiting::Getter;
-use crate::work::{Ticket, WorkOf};
+use crate::outcome::{Added, AddedMany, Effect, Next, NotActive, Rejected};
+use crate::sleepers::Getter;
+use crate::storage::Storage;
+use crate::work::{Ticket, Work};
 
 use super::Queue;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Adds keys in order, as [`add`](Self::add) does one by one. O(1) per key.
+    /// Adds keys in order, each as [`add`](Self::add) does. O(1) per key.
     ///
-    /// Every key that is not taken is given to `rejected`, and the others are still tried.
+    /// Passes every key that is not taken to `rejected`, and continues with the others.
     ///
     /// # Examples
     ///
-    /// A first walk adds every sensor; those for which there is no room are told apart:
+    /// There is not room for every sensor:
     ///
     /// ```
     /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
@@ -61,40 +62,42 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(many)
     }
 
-    /// Completes runs in order, as [`complete`](Self::complete) does one by one, and at its cost.
+    /// Ends runs in order, each as [`finish`](Self::finish) does, and at its cost.
     ///
-    /// Reads `now` as [`complete`](Self::complete) does.
+    /// Reads `now` as [`finish`](Self::finish) does.
     ///
-    /// If a key's `Drop` panics, its own run is over; the tickets behind it are lost with the
-    /// iterator, and their keys are completed [by name](Self::done_key) or stay in work.
+    /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
+    /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
+    /// runs.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Completion, Fixed, Getter, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::Getter;
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.add_many([17, 18], now, |_| {});
     /// let mut tickets = Vec::new();
-    /// let _ = queue.get_many(2, now, &mut Getter::new(), |work| tickets.push(work.ticket));
+    /// let _ = queue.poll_get_many(2, now, &mut Getter::new(), |work| tickets.push(work.ticket));
     ///
-    /// queue.complete_many(tickets, Completion::Succeeded, now).value.unwrap();
+    /// queue.finish_many(tickets, Action::Success, now).value.unwrap();
     /// assert_eq!(queue.active_len(), 0);
     /// ```
-    pub fn complete_many(
+    pub fn finish_many(
         &mut self,
         tickets: impl IntoIterator<Item = Ticket>,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Effect<Result<(), NotActive>> {
         let mut outcome = Ok(());
         for ticket in tickets {
-            let finished = self.complete_quietly(ticket, completion, now);
+            let finished = self.finish_quietly(ticket, action, now);
             outcome = outcome.and(finished.map(|_| ()));
         }
         self.effect(outcome)
@@ -102,17 +105,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Hands out up to `max` ready keys in order, as [`get`](Self::get) does one by one. O(1) per
+    /// Takes up to `max` ready keys in order, each as [`poll_get`](Self::poll_get) does. O(1) per
     /// key.
     ///
-    /// The work goes to `sink`; the answer says how many keys there were, one at least. A `max` of
-    /// zero counts as one. Should a key's `Clone` or `sink` panic, the keys handed out before stay
-    /// in work: their tickets are the caller's.
+    /// Passes the keys to `sink`, and returns how many there were, at least one. A `max` of zero
+    /// counts as one. If a key's `Clone` or `sink` panics, the keys that `sink` has received stay
+    /// active, and the caller has their tickets.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
@@ -120,16 +124,16 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let mut getter = Getter::new();
     /// let mut batch = Vec::new();
-    /// let next = queue.get_many(3, now, &mut getter, |work| batch.push(work)).value;
+    /// let next = queue.poll_get_many(3, now, &mut getter, |work| batch.push(work)).value;
     /// assert_eq!(next, Next::Work(3));
     /// assert!(batch.iter().map(|work| work.key).eq([1, 2, 3]));
     /// ```
-    pub fn get_many(
+    pub fn poll_get_many(
         &mut self,
         max: usize,
         now: Instant,
         getter: &mut Getter,
-        mut sink: impl FnMut(WorkOf<K, S, M>),
+        mut sink: impl FnMut(Work<K>),
     ) -> Effect<Next<usize>> {
         self.release_due(now);
         let mut taken = 0;

@@ -1,4 +1,4 @@
-//! The numbered invariants, all at once: for tests.
+//! The numbered invariants, all in one check, for tests.
 
 use core::hash::Hash;
 
@@ -6,15 +6,15 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::{Marks, Priorities};
-use crate::slots::{Located, Phase, Slot, Slots, Storage};
+use crate::priority::{KeyLevels, Priorities};
+use crate::storage::{Located, Phase, Slot, Slots, Storage};
 
-use super::{LOWEST, Note, Queue};
+use super::{LOWEST, Meta, Queue};
 
 type LiveSlot<K, S, L, M> = Slot<
     K,
-    Note<S, L, M>,
-    <<S as Storage>::Slots<K, Note<S, L, M>> as Slots<K, Note<S, L, M>>>::Tag,
+    Meta<S, L, M>,
+    <<S as Storage>::Slots<K, Meta<S, L, M>> as Slots<K, Meta<S, L, M>>>::Tag,
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
@@ -25,7 +25,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// If an invariant does not hold, naming it.
     #[doc(hidden)]
     pub fn assert_valid(&self) {
-        let (mut live, mut active, mut dirty, mut ready, mut memories) = (0, 0, 0, 0, 0);
+        let (mut live, mut active, mut dirty, mut ready, mut records) = (0, 0, 0, 0, 0);
         for (id, slot) in self.live_slots() {
             live += 1;
             match self.slots.locate(&slot.key) {
@@ -35,10 +35,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             ready += usize::from(slot.phase == Phase::Ready);
             active += usize::from(matches!(slot.phase, Phase::Active | Phase::Dirty));
             dirty += usize::from(slot.phase == Phase::Dirty);
-            let blank = slot.note.memory == L::Memory::default();
+            let blank = slot.meta.record == L::Record::default();
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
-            memories += usize::from(at_rest);
+            records += usize::from(at_rest);
         }
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
         if let Some(capacity) = S::CAPACITY {
@@ -48,7 +48,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
         self.assert_ready_list(ready);
         self.assert_depths();
-        self.assert_memories(memories);
+        self.assert_memories(records);
         self.delays
             .assert_valid(|id| self.slots.slot(id).is_some(), self.slots.bound());
         let closed_or_awake = self.closed
@@ -56,7 +56,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 .sleepers
                 .is_valid(self.lists.ready_len() > 0, self.next_deadline());
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
-        assert!(!self.drain_untold, "whoever waits for the drain is told");
+        assert!(!self.drain_unreported, "a drain that has ended is reported");
     }
 
     fn assert_ready_list(&self, ready: usize) {
@@ -67,7 +67,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let slot = listed.and_then(|id| self.slots.slot(id));
             let phase = slot.map(|slot| slot.phase);
             assert_eq!(phase, Some(Phase::Ready), "Q2: listed slots are ready");
-            let own = slot.map_or(LOWEST, |slot| slot.note.marks.queued());
+            let own = slot.map_or(LOWEST, |slot| slot.meta.levels.queued());
             assert!(own <= level, "Q2: a slot is listed at its level");
             level = own;
             for earlier in 0..place {
@@ -76,12 +76,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// What the metrics are told of each level.
+    /// The depth of each level, as it is reported to the metrics.
     fn assert_depths(&self) {
         for level in 0..S::Priorities::LEVELS {
             let queued = self
                 .live_slots()
-                .filter(|(id, slot)| self.is_queued(*id) && slot.note.marks.queued() == level);
+                .filter(|(id, slot)| self.is_queued(*id) && slot.meta.levels.queued() == level);
             let counted = self.lists.depth_at(level);
             let single = S::Priorities::LEVELS == 1;
             assert!(
@@ -91,16 +91,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    fn assert_memories(&self, memories: usize) {
-        assert_eq!(memories, self.lists.memories_len(), "Q5: all are listed");
-        assert!(memories <= self.memories_max, "Q5: no more than allowed");
-        let mut next = self.lists.oldest_memory();
-        for _ in 0..memories {
+    fn assert_memories(&self, records: usize) {
+        assert_eq!(records, self.lists.records_len(), "Q5: all are listed");
+        assert!(
+            records <= self.failure_records_max,
+            "Q5: no more than allowed"
+        );
+        let mut next = self.lists.oldest_record();
+        for _ in 0..records {
             assert!(
-                next.is_some_and(|id| self.is_mere_memory(id)),
+                next.is_some_and(|id| self.is_record_only(id)),
                 "Q5: a listed slot has no other reason"
             );
-            next = next.and_then(|id| self.lists.younger_memory(id));
+            next = next.and_then(|id| self.lists.record_after(id));
         }
         assert_eq!(next, None, "Q5: the list ends");
     }

@@ -1,4 +1,4 @@
-//! Making queues.
+//! The constructors.
 
 use core::hash::Hash;
 
@@ -9,10 +9,10 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
-use crate::slots::fixed::{Fixed, FixedNodes, FixedSlots};
+use crate::sleepers::Sleepers;
+use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
-use crate::slots::{Slots, Storage};
-use crate::waiting::Sleepers;
+use crate::storage::{Slots, Storage};
 
 use super::Queue;
 
@@ -23,7 +23,7 @@ where
     I: Index,
     P: Priorities,
 {
-    /// An empty queue with room for `N` keys, in a `static` if need be.
+    /// Creates an empty queue with room for `N` keys. Can be used in a `static`.
     ///
     /// # Examples
     ///
@@ -46,7 +46,7 @@ where
     I: Index,
     P: Priorities,
 {
-    /// An empty queue with room for `N` keys that reports its figures.
+    /// Creates an empty queue with room for `N` keys, and with metrics.
     ///
     /// # Examples
     ///
@@ -57,9 +57,9 @@ where
     /// struct Adds(u32);
     ///
     /// impl Metrics for Adds {
-    ///     type Stamps = ();
+    ///     type Timestamps = ();
     ///
-    ///     fn add(&mut self) {
+    ///     fn added(&mut self) {
     ///         self.0 += 1;
     ///     }
     /// }
@@ -80,10 +80,10 @@ where
             active: 0,
             dirty: 0,
             runs: 0,
-            memories_max: usize::MAX,
+            failure_records_max: usize::MAX,
             closed: false,
             closed_at: Instant::NEVER,
-            drain_untold: false,
+            drain_unreported: false,
             epoch: 0,
         }
     }
@@ -91,8 +91,9 @@ where
 
 #[cfg(feature = "alloc")]
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Makes room for `additional` more keys, so that adding them does not grow the queue.
-    /// O(n). This is not for delays, whose memory grows when they come up. Nothing happens with
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
+    ///
+    /// Makes no room for delays, whose memory grows when there are any. Does nothing with
     /// [`Fixed`](crate::Fixed) storage.
     ///
     /// # Panics
@@ -126,13 +127,13 @@ mod growable {
     use crate::lists::Lists;
     use crate::metrics::{Metrics, NoMetrics};
     use crate::priority::Priorities;
-    use crate::slots::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
-    use crate::waiting::Sleepers;
+    use crate::sleepers::Sleepers;
+    use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
 
     use super::Queue;
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
-        /// An empty queue that grows as needed.
+        /// Creates an empty queue that grows as needed.
         ///
         /// # Examples
         ///
@@ -149,10 +150,9 @@ mod growable {
             Self::with_capacity(limiter, 0)
         }
 
-        /// An empty queue that takes `keys` keys before it grows. O(`keys`).
+        /// Creates an empty queue that takes `keys` keys before it grows. O(`keys`).
         ///
-        /// Delays, and keys that live for their failures alone, have memory of their own, which
-        /// grows when they come up.
+        /// Delays and failure records have memory of their own, which grows when there are any.
         ///
         /// # Panics
         ///
@@ -163,7 +163,7 @@ mod growable {
         /// ```
         /// use requeue_core::{Growable, Queue, default_item_based};
         ///
-        /// // A cluster of 5,000 nodes does not grow the queue while it starts.
+        /// // A cluster of 5,000 nodes is listed without growing the queue.
         /// let queue: Queue<u32, Growable, _> = Queue::with_capacity(default_item_based(), 5_000);
         /// assert_eq!(queue.held_len(), 0);
         /// ```
@@ -181,12 +181,16 @@ mod growable {
         H: BuildHasher,
         P: Priorities,
     {
-        /// An empty queue of these parts, which takes `keys` keys before it grows: costs and
-        /// panics as [`with_capacity`](Self::with_capacity).
+        /// Creates an empty queue from its parts, which takes `keys` keys before it grows.
+        /// O(`keys`).
+        ///
+        /// # Panics
+        ///
+        /// As [`with_capacity`](Self::with_capacity).
         ///
         /// # Examples
         ///
-        /// A hasher without a random seed, where nobody hostile chooses the keys:
+        /// A hasher without a random seed, for keys that no attacker can choose:
         ///
         /// ```
         /// use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -210,42 +214,42 @@ mod growable {
                 active: 0,
                 dirty: 0,
                 runs: 0,
-                memories_max: usize::MAX,
+                failure_records_max: usize::MAX,
                 closed: false,
                 closed_at: Instant::NEVER,
-                drain_untold: false,
+                drain_unreported: false,
                 epoch: 0,
             }
         }
 
-        /// Sets how many keys may stay in memory for their failures alone, and forgets the oldest
-        /// that are too many. There is no limit at first, as in client-go.
+        /// Sets how many keys may be held for their failures alone, and discards the oldest records
+        /// beyond that. There is no limit by default, as in client-go. O(1) per discarded record.
         ///
-        /// Keys that are ready, in work or delayed do not count.
+        /// Keys that are ready, active or delayed do not count.
         ///
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Completion, Growable, Instant, Queue, default_item_based};
+        /// use requeue_core::{Action, Growable, Instant, Queue, default_item_based};
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<u32, Growable, _> = Queue::growable(default_item_based());
-        /// queue.limit_memories(2);
+        /// queue.limit_failure_records(2);
         /// for key in 0..3 {
         ///     let _ = queue.add(key, now);
         ///     let work = queue.try_get(now).value.unwrap();
-        ///     // The worker fails and gives up: only the count of failures is left.
+        ///     // The worker fails and gives up: only the failure record is left.
         ///     let _ = queue.add_rate_limited(key, now);
-        ///     let _ = queue.done(work.ticket, now);
+        ///     let _ = queue.release(work.ticket, now);
         ///     let again = queue.try_get(Instant::from_nanos(2_000_000)).value.unwrap();
-        ///     let _ = queue.done(again.ticket, now);
+        ///     let _ = queue.release(again.ticket, now);
         /// }
-        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest is forgotten");
+        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest record is discarded");
         /// assert_eq!(queue.num_requeues(&2), 1);
         /// ```
-        pub fn limit_memories(&mut self, keys: usize) {
-            self.memories_max = keys;
-            while self.lists.memories_len() > keys && self.drop_oldest_memory().is_some() {}
+        pub fn limit_failure_records(&mut self, keys: usize) {
+            self.failure_records_max = keys;
+            while self.lists.records_len() > keys && self.drop_oldest_record().is_some() {}
         }
     }
 }

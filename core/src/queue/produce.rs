@@ -1,32 +1,32 @@
-//! What producers do: adding keys, at once or later, and forgetting their failures.
+//! What producers do: adding keys, now or later, and forgetting their failures.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::delay::Scheduled;
+use crate::delay::DelayChange;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, Effect, Limited, Rejected};
-use crate::priority::{Marks, Priorities};
-use crate::slots::{Located, Phase, Slots, Storage};
+use crate::outcome::{Added, Effect, Rejected, Scheduled};
+use crate::priority::{KeyLevels, Priorities};
+use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Note, Queue, quiet};
+use super::{LOWEST, Meta, Queue, quiet};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Marks a key as having work to do. O(1).
     ///
-    /// A key that is ready stays where it is; a key in work will be worked on once more.
+    /// A ready key stays where it is. An active key will run again after its present run.
     ///
     /// # Errors
     ///
     /// [`Rejected::Closed`] after shutdown; [`Rejected::Full`] if the key is new and there is no
-    /// room. Either hands the key back and changes nothing. A key that the queue holds is never
-    /// refused for room, and a key that lives for its failures alone makes room for one that has
-    /// work.
+    /// room. Both return the key and change nothing. A key that the queue already holds is always
+    /// taken, and if there is no room, the oldest failure record is discarded to make some.
     ///
     /// # Examples
     ///
@@ -38,12 +38,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Ready));
     /// let work = queue.try_get(now).value.unwrap();
     ///
-    /// // The node changes while it is worked on: it is worked on once more, and not twice at once.
+    /// // The node changes during its run: it will run again, but never twice at the same time.
     /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Dirty));
     /// assert!(queue.try_get(now).value.is_none());
-    /// let _ = queue.done(work.ticket, now);
+    /// let _ = queue.release(work.ticket, now);
     /// assert!(queue.try_get(now).value.is_some());
     /// ```
+    #[doc(alias = "Add")]
     pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
@@ -56,12 +57,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Adds a key after a delay. O(log n).
     ///
     /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
-    /// ready or in work until it is over, and an [`add`](Self::add) meanwhile does not end it. Of
+    /// ready or active until it is over, and an [`add`](Self::add) meanwhile does not end it. Of
     /// two delays the one that ends first counts. A delay of zero is an add, and leaves a pending
-    /// delay as it is. [`Duration::MAX`] is never, and arms no timer: the key stays known, and is
-    /// handed back at shutdown.
+    /// delay as it is. [`Duration::MAX`] means never, and sets no timer: the queue holds the key,
+    /// and returns it after shutdown.
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false.
     ///
     /// # Errors
     ///
@@ -83,6 +84,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.try_get(now).value.is_none());
     /// assert!(queue.try_get(now + minute / 2).value.is_some());
     /// ```
+    #[doc(alias = "AddAfter")]
     pub fn add_after(
         &mut self,
         key: K,
@@ -92,7 +94,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.add_at(key, now + delay, now)
     }
 
-    /// Adds a key at a point in time, at once if that has come. O(log n).
+    /// Adds a key at a point in time, or now if that has passed. O(log n).
     ///
     /// Otherwise as [`add_after`](Self::add_after).
     ///
@@ -107,11 +109,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
     ///
     /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
-    /// // Sensor 17 is read on the full hour, however late it is asked for.
+    /// // Sensor 17 is to be read on the full hour.
     /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
     /// assert_eq!(queue.add_at(17, full_hour, Instant::EPOCH).value, Ok(Added::Delayed));
     ///
-    /// // Sensor 18 is asked for afterwards and stands behind it.
+    /// // Sensor 18 is added for the same time, but later: it comes after sensor 17.
     /// let later = full_hour + Duration::from_secs(1);
     /// assert_eq!(queue.add_at(18, full_hour, later).value, Ok(Added::Ready));
     /// assert_eq!(queue.try_get(later).value.unwrap().key, 17);
@@ -127,20 +129,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         self.release_due(now);
         let added = match self.slot_for(key) {
-            Ok(id) => Ok(self.come_back(id, due, now, LOWEST)),
+            Ok(id) => Ok(self.schedule(id, due, now, LOWEST)),
             Err(key) => Err(Rejected::Full(key)),
         };
         self.effect(added)
     }
 
-    /// Counts a failure of a key and adds it once its limiter says so. O(log n) and the limiter's
-    /// cost.
+    /// Counts a failure of a key, and adds the key when its limiter says so. O(log n) plus the
+    /// limiter's cost.
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says.
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add); the limiter is then not charged.
+    /// As [`add`](Self::add). The limiter is not charged then.
     ///
     /// # Examples
     ///
@@ -156,11 +158,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(fail("node-8"), Duration::from_millis(1), "each key has its own count");
     /// assert_eq!(queue.num_requeues(&"node-7"), 2);
     /// ```
+    #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(
         &mut self,
         key: K,
         now: Instant,
-    ) -> Effect<Result<Limited, Rejected<K>>> {
+    ) -> Effect<Result<Scheduled, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
@@ -168,27 +171,25 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let limited = match self.charge(key, now) {
             Ok((id, delay)) => {
                 let level = self.retry_level(id);
-                let added = self.come_back(id, now + delay, now, level);
-                Ok(Limited { delay, added })
+                let added = self.schedule(id, now + delay, now, level);
+                Ok(Scheduled { delay, added })
             }
             Err(key) => Err(Rejected::Full(key)),
         };
         self.effect(limited)
     }
 
-    /// Adds a key in any of the ways there are, with a priority. O(log n).
+    /// Adds a key as the options say. O(log n), plus the limiter's cost if it is asked.
     ///
-    /// Answers as [`add_rate_limited`](Self::add_rate_limited) does, whether or not the limiter is
-    /// asked. [`AddOptions`] says what can be asked for, and [`Levels`](crate::Levels) what a
-    /// priority means.
+    /// [`AddOptions`] lists the options, and [`Levels`](crate::Levels) says what a priority means.
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says if
-    /// [the options](AddOptions::needs_time) do.
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, if
+    /// [the options](AddOptions::needs_time) need it.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add); and [`Rejected::UnknownPriority`] if the queue has no such level. The
-    /// failure is then not counted either.
+    /// As [`add`](Self::add), and [`Rejected::UnknownPriority`] if the queue has no such level. No
+    /// failure is counted then.
     ///
     /// # Examples
     ///
@@ -207,15 +208,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(refused, Err(Rejected::UnknownPriority("node-9")));
     ///
     /// let first = queue.try_get(now).value.unwrap();
-    /// assert_eq!((first.key, first.priority()), ("node-7", 2));
-    /// # queue.done(first.ticket, now).value.unwrap();
+    /// assert_eq!((first.key, first.priority), ("node-7", 2));
+    /// # queue.release(first.ticket, now).value.unwrap();
     /// ```
     pub fn add_with(
         &mut self,
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Limited, Rejected<K>>> {
+    ) -> Effect<Result<Scheduled, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
@@ -228,11 +229,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(limited.map_err(Rejected::Full))
     }
 
-    /// Forgets the failures of a key, whatever state it is in; a pending delay stays. O(1).
+    /// Forgets the failures of a key in any state. A pending delay stays. O(1).
     ///
-    /// Answers how many failures were forgotten: zero for a key that the queue does not know. What
-    /// the limiter knows of all keys together, such as the tokens of a [`Bucket`](crate::Bucket),
-    /// is not given back.
+    /// Returns how many failures were forgotten: zero for a key that the queue does not hold. What
+    /// the limiter keeps for all keys together, such as the tokens of a [`Bucket`](crate::Bucket),
+    /// is not restored.
     ///
     /// # Examples
     ///
@@ -244,17 +245,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.add_rate_limited("node-7", now);
     /// assert_eq!(queue.forget(&"node-7"), 1);
     /// assert_eq!(queue.num_requeues(&"node-7"), 0);
-    /// assert!(queue.contains(&"node-7"), "it is worked on all the same");
+    /// assert!(queue.contains(&"node-7"), "it runs all the same");
     /// ```
-    pub fn forget(&mut self, key: &K) -> u32 {
+    #[doc(alias = "Forget")]
+    pub fn forget<B>(&mut self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         let Located::Found(id) = self.slots.locate(key) else {
             return 0;
         };
         let requeues = self.requeues(id);
-        if self.is_mere_memory(id) {
-            self.drop_memory(id);
+        if self.is_record_only(id) {
+            self.drop_record(id);
         } else if let Some(slot) = self.slots.slot_mut(id) {
-            slot.note.memory = L::Memory::default();
+            slot.meta.record = L::Record::default();
         }
         requeues
     }
@@ -264,7 +270,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Result<Limited, K> {
+    ) -> Result<Scheduled, K> {
         let (id, delay) = if options.rate_limited {
             let (id, limit) = self.charge(key, now)?;
             (
@@ -280,18 +286,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             None => LOWEST,
         };
         let added = if options.expedite {
-            self.come_once(id, delay, now, level)
+            self.schedule_once(id, delay, now, level)
         } else if let Some(delay) = delay {
-            self.come_back(id, now + delay, now, level)
+            self.schedule(id, now + delay, now, level)
         } else {
             self.mark(id, now, level)
         };
         let delay = delay.unwrap_or(Duration::ZERO);
-        Ok(Limited { delay, added })
+        Ok(Scheduled { delay, added })
     }
 
-    /// Adds a key that has its slot at the sooner of the times that are asked for, and at no other.
-    fn come_once(
+    /// Adds a key that has its slot at the earlier of its two times, and at no other.
+    fn schedule_once(
         &mut self,
         id: SlotId,
         delay: Option<Duration>,
@@ -302,39 +308,39 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if let Some(later) = due.filter(|due| *due > now || due.is_never())
             && !self.is_queued(id)
         {
-            return self.come_back(id, later, now, level);
+            return self.schedule(id, later, now, level);
         }
         if due.is_some() {
             self.metrics.retry();
         }
         if self.delays.remove(id).is_some() {
-            level = level.max(self.marks(id).delayed());
+            level = level.max(self.levels(id).delayed());
             self.metrics.delayed(self.delays.len());
         }
         self.mark(id, now, level)
     }
 
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
-    pub(super) fn come_back(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
+    pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
         if due <= now && !due.is_never() {
             return self.mark(id, now, level);
         }
         match self.delays.schedule(id, due) {
-            Scheduled::New => {
-                // A slot that is ready stands in the other list, which may share its links.
+            DelayChange::New => {
+                // A ready slot is in the other list, which may share the links.
                 if self.is_idle(id) {
-                    self.lists.unremember(id);
+                    self.lists.discard_record(id);
                 }
                 self.set_delayed(id, level);
                 self.metrics.delayed(self.delays.len());
                 Added::Delayed
             }
-            Scheduled::Sooner => {
+            DelayChange::Sooner => {
                 let _ = self.raise_delayed(id, level);
                 Added::Sooner
             }
-            Scheduled::Kept => {
+            DelayChange::Kept => {
                 self.metrics.coalesced();
                 self.raise_delayed(id, level)
             }
@@ -344,12 +350,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.
     #[inline]
     pub(super) fn raise(&mut self, id: SlotId, level: u8) -> Added {
-        if S::Priorities::LEVELS == 1 || level <= self.marks(id).queued() {
+        if S::Priorities::LEVELS == 1 || level <= self.levels(id).queued() {
             return Added::Coalesced;
         }
         if let Some(slot) = self.slots.slot_mut(id) {
-            let before = slot.note.marks.queued();
-            slot.note.marks.set_queued(level);
+            let before = slot.meta.levels.queued();
+            slot.meta.levels.set_queued(level);
             if slot.phase == Phase::Ready {
                 self.lists.remove_ready(id, before);
                 self.lists.push_ready(id, level);
@@ -363,9 +369,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Added::Raised
     }
 
-    /// Gives the deadline of a key a higher level, if it is one.
+    /// Raises the level of a key's deadline, if the new one is higher.
     pub(super) fn raise_delayed(&mut self, id: SlotId, level: u8) -> Added {
-        if level <= self.marks(id).delayed() {
+        if level <= self.levels(id).delayed() {
             return Added::Coalesced;
         }
         self.set_delayed(id, level);
@@ -376,27 +382,27 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if S::Priorities::LEVELS > 1
             && let Some(slot) = self.slots.slot_mut(id)
         {
-            slot.note.marks.set_delayed(level);
+            slot.meta.levels.set_delayed(level);
         }
     }
 
-    /// The level at which a key that has failed comes back: that of its run.
+    /// The level at which a key that has failed runs again: that of its run.
     pub(super) fn retry_level(&self, id: SlotId) -> u8 {
         if S::Priorities::LEVELS > 1 && self.is_active(id) {
-            self.marks(id).running()
+            self.levels(id).running()
         } else {
             LOWEST
         }
     }
 
-    /// Finds the slot of a key, or claims one. Hands the key back if there is no room.
+    /// Finds the slot of a key, or claims one. Returns the key if there is no room.
     fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
         match self.slots.locate(&key) {
             Located::Found(id) => Ok(id),
             Located::Absent(hash) => match self.make_room() {
                 Some(id) => {
-                    let note = Note::<S, L, M>::default();
-                    self.slots.claim(id, hash, key, note, Phase::Idle);
+                    let meta = Meta::<S, L, M>::default();
+                    self.slots.claim(id, hash, key, meta, Phase::Idle);
                     Ok(id)
                 }
                 None => Err(key),
@@ -404,7 +410,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Charges the limiter for a key and answers its delay. A key without a slot gets one last, so
+    /// Charges the limiter for a key, and returns its delay. A key without a slot gets one last, so
     /// that a limiter that panics leaves no slot behind.
     fn charge(&mut self, key: K, now: Instant) -> Result<(SlotId, Duration), K> {
         match self.slots.locate(&key) {
@@ -413,9 +419,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 let Some(id) = self.make_room() else {
                     return Err(key);
                 };
-                let mut note = Note::<S, L, M>::default();
-                let delay = self.limiter.when(&mut note.memory, now);
-                self.slots.claim(id, hash, key, note, Phase::Idle);
+                let mut meta = Meta::<S, L, M>::default();
+                let delay = self.limiter.when(&mut meta.record, now);
+                self.slots.claim(id, hash, key, meta, Phase::Idle);
                 Ok((id, delay))
             }
         }
@@ -423,14 +429,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
         match self.slots.slot_mut(id) {
-            Some(slot) => self.limiter.when(&mut slot.note.memory, now),
+            Some(slot) => self.limiter.when(&mut slot.meta.record, now),
             None => Duration::ZERO,
         }
     }
 
-    /// A slot for one more key, at the cost of the oldest memory of failures if need be.
+    /// Returns a slot for one more key, and discards the oldest failure record for it if needed.
     #[inline]
     pub(super) fn make_room(&mut self) -> Option<SlotId> {
-        self.slots.vacancy().or_else(|| self.drop_oldest_memory())
+        self.slots.vacancy().or_else(|| self.drop_oldest_record())
     }
 }

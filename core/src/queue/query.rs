@@ -1,20 +1,21 @@
 //! Looking at a queue.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, Stamps};
+use crate::metrics::Metrics;
 use crate::outcome::{Effect, KeyState};
-use crate::priority::Marks;
-use crate::slots::{Located, Phase, Slots, Storage};
+use crate::priority::KeyLevels;
+use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count.
-    /// O(1), and O(log n) for each deadline that has come.
+    /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
+    /// O(1), and O(log n) for each deadline that has passed.
     ///
     /// # Examples
     ///
@@ -34,13 +35,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
     /// assert_eq!(queue.held_len(), 4);
     /// ```
+    #[doc(alias = "Len")]
     pub fn len(&mut self, now: Instant) -> Effect<usize> {
         self.release_due(now);
         let len = self.lists.ready_len();
         self.effect(len)
     }
 
-    /// Whether no key is ready. Costs as [`len`](Self::len).
+    /// Returns whether no key is ready. Costs as [`len`](Self::len).
     ///
     /// # Examples
     ///
@@ -52,7 +54,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.add("node-7", now);
     /// assert!(!queue.is_empty(now).value);
     /// let _work = queue.try_get(now);
-    /// assert!(queue.is_empty(now).value, "a key in work is not ready");
+    /// assert!(queue.is_empty(now).value, "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self, now: Instant) -> Effect<bool> {
         let Effect { value, wake } = self.len(now);
@@ -62,8 +64,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// What the queue knows of a key; nothing if it does not hold the key. O(1), and O(log n) for
-    /// each deadline that has come.
+    /// Returns what the queue knows about a key, `None` if it does not hold the key. O(1), and
+    /// O(log n) for each deadline that has passed.
     ///
     /// # Examples
     ///
@@ -81,7 +83,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let state = queue.state(&"lease-3", due).value.unwrap();
     /// assert_eq!((state.ready, state.due), (true, None));
     /// ```
-    pub fn state(&mut self, key: &K, now: Instant) -> Effect<Option<KeyState>> {
+    pub fn state<B>(&mut self, key: &B, now: Instant) -> Effect<Option<KeyState>>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         self.release_due(now);
         let state = match self.slots.locate(key) {
             Located::Found(id) => self.slots.slot(id).map(|slot| KeyState {
@@ -89,11 +95,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 active: matches!(slot.phase, Phase::Active | Phase::Dirty),
                 dirty: slot.phase == Phase::Dirty,
                 due: self.delays.due(id),
-                requeues: self.limiter.requeues(&slot.note.memory),
+                requeues: self.limiter.requeues(&slot.meta.record),
                 priority: match slot.phase {
-                    Phase::Ready | Phase::Dirty => slot.note.marks.queued(),
-                    Phase::Active => slot.note.marks.running(),
-                    Phase::Idle if self.delays.has(id) => slot.note.marks.delayed(),
+                    Phase::Ready | Phase::Dirty => slot.meta.levels.queued(),
+                    Phase::Active => slot.meta.levels.running(),
+                    Phase::Idle if self.delays.has(id) => slot.meta.levels.delayed(),
                     Phase::Idle => LOWEST,
                 },
             }),
@@ -102,12 +108,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(state)
     }
 
-    /// Whether a key is ready, in work or delayed: whether there is work to be done on it. O(1).
+    /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Completion, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
@@ -115,25 +121,29 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.contains(&"node-7"));
     ///
     /// let work = queue.try_get(now).value.unwrap();
-    /// assert!(queue.contains(&"node-7"), "it is in work");
-    /// let _ = queue.complete(work.ticket, Completion::Succeeded, now);
+    /// assert!(queue.contains(&"node-7"), "it is active");
+    /// let _ = queue.finish(work.ticket, Action::Success, now);
     /// assert!(!queue.contains(&"node-7"));
     /// ```
-    pub fn contains(&self, key: &K) -> bool {
+    pub fn contains<B>(&self, key: &B) -> bool
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         match self.slots.locate(key) {
-            Located::Found(id) => !self.is_mere_memory(id),
+            Located::Found(id) => !self.is_record_only(id),
             Located::Absent(_) => false,
         }
     }
 
-    /// How many failures the limiter remembers of a key. O(1).
+    /// Returns how many failures of a key are on record. O(1).
     ///
     /// # Examples
     ///
     /// A worker gives up a key that has failed too often:
     ///
     /// ```
-    /// use requeue_core::{Completion, Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Action, Fixed, Instant, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
@@ -143,37 +153,43 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.try_get(later).value.unwrap();
     /// if queue.num_requeues(&work.key) >= 3 {
-    ///     let _ = queue.complete(work.ticket, Completion::Succeeded, later);
+    ///     let _ = queue.finish(work.ticket, Action::Success, later);
     /// }
     /// assert_eq!(queue.num_requeues(&"node-7"), 0);
     /// ```
-    pub fn num_requeues(&self, key: &K) -> u32 {
+    #[doc(alias = "NumRequeues")]
+    pub fn num_requeues<B>(&self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         match self.slots.locate(key) {
             Located::Found(id) => self.requeues(id),
             Located::Absent(_) => 0,
         }
     }
 
-    /// How many keys are in work, dirty ones among them; [`len`](Self::len) has an example. O(1).
+    /// Returns the number of active keys, including dirty ones. O(1). [`len`](Self::len) has an
+    /// example.
     pub fn active_len(&self) -> usize {
         self.active
     }
 
-    /// How many keys wait for a deadline, whatever else they do; [`len`](Self::len) has an example.
-    /// O(1).
+    /// Returns the number of keys that wait for a deadline, including those that are also ready or
+    /// active. O(1). [`len`](Self::len) has an example.
     ///
-    /// Keys whose deadline has come count until an operation looks at the time.
+    /// Keys whose deadline has passed count until an operation reads the time.
     pub fn delayed_len(&self) -> usize {
         self.delays.len()
     }
 
-    /// How many keys the queue holds: ready, in work, delayed, or remembered for their failures;
-    /// [`len`](Self::len) has an example. O(1).
+    /// Returns the number of keys that the queue holds: ready, active, delayed, or held for their
+    /// failures alone. O(1). [`len`](Self::len) has an example.
     pub fn held_len(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many keys fit; nothing if the storage grows. O(1).
+    /// Returns how many keys fit, `None` if the storage grows. O(1).
     ///
     /// # Examples
     ///
@@ -187,8 +203,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         S::CAPACITY
     }
 
-    /// The earliest deadline that is to come; nothing if there is none, or none but
-    /// [`Instant::NEVER`], or once the queue is shut down. O(1).
+    /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`], and
+    /// after shutdown. O(1).
     ///
     /// # Examples
     ///
@@ -212,8 +228,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.delays.earliest()
     }
 
-    /// Whether the next operation looks at `now`: something is delayed, or the metrics measure
-    /// time. A runtime need not read its clock otherwise. O(1).
+    /// Returns whether the next operation reads `now`, because a key is delayed or the metrics
+    /// measure time. Otherwise a runtime need not read its clock. O(1).
     ///
     /// # Examples
     ///
@@ -229,19 +245,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        M::Stamps::NEED_TIME || (!self.closed && !self.delays.is_empty())
+        self.metrics.needs_time() || (!self.closed && !self.delays.is_empty())
     }
 
-    /// How many getters sleep: were told to wait, and have neither come back nor left. O(1).
+    /// Returns how many getters sleep: those that have to wait, and have neither looked again nor
+    /// left. O(1).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::Getter;
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let mut idle_worker = Getter::new();
-    /// let _ = queue.get(Instant::EPOCH, &mut idle_worker);
+    /// let _ = queue.poll_get(Instant::EPOCH, &mut idle_worker);
     /// assert_eq!(queue.asleep(), 1);
     /// let _ = queue.leave(&mut idle_worker);
     /// assert_eq!(queue.asleep(), 0);
@@ -250,12 +268,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.sleepers.asleep() as usize
     }
 
-    /// Whether the queue has been shut down; [`shut_down`](Self::shut_down) has an example. O(1).
+    /// Returns whether the queue has been shut down. O(1). [`shut_down`](Self::shut_down) has an
+    /// example.
+    #[doc(alias = "ShuttingDown")]
     pub fn shutting_down(&self) -> bool {
         self.closed
     }
 
-    /// When the queue was first shut down; [`Instant::NEVER`] if it was not. O(1).
+    /// Returns when the queue was first shut down, `None` if it was not. O(1).
     ///
     /// # Examples
     ///
@@ -263,27 +283,27 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// assert!(queue.closed_at().is_never());
+    /// assert_eq!(queue.closed_at(), None);
     /// for nanos in [7, 9] {
     ///     let _ = queue.shut_down(Instant::from_nanos(nanos));
     /// }
-    /// assert_eq!(queue.closed_at(), Instant::from_nanos(7));
+    /// assert_eq!(queue.closed_at(), Some(Instant::from_nanos(7)));
     /// ```
-    pub fn closed_at(&self) -> Instant {
-        self.closed_at
+    pub fn closed_at(&self) -> Option<Instant> {
+        self.closed.then_some(self.closed_at)
     }
 
-    /// The rate limiter. O(1).
+    /// Returns the rate limiter. O(1).
     pub fn limiter(&self) -> &L {
         &self.limiter
     }
 
-    /// The metrics. O(1).
+    /// Returns the metrics. O(1).
     pub fn metrics(&self) -> &M {
         &self.metrics
     }
 
-    /// The metrics, to read and reset them. O(1).
+    /// Returns the metrics, to read and reset them. O(1).
     ///
     /// # Examples
     ///
@@ -294,9 +314,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// struct Adds(u32);
     ///
     /// impl Metrics for Adds {
-    ///     type Stamps = ();
+    ///     type Timestamps = ();
     ///
-    ///     fn add(&mut self) {
+    ///     fn added(&mut self) {
     ///         self.0 += 1;
     ///     }
     /// }

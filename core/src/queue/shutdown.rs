@@ -1,4 +1,4 @@
-//! Ending a queue without losing a key.
+//! Shutdown and drain, which lose no key.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -7,23 +7,25 @@ use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Effect, Leftover, Wake};
-use crate::priority::Marks;
-use crate::slots::{Slots, Storage};
+use crate::outcome::{Drain, Drained, Effect, Leftover, Next, Wake};
+use crate::priority::KeyLevels;
+use crate::storage::{Slots, Storage};
 
 use super::{Queue, SlotId};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Takes no more keys. Keys that are ready, or become ready by being dirty, are still handed
-    /// out; then getters are told that the queue is closed. Drains that are under way end. O(1).
+    /// Shuts the queue down: it takes no more keys. Ready keys, and dirty keys once their runs end,
+    /// are still handed out; after that getters find the queue closed. Drains that have not ended
+    /// are interrupted. O(1).
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says, as does
-    /// [`shut_down_with_drain`](Self::shut_down_with_drain).
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, as does
+    /// [`begin_drain`](Self::begin_drain).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue, Rejected};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Rejected};
+    /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
@@ -34,34 +36,37 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// // What was ready is still handed out.
     /// let work = queue.try_get(now).value.unwrap();
-    /// let _ = queue.done(work.ticket, now);
-    /// assert_eq!(queue.get(now, &mut Getter::new()).value, Next::Closed);
+    /// let _ = queue.release(work.ticket, now);
+    /// assert_eq!(queue.poll_get(now, &mut Getter::new()).value, Next::Closed);
     /// ```
+    #[doc(alias = "ShutDown")]
     pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
         self.epoch = self.epoch.wrapping_add(1);
         self.close(now)
     }
 
-    /// As [`shut_down`](Self::shut_down), but to be followed by waiting until the queue has
-    /// drained: until [`drained`](Self::drained) says so. O(1).
+    /// As [`shut_down`](Self::shut_down), but interrupts no drain, and begins one: the caller waits
+    /// until [`drain_status`](Self::drain_status) is no longer pending. O(1).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue, Wake};
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::Wake;
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.add("node-7", now);
-    /// let drain = queue.shut_down_with_drain(now).value;
+    /// let drain = queue.begin_drain(now).value;
     ///
     /// let work = queue.try_get(now).value.unwrap();
-    /// assert_eq!(queue.drained(&drain), Drained::Pending);
-    /// // The last key that is completed wakes whoever waits for the drain.
-    /// assert_eq!(queue.done(work.ticket, now).wake, Wake::All);
-    /// assert_eq!(queue.drained(&drain), Drained::Complete);
+    /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
+    /// // The end of the last run wakes every call that waits for the drain.
+    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::All);
+    /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
-    pub fn shut_down_with_drain(&mut self, now: Instant) -> Effect<Drain> {
+    #[doc(alias = "ShutDownWithDrain")]
+    pub fn begin_drain(&mut self, now: Instant) -> Effect<Drain> {
         let Effect { wake, .. } = self.close(now);
         let epoch = self.epoch;
         Effect {
@@ -70,10 +75,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// How a drain stands; [`Drained`] has an example. O(1).
+    /// Returns the status of a drain. O(1). [`Drained`] has an example.
     ///
-    /// Delayed keys are not waited for: [`take_delayed`](Self::take_delayed) hands them back.
-    pub fn drained(&self, drain: &Drain) -> Drained {
+    /// A drain does not wait for delayed keys: [`take_delayed`](Self::take_delayed) returns them.
+    pub fn drain_status(&self, drain: &Drain) -> Drained {
         if self.is_drained() {
             Drained::Complete
         } else if drain.epoch == self.epoch {
@@ -83,7 +88,37 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Whether the queue is shut down and nothing is ready, dirty or in work. O(1).
+    /// Checks whether a drain has ended, as a call that waits for it does. Without a drain, checks
+    /// whether the queue is drained. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Next;
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.poll_drain(None).value, Next::Wait { until: None });
+    /// let drain = queue.begin_drain(Instant::EPOCH).value;
+    /// assert_eq!(queue.poll_drain(Some(&drain)).value, Next::Work(Drained::Complete));
+    /// ```
+    pub fn poll_drain(&mut self, drain: Option<&Drain>) -> Effect<Next<Drained>> {
+        let status = match drain {
+            Some(drain) => self.drain_status(drain),
+            None if self.is_drained() => Drained::Complete,
+            None => Drained::Pending,
+        };
+        let value = match status {
+            Drained::Pending => Next::Wait { until: None },
+            ended => Next::Work(ended),
+        };
+        Effect {
+            value,
+            wake: Wake::None,
+        }
+    }
+
+    /// Returns whether the queue is shut down and no key is ready or active. O(1).
     ///
     /// # Examples
     ///
@@ -96,7 +131,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(!queue.is_drained());
     ///
     /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
-    /// queue.done(work.ticket, Instant::EPOCH).value.unwrap();
+    /// queue.release(work.ticket, Instant::EPOCH).value.unwrap();
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {
@@ -118,10 +153,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// After shutdown: takes out one key that waits for a deadline, the earliest first. Nothing
-    /// before shutdown. O(log n).
+    /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
+    /// no key is delayed. O(log n).
     ///
-    /// A key that is ready or in work besides stays so.
+    /// A key that is also ready or active stays so.
     ///
     /// # Examples
     ///
@@ -148,7 +183,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             return None;
         }
         let id = self.delays.first()?;
-        let mut leftover = self.leftover(id, self.marks(id).delayed())?;
+        let mut leftover = self.leftover(id, self.levels(id).delayed())?;
         let (_, due) = self.delays.pop()?;
         if due.is_never() {
             leftover.left = Duration::MAX;
@@ -156,12 +191,14 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             leftover.left = due.saturating_since(now);
         }
         self.metrics.delayed(self.delays.len());
-        self.settle_idle(id);
+        self.release_if_idle(id);
         Some(leftover)
     }
 
-    /// After shutdown: takes out one key that is ready, the first in line, before a worker gets it.
-    /// A delay that it has besides goes with it. Nothing before shutdown. O(log n).
+    /// Takes out the first ready key before a worker gets it, after shutdown. `None` before, and if
+    /// no key is ready. O(log n).
+    ///
+    /// A delay of the key is removed with it.
     ///
     /// # Examples
     ///
@@ -171,11 +208,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.add("node-7", now);
-    /// let drain = queue.shut_down_with_drain(now).value;
+    /// let drain = queue.begin_drain(now).value;
     ///
-    /// // The time for draining is over: nobody shall begin with it.
+    /// // The time for draining is over: no worker may begin with it.
     /// assert_eq!(queue.take_ready().value.unwrap().key, "node-7");
-    /// assert_eq!(queue.drained(&drain), Drained::Complete);
+    /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
     pub fn take_ready(&mut self) -> Effect<Option<Leftover<K>>> {
         let leftover = self.take_ready_quietly();
@@ -187,14 +224,14 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             return None;
         }
         let id = self.lists.first_ready()?;
-        let mut level = self.marks(id).queued();
+        let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.
-            level = level.max(self.marks(id).delayed());
+            level = level.max(self.levels(id).delayed());
         }
         let leftover = self.leftover(id, level)?;
         let _ = self.lists.pop_ready();
-        self.put_to_rest(id);
+        self.retire(id);
         Some(leftover)
     }
 
@@ -203,7 +240,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         Some(Leftover {
             key: slot.key.clone(),
             left: Duration::ZERO,
-            requeues: self.limiter.requeues(&slot.note.memory),
+            requeues: self.limiter.requeues(&slot.meta.record),
             priority,
         })
     }

@@ -1,46 +1,51 @@
-//! What workers do: taking keys and completing their runs.
+//! What workers do: taking keys and ending their runs.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::delay::Scheduled;
+use crate::action::Action;
+use crate::delay::DelayChange;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
-use crate::metrics::{Metrics, Stamps};
-use crate::outcome::{Completion, Effect, Finished, Next, NotActive, Step};
-use crate::priority::Marks;
-use crate::slots::{Located, Phase, Slots, Storage};
-use crate::waiting::Getter;
-use crate::work::{Ticket, WorkOf};
+use crate::metrics::Metrics;
+use crate::outcome::{Effect, Finished, Next, NotActive, Step};
+use crate::priority::KeyLevels;
+use crate::sleepers::Getter;
+use crate::storage::{Located, Phase, Slots, Storage};
+use crate::work::{Ticket, Work};
 
 use super::{Queue, quiet};
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Hands out the first ready key, or says how long to wait. O(1), and O(log n) for each
-    /// deadline that has come.
+    /// Takes the first ready key, or returns until when to wait. O(1), and O(log n) for each
+    /// deadline that has passed.
     ///
-    /// A getter that is told to wait sleeps until it is woken, no longer than `until`, and calls
-    /// `get` again with the same [`Getter`]; or it calls [`leave`](Self::leave).
+    /// If the result is [`Next::Wait`], the caller sleeps until it is woken, and no longer than
+    /// `until`. Then it calls this again with the same [`Getter`], or calls
+    /// [`leave`](Self::leave).
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Getter, Instant, Next, NoLimit, Queue, Wake};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::{Getter, Next, Wake};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let mut getter = Getter::new();
-    /// assert_eq!(queue.get(now, &mut getter).value, Next::Wait { until: None });
+    /// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: None });
     ///
     /// // The runtime puts the worker to sleep, and wakes it when the queue says so.
     /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
-    /// let Next::Work(work) = queue.get(now, &mut getter).value else {
+    /// let Next::Work(work) = queue.poll_get(now, &mut getter).value else {
     ///     panic!("it was woken for work");
     /// };
     /// assert_eq!(work.key, "node-7");
     /// ```
-    pub fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<WorkOf<K, S, M>>> {
+    #[doc(alias = "Get")]
+    pub fn poll_get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
         self.sleepers.arrive(getter);
@@ -51,7 +56,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         self.effect(next)
     }
 
-    /// Hands out the first ready key, if there is one. Costs as [`get`](Self::get).
+    /// Takes the first ready key, if there is one. Costs as [`poll_get`](Self::poll_get).
     ///
     /// # Examples
     ///
@@ -64,26 +69,28 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// let mut read = Vec::new();
     /// while let Some(work) = queue.try_get(now).value {
     ///     read.push(work.key);
-    ///     let _ = queue.done(work.ticket, now);
+    ///     let _ = queue.release(work.ticket, now);
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
-    pub fn try_get(&mut self, now: Instant) -> Effect<Option<WorkOf<K, S, M>>> {
+    #[doc(alias = "Get")]
+    pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
         self.release_due(now);
         let work = self.take(now);
         self.effect_in_use(work)
     }
 
-    /// Completes a run and hands out the next ready key, in one step: what a worker's loop does.
-    /// Costs as [`complete`](Self::complete) and [`get`](Self::get) together, and reads `now` as
-    /// [`complete`](Self::complete) does.
+    /// Ends a run and takes the next ready key, in one operation, as a worker's loop does. Costs as
+    /// [`finish`](Self::finish) and [`poll_get`](Self::poll_get) together, and reads `now` as
+    /// [`finish`](Self::finish) does.
     ///
-    /// A stale ticket does not keep a worker from its next key: [`Step::finished`] tells it.
+    /// A stale ticket does not keep a worker from its next key: [`Step::finished`] reports it.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Completion, Fixed, Getter, Instant, Next, NoLimit, Queue};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
@@ -92,22 +99,22 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let mut getter = Getter::new();
     /// let mut read = Vec::new();
-    /// let mut next = queue.get(now, &mut getter).value;
+    /// let mut next = queue.poll_get(now, &mut getter).value;
     /// while let Next::Work(work) = next {
     ///     read.push(work.key);
-    ///     next = queue.next(work.ticket, Completion::Succeeded, now, &mut getter).value.next;
+    ///     next = queue.poll_next(work.ticket, Action::Success, now, &mut getter).value.next;
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
-    pub fn next(
+    pub fn poll_next(
         &mut self,
         ticket: Ticket,
-        completion: Completion,
+        action: Action,
         now: Instant,
         getter: &mut Getter,
-    ) -> Effect<Step<WorkOf<K, S, M>>> {
-        let finished = self.complete_quietly(ticket, completion, now);
-        let Effect { value: next, wake } = self.get(now, getter);
+    ) -> Effect<Step<Work<K>>> {
+        let finished = self.finish_quietly(ticket, action, now);
+        let Effect { value: next, wake } = self.poll_get(now, getter);
         Effect {
             value: Step { finished, next },
             wake,
@@ -126,14 +133,14 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Completes a run: the key may be worked on again. O(1), no lookup.
+    /// Ends a run, and keeps the key's failures: [`finish`](Self::finish) with [`Action::Release`].
+    /// O(1), no lookup.
     ///
-    /// A key that was added meanwhile is ready again, at the end of the queue. The failures stay
-    /// remembered; [`complete`](Self::complete) says more in the same step.
+    /// A key that was added during its run is ready again, at the end of the queue.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    /// [`NotActive`] if the run was ended otherwise: nothing changes.
     ///
     /// # Examples
     ///
@@ -145,18 +152,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.add_rate_limited("node-7", now);
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.try_get(later).value.unwrap();
-    /// assert_eq!(queue.done(work.ticket, later).value, Ok(()));
-    /// assert_eq!(queue.num_requeues(&"node-7"), 1, "only `forget` forgets");
+    /// assert_eq!(queue.release(work.ticket, later).value, Ok(()));
+    /// assert_eq!(queue.num_requeues(&"node-7"), 1, "its failure stays on record");
     /// ```
-    pub fn done(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
+    #[doc(alias = "Done")]
+    pub fn release(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
         self.end(ticket, false, now).map(|ended| ended.map(|_| ()))
     }
 
-    /// Completes the run of a key by name, as client-go's `Done`. O(1), one lookup.
+    /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1), one
+    /// lookup.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the key is not in work: nothing changes.
+    /// [`NotActive`] if the key is not active: nothing changes.
     ///
     /// # Examples
     ///
@@ -167,76 +176,83 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.add("node-7", now);
     /// let _work = queue.try_get(now);
-    /// assert_eq!(queue.done_key(&"node-7", now).value, Ok(()));
-    /// assert_eq!(queue.done_key(&"node-7", now).value, Err(NotActive));
+    /// assert_eq!(queue.release_key(&"node-7", now).value, Ok(()));
+    /// assert_eq!(queue.release_key(&"node-7", now).value, Err(NotActive));
     /// ```
-    pub fn done_key(&mut self, key: &K, now: Instant) -> Effect<Result<(), NotActive>> {
+    #[doc(alias = "Done")]
+    pub fn release_key<B>(&mut self, key: &B, now: Instant) -> Effect<Result<(), NotActive>>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         match self.slots.locate(key) {
             Located::Found(id) if self.is_active(id) => {
                 let run = self.slots.slot(id).map_or(0, |slot| slot.run);
-                self.done(Ticket { id, run }, now)
+                self.release(Ticket { id, run }, now)
             }
             _ => quiet(Err(NotActive)),
         }
     }
 
-    /// Completes a run and says what is to become of the key, in one step. O(log n), no lookup.
+    /// Ends a run with an action. O(log n) if the key runs again after a delay, else O(1); no
+    /// lookup.
     ///
-    /// While the queue shuts down a key that is to come back is not worked on again: it is kept for
-    /// [`take_delayed`](Self::take_delayed), which hands it back. One that was added meanwhile is
-    /// ready in any case, and comes back by that.
+    /// While the queue shuts down, a key whose action asks for another run is kept for
+    /// [`take_delayed`](Self::take_delayed) instead. A key that was added during its run is ready
+    /// again in any case.
     ///
-    /// Reads `now` whatever [`needs_time`](Self::needs_time) says if
-    /// [the completion](Completion::needs_time) does.
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, if
+    /// [the action](Action::needs_time) needs it.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    /// [`NotActive`] if the run was ended otherwise: nothing changes.
     ///
     /// # Examples
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Completion, Finished, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.add("lease-3", now);
     /// let work = queue.try_get(now).value.unwrap();
     ///
-    /// // The lease is renewed, and is to be looked at again before it ends.
+    /// // The lease is renewed, and has to be renewed again before it expires.
     /// let minute = Duration::from_secs(60);
-    /// let finished = queue.complete(work.ticket, Completion::SucceededAgainAfter(minute), now);
+    /// let finished = queue.finish(work.ticket, Action::RequeueAfter(minute), now);
     /// assert_eq!(finished.value, Ok(Finished::Delayed(minute)));
     /// ```
-    pub fn complete(
+    #[doc(alias = "Done")]
+    pub fn finish(
         &mut self,
         ticket: Ticket,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>> {
-        let finished = self.complete_quietly(ticket, completion, now);
+        let finished = self.finish_quietly(ticket, action, now);
         self.effect(finished)
     }
 
-    /// A getter that was told to wait goes away without work: its call was cancelled or timed out.
-    /// O(1).
+    /// Ends a call that has to wait: it was cancelled or timed out. O(1).
     ///
-    /// If it watched a deadline or had been woken, somebody else who sleeps is woken in its place.
-    /// Nothing happens if it was not told to wait, or has come back since.
+    /// If its getter owned the timer or was woken, another sleeping getter is woken in its place.
+    /// Does nothing for a getter that does not sleep.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Getter, Instant, NoLimit, Queue, Wake};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::binding::{Getter, Wake};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let (mut impatient, mut patient) = (Getter::new(), Getter::new());
-    /// let _ = queue.get(now, &mut impatient);
-    /// let _ = queue.get(now, &mut patient);
+    /// let _ = queue.poll_get(now, &mut impatient);
+    /// let _ = queue.poll_get(now, &mut patient);
     ///
-    /// // The wake goes to the one that has just given up: the other is woken in its place.
+    /// // The wake goes to the getter that gives up: the other one is woken in its place.
     /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
     /// assert_eq!(queue.leave(&mut impatient).wake, Wake::One);
     /// ```
@@ -245,10 +261,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(())
     }
 
-    /// Reports to the metrics how long the keys in work have been so: client-go does that every
+    /// Reports to the metrics how long the active keys have been running. client-go does this every
     /// 500 ms. O(slots).
     ///
-    /// Nothing is reported once the queue shuts down.
+    /// Reports nothing after shutdown.
     ///
     /// # Examples
     ///
@@ -260,7 +276,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// struct Longest(Duration);
     ///
     /// impl Metrics for Longest {
-    ///     type Stamps = Times;
+    ///     type Timestamps = Times;
     ///
     ///     fn longest_running(&mut self, longest: Duration) {
     ///         self.0 = longest;
@@ -282,7 +298,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             for index in 0..self.slots.bound() {
                 let id = SlotId::from_index(index);
                 if let Some(slot) = self.slots.slot(id).filter(|_| self.is_active(id)) {
-                    let age = now.saturating_since(slot.note.stamps.started());
+                    let started = self.metrics.started(&slot.meta.timestamps, index);
+                    let age = now.saturating_since(started);
                     sum = sum.saturating_add(age);
                     longest = longest.max(age);
                 }
@@ -293,10 +310,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(())
     }
 
-    pub(super) fn complete_quietly(
+    pub(crate) fn finish_quietly(
         &mut self,
         ticket: Ticket,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
         self.release_due(now);
@@ -304,8 +321,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if !slot.is_some_and(|slot| slot.is_run_by(&ticket)) {
             return Err(NotActive);
         }
-        let delay = self.apply(ticket.id, completion, now);
-        let again = self.finish(ticket, completion.forgets(), now)?;
+        let delay = self.apply(ticket.id, action, now);
+        let again = self.end_run(ticket, action.forgets(), now)?;
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),
@@ -313,8 +330,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         })
     }
 
-    /// [`complete`](Self::complete) for a key that is not to come back, with the answer as small as
-    /// it can be: whether it is ready again.
+    /// [`finish`](Self::finish) for an action without another run. Returns only whether the key is
+    /// ready again, to keep the result small.
     pub(crate) fn end(
         &mut self,
         ticket: Ticket,
@@ -322,35 +339,36 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
     ) -> Effect<Result<bool, NotActive>> {
         self.release_due(now);
-        let again = self.finish(ticket, forgets, now);
+        let again = self.end_run(ticket, forgets, now);
         self.effect(again)
     }
 
-    /// Lets a key come back, if its completion asks for that. Answers how long the key has to wait.
-    fn apply(&mut self, id: SlotId, completion: Completion, now: Instant) -> Option<Duration> {
-        let delay = match completion {
-            Completion::Done | Completion::Succeeded => return None,
-            Completion::SucceededAgainAfter(delay) | Completion::RetryAfter(delay) => delay,
-            Completion::Retry => self.charge_slot(id, now),
+    /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
+    fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
+        let delay = match action {
+            Action::Release | Action::Success => return None,
+            Action::RequeueAfter(delay) | Action::RetryAfter(delay) => delay,
+            Action::Retry => self.charge_slot(id, now),
         };
-        let level = self.marks(id).running();
+        let level = self.levels(id).running();
         if self.closed {
             self.keep_for_later(id, now + delay, level);
         } else {
-            let _ = self.come_back(id, now + delay, now, level);
+            let _ = self.schedule(id, now + delay, now, level);
         }
         Some(delay)
     }
 
-    /// While the queue shuts down: keeps a key that wants to come back among the delayed ones,
-    /// which are handed back. A dirty key will run once more and need not be kept.
+    /// While the queue shuts down: keeps a key that would run again among the delayed ones, which
+    /// [`take_delayed`](Self::take_delayed) returns. A dirty key will run again and need not be
+    /// kept.
     fn keep_for_later(&mut self, id: SlotId, due: Instant, level: u8) {
         let clean = self
             .slots
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Active);
         if clean {
-            if self.delays.schedule(id, due) == Scheduled::New {
+            if self.delays.schedule(id, due) == DelayChange::New {
                 self.set_delayed(id, level);
             } else {
                 let _ = self.raise_delayed(id, level);

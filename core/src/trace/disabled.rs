@@ -4,12 +4,12 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use super::Outcome;
-use crate::outcome::Completion;
+use crate::workers::Failure;
 
 /// How the spans of runs show their keys: not at all.
 pub(crate) struct Trace<'w, K>(PhantomData<Unused<'w, K>>);
 
-/// Names the parameters, and asks nothing of them: a feature changes no bounds.
+/// Uses the parameters without bounds on them, because a feature must not change bounds.
 type Unused<'w, K> = (fn(&K), fn(&'w ()));
 
 impl<K> Trace<'_, K> {
@@ -22,7 +22,7 @@ impl<K> Trace<'_, K> {
     }
 }
 
-/// The span of one run of one key: nothing, since the feature `tracing` is off. Made by
+/// The span of one run of a key: empty, because the feature `tracing` is off. Made by
 /// [`Workers::span`](crate::Workers::span).
 #[derive(Debug)]
 pub struct RunSpan(());
@@ -42,5 +42,8 @@ impl RunSpan {
         run.await
     }
 
-    pub(crate) fn end(self, _outcome: Outcome, _completion: Completion) {}
+    pub(crate) fn end(self, Outcome(_): Outcome) {}
 }
+
+/// Logs nothing.
+pub(crate) fn log_failure<E>(_failure: &Failure<E>, _attempt: u32) {}

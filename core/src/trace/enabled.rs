@@ -5,11 +5,10 @@ use core::fmt;
 use core::time::Duration;
 
 use tracing::field::{Empty, display};
-use tracing::{Instrument, Span, info_span};
+use tracing::{Instrument, Span, info_span, warn};
 
 use super::Outcome;
-use crate::outcome::Completion;
-use crate::workers::Workers;
+use crate::workers::{Failure, Workers};
 
 /// How the spans of runs show their keys.
 pub(crate) struct Trace<'w, K> {
@@ -50,7 +49,7 @@ impl<K> fmt::Display for Shown<'_, '_, K> {
     }
 }
 
-/// The span of one run of one key. Made by [`Workers::span`].
+/// The span of one run of a key. Made by [`Workers::span`].
 #[derive(Debug)]
 pub struct RunSpan(Span);
 
@@ -69,29 +68,30 @@ impl RunSpan {
         run.instrument(self.0.clone()).await
     }
 
-    pub(crate) fn end(self, outcome: Outcome, completion: Completion) {
-        let outcome = match (outcome, completion) {
-            (Outcome::Done, _) => "done",
-            (Outcome::RequeuedAfter, _) => "requeued",
-            (Outcome::PutOff, _) => "put off",
-            (Outcome::Failed, Completion::Retry) => "failed",
-            (Outcome::Failed, _) => "failed, given up",
-            (Outcome::Panicked, Completion::Retry) => "panicked",
-            (Outcome::Panicked, _) => "panicked, given up",
-        };
+    pub(crate) fn end(self, Outcome(outcome): Outcome) {
         self.0.record("outcome", outcome);
     }
 }
 
+/// Logs a failure for which there is no hook.
+pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
+    let error: &dyn fmt::Debug = match failure {
+        Failure::Error(error) => error,
+        Failure::Retry => &"asked for a retry",
+        Failure::Panic(_) => &"panicked",
+    };
+    warn!(target: "requeue", attempt, ?error, "reconcile failed");
+}
+
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Shows the key in the span of each run, as `show` writes it. At first it is not shown: a key
-    /// may be something that does not belong into a log.
+    /// Shows the key in the span of each run, as `show` writes it. By default it is not shown,
+    /// because a key may contain data that does not belong in a log.
     ///
-    /// The spans are named `reconcile`, of the target `requeue` and the level `INFO`, and have the
-    /// fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times:
-    /// [`Timed`](crate::Timed) will do) and `outcome`: `done`, `requeued`, `put off`, `failed` or
-    /// `panicked`, the last two with `, given up` where that is so. A run that is aborted has no
-    /// outcome.
+    /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
+    /// the fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times, as
+    /// [`Timed`](crate::Timed) does) and `outcome`. The outcome is `success`, `requeued`,
+    /// `retried later`, `released`, `failed` or `panicked`, the last two with `, given up` if the
+    /// key is given up. A run that is aborted has no outcome.
     ///
     /// # Examples
     ///

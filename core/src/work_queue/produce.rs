@@ -1,5 +1,6 @@
-//! What producers do: adding keys, at once or later, and forgetting their failures.
+//! What producers do: adding keys, now or later, and forgetting their failures.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 use core::time::Duration;
 
@@ -8,30 +9,30 @@ use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, AddedMany, Limited, Rejected};
+use crate::outcome::{Added, AddedMany, Rejected, Scheduled};
 use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waker::Waker;
+use crate::wait::WaitList;
 
-use super::WorkQueue;
+use super::{State, WorkQueue};
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// Marks a key as having work to do. O(1). Never waits but for the lock.
+    /// Marks a key as having work to do. O(1). Waits for nothing except the lock.
     ///
     /// # Errors
     ///
-    /// [`Rejected`] hands the key back: the queue is shutting down, or the key is new and there is
-    /// no room. Nothing has changed then.
+    /// [`Rejected`] returns the key: the queue is shutting down, or the key is new and there is no
+    /// room. Nothing has changed then.
     ///
     /// # Examples
     ///
@@ -42,14 +43,15 @@ where
     /// queue.shut_down();
     /// assert_eq!(queue.add("node-7"), Err(Rejected::Closed("node-7")));
     /// ```
+    #[doc(alias = "Add")]
     pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-        self.act(|queue, now| queue.add(key, now))
+        self.with(|queue, now| queue.add(key, now))
     }
 
-    /// Adds a key after a delay; of two delays the one that ends first counts. O(log n).
+    /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
     ///
-    /// As in client-go this changes nothing for a key that is ready or in work until the delay is
-    /// over, and an [`add`](Self::add) meanwhile does not end it. [`Duration::MAX`] is never.
+    /// As in client-go this changes nothing for a key that is ready or active until the delay is
+    /// over, and an [`add`](Self::add) meanwhile does not end it. [`Duration::MAX`] means never.
     ///
     /// # Errors
     ///
@@ -66,11 +68,12 @@ where
     /// assert_eq!(queue.add_after("lease-3", minute / 2), Ok(Added::Sooner));
     /// assert_eq!(queue.add("lease-3"), Ok(Added::Ready), "it runs now, and once more in 30 s");
     /// ```
+    #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        self.act_now(|queue, now| queue.add_after(key, delay, now))
+        self.with_now(|queue, now| queue.add_after(key, delay, now))
     }
 
-    /// Adds a key at a point in time of this queue's clock, at once if that has come. O(log n).
+    /// Adds a key at a point in time of this queue's clock, or now if that has passed. O(log n).
     ///
     /// # Errors
     ///
@@ -84,17 +87,17 @@ where
     ///
     /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
     /// assert_eq!(queue.add_at("report", full_hour), Ok(Added::Delayed));
-    /// assert_eq!(queue.state(&"report").unwrap().due, Some(full_hour));
+    /// assert_eq!(queue.state("report").unwrap().due, Some(full_hour));
     /// ```
     pub fn add_at(&self, key: K, due: Instant) -> Result<Added, Rejected<K>> {
-        self.act_now(|queue, now| queue.add_at(key, due, now))
+        self.with_now(|queue, now| queue.add_at(key, due, now))
     }
 
-    /// Counts a failure of a key and adds it once its limiter says so. O(log n).
+    /// Counts a failure of a key, and adds the key when its limiter says so. O(log n).
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add); the limiter is then not charged.
+    /// As [`add`](Self::add). The limiter is not charged then.
     ///
     /// # Examples
     ///
@@ -104,15 +107,16 @@ where
     /// let second = queue.add_rate_limited("node-7").unwrap().delay;
     /// assert_eq!((first.as_millis(), second.as_millis()), (1, 2));
     /// ```
-    pub fn add_rate_limited(&self, key: K) -> Result<Limited, Rejected<K>> {
-        self.act_now(|queue, now| queue.add_rate_limited(key, now))
+    #[doc(alias = "AddRateLimited")]
+    pub fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
+        self.with_now(|queue, now| queue.add_rate_limited(key, now))
     }
 
-    /// [`Queue::add_with`].
+    /// Adds a key as the options say: [`Queue::add_with`]. O(log n).
     ///
     /// # Errors
     ///
-    /// [`Rejected`] hands the key back; nothing has changed.
+    /// As [`add`](Self::add), and if the queue has no such priority level.
     ///
     /// # Examples
     ///
@@ -121,21 +125,21 @@ where
     /// let once = AddOptions { expedite: true, ..AddOptions::new() };
     /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
     /// queue.add_with("node-7", once).unwrap();
-    /// assert_eq!(queue.state(&"node-7").unwrap().due, None, "it is worked on now, and only now");
+    /// assert_eq!(queue.state("node-7").unwrap().due, None, "it runs now, and only now");
     /// ```
-    pub fn add_with(&self, key: K, options: AddOptions) -> Result<Limited, Rejected<K>> {
+    pub fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         let add = |queue: &mut Queue<K, S, L, M>, now| queue.add_with(key, options, now);
         if options.needs_time() {
-            self.act_now(add)
+            self.with_now(add)
         } else {
-            self.act(add)
+            self.with(add)
         }
     }
 
     /// Adds many keys under one lock. O(1) per key.
     ///
-    /// Every key that is not taken is given to `rejected`. Both the iterator and `rejected` run
-    /// while the queue is locked: they must not touch it.
+    /// Passes every key that is not taken to `rejected`. Both the iterator and `rejected` run while
+    /// the queue is locked: they must not touch it.
     ///
     /// # Examples
     ///
@@ -152,27 +156,59 @@ where
         keys: impl IntoIterator<Item = K>,
         rejected: impl FnMut(Rejected<K>),
     ) -> AddedMany {
-        self.act(|queue, now| queue.add_many(keys, now, rejected))
+        self.with(|queue, now| queue.add_many(keys, now, rejected))
     }
 
-    /// Forgets the failures of a key and answers how many there were. O(1).
+    /// Forgets the failures of a key, and returns how many there were. O(1).
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.add_rate_limited("node-7").unwrap();
-    /// assert_eq!(queue.num_requeues(&"node-7"), 1);
-    /// assert_eq!(queue.forget(&"node-7"), 1);
-    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert_eq!(queue.num_requeues("node-7"), 1);
+    /// assert_eq!(queue.forget("node-7"), 1);
+    /// assert_eq!(queue.num_requeues("node-7"), 0);
     /// ```
-    pub fn forget(&self, key: &K) -> u32 {
-        self.lock.with(|queue| queue.forget(key))
+    #[doc(alias = "Forget")]
+    pub fn forget<B>(&self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.lock.with(|state| state.queue.forget(key))
     }
 
-    /// How many failures the limiter remembers of a key; [`forget`](Self::forget) has an example.
-    /// O(1).
-    pub fn num_requeues(&self, key: &K) -> u32 {
-        self.lock.with(|queue| queue.num_requeues(key))
+    /// Returns how many failures of a key are on record. O(1). [`forget`](Self::forget) has an
+    /// example.
+    #[doc(alias = "NumRequeues")]
+    pub fn num_requeues<B>(&self, key: &B) -> u32
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.lock.with(|state| state.queue.num_requeues(key))
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
+    C: Clock,
+{
+    /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n)
+    /// under the lock. See [`Queue::reserve`].
+    ///
+    /// # Panics
+    ///
+    /// If memory for so many keys cannot be addressed, as with any collection.
+    pub fn reserve(&self, additional: usize) {
+        self.lock.with(|state| state.queue.reserve(additional));
     }
 }

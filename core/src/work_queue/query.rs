@@ -1,30 +1,32 @@
 //! Looking at the queue.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
+use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
 use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waker::Waker;
+use crate::wait::WaitList;
 
-use super::WorkQueue;
+use super::{State, WorkQueue};
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// How many keys are ready: client-go's `Len`. Keys in work and delayed keys do not count.
-    /// O(1), and O(log n) for each deadline that has come.
+    /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
+    /// O(1), and O(log n) for each deadline that has passed.
     ///
     /// # Examples
     ///
@@ -32,19 +34,22 @@ where
     #[doc = include_str!("example.txt")]
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// let guard = queue.try_get().unwrap();
-    /// assert_eq!(queue.len(), 1, "a key in work is not ready");
-    /// drop(guard);
+    /// assert_eq!(queue.len(), 1, "an active key is not ready");
+    /// assert!(queue.contains("node-7"), "but the queue has work for it");
+    /// # guard.success().unwrap();
     /// ```
+    #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
-        self.act(|queue, now| queue.len(now))
+        self.with(|queue, now| queue.len(now))
     }
 
-    /// Whether no key is ready. Costs as [`len`](Self::len).
+    /// Returns whether no key is ready. Active and delayed keys do not count. Costs as
+    /// [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the queue knows of a key; nothing if it does not hold the key. Costs as
+    /// Returns what the queue knows about a key, `None` if it does not hold the key. Costs as
     /// [`len`](Self::len).
     ///
     /// # Examples
@@ -54,37 +59,93 @@ where
     /// queue.add("node-7").unwrap();
     /// let guard = queue.try_get().unwrap();
     /// queue.add("node-7").unwrap();
-    /// let state = queue.state(&guard).unwrap();
+    /// let state = queue.state("node-7").unwrap();
     /// assert!(state.active && state.dirty);
-    /// assert!(queue.state(&"node-8").is_none());
+    /// # guard.success().unwrap();
+    /// assert!(queue.state("node-8").is_none());
     /// ```
-    pub fn state(&self, key: &K) -> Option<KeyState> {
-        self.act(|queue, now| queue.state(key, now))
+    pub fn state<B>(&self, key: &B) -> Option<KeyState>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.with(|queue, now| queue.state(key, now))
     }
 
-    /// Whether a key is ready, in work or delayed. O(1).
+    /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.add("node-7").unwrap();
-    /// assert!(queue.contains(&"node-7"));
-    /// queue.try_get().unwrap().forget().unwrap();
-    /// assert!(!queue.contains(&"node-7"));
+    /// assert!(queue.contains("node-7"));
+    /// queue.try_get().unwrap().success().unwrap();
+    /// assert!(!queue.contains("node-7"));
     /// ```
-    pub fn contains(&self, key: &K) -> bool {
-        self.lock.with(|queue| queue.contains(key))
+    pub fn contains<B>(&self, key: &B) -> bool
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.lock.with(|state| state.queue.contains(key))
     }
 
-    /// Whether the queue has been shut down; [`shut_down`](Self::shut_down) has an example. O(1).
+    /// Returns the number of active keys, including dirty ones. O(1).
+    pub fn active_len(&self) -> usize {
+        self.lock.with(|state| state.queue.active_len())
+    }
+
+    /// Returns the number of keys that wait for a deadline, including those that are also ready or
+    /// active. O(1).
+    pub fn delayed_len(&self) -> usize {
+        self.lock.with(|state| state.queue.delayed_len())
+    }
+
+    /// Returns the number of keys that the queue holds: ready, active, delayed, or held for their
+    /// failures alone. O(1).
+    ///
+    /// # Examples
+    ///
+    /// The four counts of a queue:
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// queue.add_after("lease-3", core::time::Duration::from_secs(60)).unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
+    /// assert_eq!(queue.held_len(), 3);
+    /// # guard.success().unwrap();
+    /// ```
+    pub fn held_len(&self) -> usize {
+        self.lock.with(|state| state.queue.held_len())
+    }
+
+    /// Returns when the queue was first shut down, `None` if it was not. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// assert_eq!(queue.closed_at(), None);
+    /// queue.shut_down();
+    /// assert_eq!(queue.closed_at(), Some(Instant::EPOCH));
+    /// ```
+    pub fn closed_at(&self) -> Option<Instant> {
+        self.lock.with(|state| state.queue.closed_at())
+    }
+
+    /// Returns whether the queue has been shut down. O(1). [`shut_down`](Self::shut_down) has an
+    /// example.
+    #[doc(alias = "ShuttingDown")]
     pub fn shutting_down(&self) -> bool {
-        self.lock.with(|queue| queue.shutting_down())
+        self.lock.with(|state| state.queue.shutting_down())
     }
 
-    /// Sets the two gauges of work that is under way, which client-go sets every 500 ms:
-    /// [`Queue::report_running`] has an example. O(slots).
+    /// Reports how long the active keys have been running, as client-go does every 500 ms.
+    /// O(slots). [`Queue::report_running`] has an example.
     pub fn report_running(&self) {
-        self.act_now(Queue::report_running);
+        self.with_now(Queue::report_running);
     }
 }

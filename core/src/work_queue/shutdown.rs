@@ -1,4 +1,4 @@
-//! Ending the queue: shutdown, drain, and what is left behind.
+//! Shutdown, drain, and the keys that are left over.
 
 use core::hash::Hash;
 
@@ -7,27 +7,26 @@ use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Leftover};
 use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waker::Waker;
+use crate::wait::WaitList;
 
-use super::WorkQueue;
+use super::{State, WorkQueue};
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// Takes no more keys, and tells getters that the queue is closed once nothing is ready. Ends
-    /// every wait for a drain. O(1), beside waking everybody who waits.
+    /// Shuts the queue down: it takes no more keys, and getters find it closed once nothing is
+    /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are woken.
     ///
-    /// Keys that are delayed stay until they are [taken](Self::take_delayed) or the queue is
-    /// dropped.
+    /// Delayed keys stay until they are [taken](Self::take_delayed) or the queue is dropped.
     ///
     /// # Examples
     ///
@@ -36,15 +35,18 @@ where
     /// queue.add("node-7").unwrap();
     /// queue.shut_down();
     /// assert!(queue.shutting_down());
-    /// assert_eq!(*queue.try_get().unwrap(), "node-7", "what was ready is handed out");
-    /// assert_eq!(queue.poll_get(&mut Getter::new()), Next::Closed);
+    /// let guard = queue.try_get().unwrap();
+    /// assert_eq!(*guard, "node-7", "what was ready is handed out");
+    /// # guard.success().unwrap();
     /// ```
+    #[doc(alias = "ShutDown")]
     pub fn shut_down(&self) {
-        self.act_now(Queue::shut_down);
+        self.with_now(Queue::shut_down);
     }
 
-    /// As [`shut_down`](Self::shut_down), but lets drains wait: what a runtime's waiting form
-    /// begins with. O(1), beside waking everybody who waits.
+    /// As [`shut_down`](Self::shut_down), but does not end the waits for a drain: the first step of
+    /// a runtime's `drain`, which then waits. O(1), and O(n) in the calls that wait, which are
+    /// woken.
     ///
     /// # Examples
     ///
@@ -52,31 +54,33 @@ where
     #[doc = include_str!("example.txt")]
     /// queue.add("node-7").unwrap();
     /// let drain = queue.begin_drain();
-    /// assert_eq!(queue.drained(&drain), Drained::Pending);
-    /// queue.try_get().unwrap().forget().unwrap();
-    /// assert_eq!(queue.drained(&drain), Drained::Complete);
+    /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
+    /// queue.try_get().unwrap().success().unwrap();
+    /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
+    #[doc(alias = "ShutDownWithDrain")]
     pub fn begin_drain(&self) -> Drain {
-        self.act_now(Queue::shut_down_with_drain)
+        self.with_now(Queue::begin_drain)
     }
 
-    /// How a drain stands; [`begin_drain`](Self::begin_drain) has an example. O(1).
-    pub fn drained(&self, drain: &Drain) -> Drained {
-        self.lock.with(|queue| queue.drained(drain))
+    /// Returns the status of a drain. O(1). [`begin_drain`](Self::begin_drain) has an example.
+    pub fn drain_status(&self, drain: &Drain) -> Drained {
+        self.lock.with(|state| state.queue.drain_status(drain))
     }
 }
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash + Clone,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// After shutdown: takes out the delayed key with the earliest deadline. O(log n).
+    /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
+    /// no key is delayed. O(log n).
     ///
     /// # Examples
     ///
@@ -91,12 +95,13 @@ where
     /// assert_eq!((leftover.key, leftover.left.as_secs()), ("lease-3", 60));
     /// ```
     pub fn take_delayed(&self) -> Option<Leftover<K>> {
-        self.lock.with(|queue| queue.take_delayed(self.clock.now()))
+        self.lock
+            .with(|state| state.queue.take_delayed(self.clock.now()))
     }
 
-    /// After shutdown: takes out every key that has not been worked on, ready keys first, then
-    /// delayed ones in the order of their deadlines. Keys in work are not touched; nothing comes
-    /// out before shutdown. O(log n) per key, each under a lock of its own.
+    /// Takes out every key that is ready or delayed, after shutdown: ready keys first, then delayed
+    /// ones in the order of their deadlines. Active keys are not touched. Empty before shutdown.
+    /// O(log n) per key, each under a lock of its own.
     ///
     /// # Examples
     ///
@@ -115,7 +120,8 @@ where
         ready.chain(delayed)
     }
 
-    /// After shutdown: takes out the first ready key before a worker gets it. O(log n).
+    /// Takes out the first ready key before a worker gets it, after shutdown. `None` before, and if
+    /// no key is ready. O(log n).
     ///
     /// # Examples
     ///
@@ -127,6 +133,6 @@ where
     /// assert_eq!(queue.len(), 1);
     /// ```
     pub fn take_ready(&self) -> Option<Leftover<K>> {
-        self.act(|queue, _| queue.take_ready())
+        self.with(|queue, _| queue.take_ready())
     }
 }

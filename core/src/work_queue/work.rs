@@ -1,39 +1,63 @@
-//! What workers do: taking keys and completing them.
+//! What workers do: taking keys and ending their runs.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
+use crate::action::Action;
 use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Completion, Finished, Next, NotActive};
+use crate::outcome::{Finished, NotActive};
 use crate::queue::Queue;
-use crate::slots::Storage;
+use crate::storage::Storage;
 use crate::time::Clock;
-use crate::waiting::Getter;
-use crate::waker::Waker;
-use crate::work::{Ticket, WorkOf};
+use crate::wait::WaitList;
+use crate::work::Ticket;
 
-use super::WorkQueue;
+use super::{State, WorkQueue};
 
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    /// Completes the run of a key by name, as client-go's `Done`. O(1).
+    /// Takes the first ready key, if there is one. O(1), and O(log n) for each deadline that has
+    /// passed. Waits for nothing except the lock.
     ///
-    /// The guard that `get` returned does this by itself when it is dropped; a guard whose key was
-    /// completed by name has no effect any more.
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// while let Some(guard) = queue.try_get() {
+    ///     assert_eq!(*guard, "node-7");
+    ///     guard.success().unwrap();
+    /// }
+    /// assert!(!queue.contains("node-7"));
+    /// ```
+    #[doc(alias = "Get")]
+    pub fn try_get(&self) -> Option<Guard<K, &Self>>
+    where
+        K: Clone,
+    {
+        let work = self.with(Queue::try_get)?;
+        Some(Guard::new(work, self))
+    }
+
+    /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1).
+    ///
+    /// A worker that has the key's guard uses that. A guard whose run was ended by its key has no
+    /// effect any more.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the key is not in work: nothing changes.
+    /// [`NotActive`] if the key is not active: nothing changes.
     ///
     /// # Examples
     ///
@@ -41,20 +65,25 @@ where
     #[doc = include_str!("example.txt")]
     /// queue.add("node-7").unwrap();
     /// let guard = queue.try_get().unwrap();
-    /// assert_eq!(queue.done(&guard), Ok(()));
-    /// assert_eq!(queue.done(&"node-7"), Err(NotActive));
-    /// assert_eq!(guard.done(), Err(NotActive), "the guard has nothing left to do");
+    /// assert_eq!(queue.release_key("node-7"), Ok(()));
+    /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
+    /// assert_eq!(guard.release(), Err(NotActive), "the guard has nothing left to do");
     /// ```
-    pub fn done(&self, key: &K) -> Result<(), NotActive> {
-        self.act(|queue, now| queue.done_key(key, now))
+    #[doc(alias = "Done")]
+    pub fn release_key<B>(&self, key: &B) -> Result<(), NotActive>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.with(|queue, now| queue.release_key(key, now))
     }
 
-    /// Completes a run by its ticket, and says what is to become of the key. O(log n). Guards do
-    /// this by themselves.
+    /// Ends a run by its ticket. O(log n) if the key runs again after a delay, else O(1). A guard
+    /// does this by itself.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if the run was completed otherwise: nothing changes.
+    /// [`NotActive`] if the run was ended otherwise: nothing changes.
     ///
     /// # Examples
     ///
@@ -63,33 +92,33 @@ where
     /// queue.add("node-7").unwrap();
     /// // The ticket travels further than the guard, which borrows the queue.
     /// let ticket = queue.try_get().unwrap().into_ticket().unwrap();
-    /// let finished = queue.complete(ticket, Completion::Succeeded);
+    /// let finished = queue.finish(ticket, Action::Success);
     /// assert_eq!(finished, Ok(Finished::Idle));
     /// ```
+    #[doc(alias = "Done")]
     #[inline]
-    pub fn complete(&self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        if completion.needs_time() {
-            self.act_now(|queue, now| queue.complete(ticket, completion, now))
+    pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        if action.needs_time() {
+            self.with_now(|queue, now| queue.finish(ticket, action, now))
         } else {
-            self.end(ticket, completion.forgets())
-                .map(Finished::at_once)
+            self.end(ticket, action.forgets()).map(Finished::at_once)
         }
     }
 
     fn end(&self, ticket: Ticket, forgets: bool) -> Result<bool, NotActive> {
-        self.act(|queue, now| queue.end(ticket, forgets, now))
+        self.with(|queue, now| queue.end(ticket, forgets, now))
     }
 
-    /// Completes many runs under one lock. Costs per key as [`complete`](Self::complete). The
-    /// iterator must not touch the queue.
+    /// Ends many runs under one lock. Costs per run as [`finish`](Self::finish). The iterator must
+    /// not touch the queue.
     ///
-    /// If a key's `Drop` panics, its own run is over; the tickets behind it are lost with the
-    /// iterator, and their keys are completed [by name](Self::done) or stay in work. A batch that a
-    /// runtime hands out completes them all.
+    /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
+    /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
+    /// runs. A `Batch` ends all of its runs.
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if any run was completed otherwise; the others are completed all the same.
+    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
     ///
     /// # Examples
     ///
@@ -100,83 +129,19 @@ where
     /// while let Some(guard) = queue.try_get() {
     ///     tickets.extend(guard.into_ticket());
     /// }
-    /// assert_eq!(queue.complete_many(tickets, Completion::Succeeded), Ok(()));
-    /// assert!(!queue.contains(&"node-7"));
+    /// assert_eq!(queue.finish_many(tickets, Action::Success), Ok(()));
+    /// assert!(!queue.contains("node-7"));
     /// ```
-    pub fn complete_many(
+    pub fn finish_many(
         &self,
         tickets: impl IntoIterator<Item = Ticket>,
-        completion: Completion,
+        action: Action,
     ) -> Result<(), NotActive> {
-        self.act_for(completion, |queue, now| {
-            queue.complete_many(tickets, completion, now)
-        })
-    }
-
-    /// A getter goes away without work: the last step of a `get` that is cancelled. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// let mut getter = Getter::new();
-    /// assert_eq!(queue.poll_get(&mut getter), Next::Wait { until: None });
-    /// // What a runtime does when the task that waits is dropped.
-    /// queue.leave(&mut getter);
-    /// ```
-    pub fn leave(&self, getter: &mut Getter) {
-        self.act(|queue, _| queue.leave(getter));
-    }
-}
-
-impl<K, S, L, M, Q, C, W> WorkQueue<Q, C, W>
-where
-    K: Eq + Hash + Clone,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
-    C: Clock,
-    W: Waker,
-{
-    /// Hands out the first ready key, if there is one. O(1), and O(log n) for each deadline that
-    /// has come. Never waits but for the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
-    /// while let Some(guard) = queue.try_get() {
-    ///     assert_eq!(*guard, "node-7");
-    /// }
-    /// // Each guard has completed its key when it went out of scope.
-    /// assert!(!queue.contains(&"node-7"));
-    /// ```
-    pub fn try_get(&self) -> Option<Guard<K, &Self>> {
-        let work = self.act(Queue::try_get)?;
-        Some(Guard::new(work, self))
-    }
-
-    /// One look of a getter at the queue: the first step of a runtime's `get`. Costs as
-    /// [`try_get`](Self::try_get).
-    ///
-    /// A getter that is told to wait has to look again, or to [`leave`](Self::leave).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
-    /// let mut getter = Getter::new();
-    /// let Next::Work(work) = queue.poll_get(&mut getter) else {
-    ///     panic!("a key is ready");
-    /// };
-    /// // The runtime hands the key out in a guard.
-    /// let guard = Guard::new(work, &queue);
-    /// assert_eq!(*guard, "node-7");
-    /// ```
-    pub fn poll_get(&self, getter: &mut Getter) -> Next<WorkOf<K, S, M>> {
-        self.act(|queue, now| queue.get(now, getter))
+        let finish = |queue: &mut Queue<K, S, L, M>, now| queue.finish_many(tickets, action, now);
+        if action.needs_time() {
+            self.with_now(finish)
+        } else {
+            self.with(finish)
+        }
     }
 }

@@ -108,7 +108,7 @@ impl<K: Key> Delays<K> {
     }
 }
 
-/// A runtime of one thread whose clock moves only when it is told to.
+/// A runtime of one thread whose clock moves only by hand.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub fn stopped_runtime() -> io::Result<Runtime> {
         .build()
 }
 
-/// Takes out everything that has expired, and answers how long that took.
+/// Takes out everything that has expired, and returns how long that took.
 async fn take_all<K>(queue: &mut DelayQueue<K>) -> Duration {
     let mut time = Duration::ZERO;
     let take = poll_fn(|cx| {

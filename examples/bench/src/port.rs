@@ -1,10 +1,10 @@
 //! client-go's layout, written straight in Rust: what the queue is measured against.
 //!
-//! A queue, a set of dirty keys and a set of keys in work; a heap of waiting entries and a map that
+//! A queue, a set of dirty keys and a set of active keys; a heap of waiting entries and a map that
 //! finds them; a map of failures. A key can stand in all six. It does what client-go does, and
 //! nothing of what client-go spends on goroutines, channels, interfaces and garbage: a port that is
 //! slower than it has to be would prove nothing. A key is therefore cloned once per add and never
-//! again, since the copy in the dirty set moves on to the set of keys in work.
+//! again, since the copy in the dirty set moves on to the set of active keys.
 
 mod shared;
 mod waiting;
@@ -42,7 +42,7 @@ impl<K, H: Default> Default for Port<K, H> {
 }
 
 impl<K: Eq + Hash + Clone, H: BuildHasher> Port<K, H> {
-    /// `Add`. Answers whether client-go would signal.
+    /// `Add`. Returns whether client-go would signal.
     pub fn add(&mut self, key: K) -> bool {
         if self.dirty.contains(&key) {
             return false;
@@ -64,7 +64,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Port<K, H> {
         Some(key)
     }
 
-    /// `Done`. Answers whether client-go would signal.
+    /// `Done`. Returns whether client-go would signal.
     pub fn done(&mut self, key: &K) -> bool {
         self.processing.remove(key);
         let again = self.dirty.contains(key);

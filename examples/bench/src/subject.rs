@@ -3,7 +3,8 @@
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
-use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue, Ticket};
+use requeue_core::binding::Ticket;
+use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue};
 
 use crate::port::Port;
 
@@ -16,7 +17,7 @@ pub trait Subject<K> {
     fn add(&mut self, key: K, now: u64);
     /// Adds a key at a point in time.
     fn add_at(&mut self, key: K, due: u64, now: u64);
-    /// Counts a failure, adds the key when the limiter says so, and answers how long that takes.
+    /// Counts a failure, adds the key when the limiter says so, and returns how long that takes.
     fn add_rate_limited(&mut self, key: K, now: u64) -> u64;
     /// Hands out the first ready key, after those that are due have become ready.
     fn get(&mut self, now: u64) -> Option<(K, Self::Run)>;
@@ -73,7 +74,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Ours<K, H> {
 
     #[inline]
     fn done(&mut self, _: &K, run: Ticket, now: u64) {
-        let _ = Queue::done(self, run, Instant::from_nanos(now));
+        let _ = Queue::release(self, run, Instant::from_nanos(now));
     }
 
     #[inline]

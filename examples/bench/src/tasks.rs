@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::time::Instant;
 
-use requeue_tokio::{Completion, WorkQueue};
+use requeue_tokio::{Action, WorkQueue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinSet, coop, yield_now};
 
@@ -190,7 +190,7 @@ impl Shared for OneByOne {
         let mut next = self.0.get().await;
         while let Some(guard) = next {
             seen.extend([*guard]);
-            next = self.0.next(guard, Completion::Done).await;
+            next = self.0.next(guard, Action::Release).await;
         }
     }
 
@@ -223,7 +223,7 @@ impl Shared for GetThenDone {
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
         while let Some(guard) = self.0.get().await {
             seen.extend([*guard]);
-            let _ = guard.done();
+            let _ = guard.release();
         }
     }
 
@@ -242,7 +242,7 @@ impl Shared for Batches {
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
         while let Some(batch) = self.0.get_many(BATCH).await {
             seen.extend(batch.keys().copied());
-            let _ = batch.done();
+            let _ = batch.release();
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use requeue_std::{Completion, WorkQueue};
+use requeue_std::{Action, WorkQueue};
 
 use crate::port::SharedPort;
 use crate::workloads::Round;
@@ -100,7 +100,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for OneByOne<K> {
         let mut next = self.0.get();
         while let Some(guard) = next {
             on_key(&guard);
-            next = self.0.next(guard, Completion::Done);
+            next = self.0.next(guard, Action::Release);
         }
     }
 
@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for GetThenDone<K> {
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
         while let Some(guard) = self.0.get() {
             on_key(&guard);
-            let _ = guard.done();
+            let _ = guard.release();
         }
     }
 
@@ -139,7 +139,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for Batches<K> {
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
         while let Some(batch) = self.0.get_many(BATCH) {
             batch.keys().for_each(&mut *on_key);
-            let _ = batch.done();
+            let _ = batch.release();
         }
     }
 

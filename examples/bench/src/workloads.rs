@@ -1,7 +1,7 @@
 //! What is done to a subject. Each workload sets up untimed and then measures rounds.
 //!
 //! All of them keep clear of three traps: keys are random and new, so that no predictor learns
-//! them; completions come in shuffled order; and slots are shuffled before anything is measured,
+//! them; actions come in shuffled order; and slots are shuffled before anything is measured,
 //! since a layout that links its slots looks free while they lie in order.
 
 mod dedup;

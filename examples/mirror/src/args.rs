@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::text::escaped;
+
 const HELP: &str = "\
 Keeps TARGET a faithful copy of SOURCE: files, directories and symlinks, with
 their permissions and modification times. What SOURCE does not have is deleted
@@ -32,6 +34,13 @@ Options:
 Two files are taken as equal if size and modification time are. Owners, hard
 links and extended attributes are not kept; devices, sockets and FIFOs are
 named and left out. A file that is being written to is copied once it rests.
+The set-user-ID and set-group-ID bits are kept where the copy has the same
+owner and group as its source; elsewhere they are left out and named. Holes in
+a file are kept. With --watch, what the system cannot watch is looked at every
+few seconds.
+
+No symlink is followed in either tree, and nothing is read, written or deleted
+outside of them, even if another program replaces directories meanwhile.
 
 Ctrl-C (or SIGTERM) finishes what is pending and names what is left; a second
 one stops at once. However it was stopped, the next run goes on from there.
@@ -60,7 +69,10 @@ pub(crate) struct Options {
 
 /// Reads the arguments. The error is one line for the user.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
-    parse_args(lexopt::Parser::from_args(args)).map_err(|error| format!("{error}; see --help"))
+    parse_args(lexopt::Parser::from_args(args)).map_err(|error| {
+        // It may repeat what was given.
+        format!("{}; see --help", escaped(&error.to_string()))
+    })
 }
 
 fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {

@@ -1,23 +1,29 @@
-//! Writing into the target: beside, then rename, so that nobody ever sees half a copy.
+//! Writing into the target: beside, then rename, so that no half-written copy has its name.
 //!
 //! A copy gets its time before its name. Killed at any moment, the program leaves entries that are
 //! whole, and [temporary](Temps) ones, which the next run finds in the target alone and deletes. (A
 //! power cut is another matter: nothing is flushed to the disk.)
 
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use filetime::FileTime;
+use rustix::fs::Timespec;
+use rustix::io::Errno;
 
+use crate::beneath::is_symlink;
+use crate::dir::{Dir, Spot};
 use crate::error::{Error, doing};
-use crate::plan::permissions;
+use crate::handle;
+use crate::plan::{Rights, Shape};
 use crate::roots::is_absent;
+use crate::sparse::copy_content;
+use crate::stat::Stat;
 
 /// How long a file has to have rested before it is copied.
 ///
@@ -26,171 +32,160 @@ use crate::roots::is_absent;
 /// What was last written two ticks ago cannot be written again under the same time.
 pub(crate) const REST: Duration = Duration::from_millis(20);
 
-/// Copies the content, mode and time of a file, and puts the copy in the place of `to`. Answers how
-/// many bytes were copied. `clear` removes what a rename cannot replace.
+/// What became of a file that was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copied {
+    pub(crate) bytes: u64,
+    /// The mode of the copy.
+    pub(crate) mode: u32,
+}
+
+/// Copies the content, mode and time of a file, and puts the copy in the place of `to`. `clear`
+/// removes what a rename cannot replace.
 ///
 /// # Errors
 ///
 /// [`Error::Unsettled`] if the source has changed meanwhile, or just before: `to` is as it was.
 pub(crate) fn copy_file(
-    from: &Path,
-    to: &Path,
+    from: &Spot,
+    to: &Spot,
     temps: &Temps,
     clear: impl FnOnce() -> Result<(), Error>,
-) -> Result<u64, Error> {
-    let mut source = open(from)?;
-    let before = source.metadata().map_err(doing("read the source"))?;
-    if !before.is_file() || !has_rested(&before) {
+) -> Result<Copied, Error> {
+    let source = from.dir.open_file(&from.name).map_err(unreadable)?;
+    let before = stat_of(&source).map_err(doing("read the source"))?;
+    if !before.is_file() || !has_rested(before.mtime) {
         return Err(Error::Unsettled);
     }
     let temp = temps.beside(to);
-    let mut copy = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temp.path)
-        .map_err(doing("create a file"))?;
-    let bytes = io::copy(&mut source, &mut copy).map_err(doing("copy"))?;
-    copy.set_permissions(Permissions::from_mode(permissions(&before)))
-        .map_err(doing("set the permissions"))?;
-    let mtime = FileTime::from_last_modification_time(&before);
-    filetime::set_file_handle_times(&copy, None, Some(mtime)).map_err(doing("set the time"))?;
+    let copy = to.dir.create_file(&temp.name);
+    let copy = copy.map_err(doing("create a file"))?;
+    let bytes = copy_content(&source, &copy, before.size).map_err(doing("copy"))?;
+    let mode = give_mode(&copy, &before).map_err(doing("set the permissions"))?;
+    handle::set_time(copy.as_fd(), before.mtime).map_err(doing("set the time"))?;
     drop(copy);
 
     // By name: the file that was read may have changed, or another may have its name now.
-    match fs::symlink_metadata(from) {
-        Ok(after) if stamp(&after) == stamp(&before) => {}
+    match from.dir.stat(&from.name) {
+        Ok(Some(after)) if after == before => {}
         _ => return Err(Error::Unsettled),
     }
     clear()?;
-    temp.rename(to)?;
-    Ok(bytes)
+    temp.rename()?;
+    Ok(Copied { bytes, mode })
 }
 
 /// Makes a symlink in the place of `to`.
 pub(crate) fn make_link(
     text: &Path,
-    mtime: FileTime,
-    to: &Path,
+    mtime: Timespec,
+    to: &Spot,
     temps: &Temps,
     clear: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let temp = temps.beside(to);
-    symlink(text, &temp.path).map_err(doing("create a symlink"))?;
-    set_time(&temp.path, mtime)?;
+    to.dir
+        .create_link(text, &temp.name)
+        .map_err(doing("create a symlink"))?;
+    let link = to.dir.handle(&temp.name);
+    link.and_then(|link| link.set_time(mtime))
+        .map_err(doing("set the time"))?;
     clear()?;
-    temp.rename(to)
+    temp.rename()
 }
 
 /// Makes a directory. Until its own turn comes again it is for its owner alone.
-pub(crate) fn make_directory(to: &Path) -> Result<(), Error> {
-    DirBuilder::new()
-        .mode(0o700)
-        .create(to)
-        .map_err(doing("create a directory"))
+pub(crate) fn make_directory(to: &Spot) -> Result<(), Error> {
+    let made = to.dir.create_directory(&to.name);
+    made.map_err(doing("create a directory"))
 }
 
-/// Sets the mode of a file or directory.
-pub(crate) fn set_mode(to: &Path, mode: u32) -> Result<(), Error> {
-    fs::set_permissions(to, Permissions::from_mode(mode)).map_err(doing("set the permissions"))
+/// What became of an entry whose mode or time was to be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retouched {
+    /// This is its mode now; a symlink has none.
+    Done(Option<u32>),
+    /// The file has other names. They may be outside the target, so nothing was changed.
+    Shared,
 }
 
-/// Sets the time of a directory or symlink, by its name: neither need be readable.
-pub(crate) fn set_time(to: &Path, mtime: FileTime) -> Result<(), Error> {
-    filetime::set_symlink_file_times(to, mtime, mtime).map_err(doing("set the time"))
-}
-
-/// Deletes whatever is there, if anything is.
-pub(crate) fn delete(path: &Path) -> Result<(), Error> {
-    match remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            // Directories that may not be written to, as they were mirrored. What cannot be opened
-            // up will be refused below.
-            open_up_below(path);
-            remove(path)
+/// Sets the mode and the time of an entry that is right otherwise.
+///
+/// # Errors
+///
+/// [`Error::Interfered`] if there is an entry of another type by now.
+pub(crate) fn retouch(to: &Spot, shape: &Shape) -> Result<Retouched, Error> {
+    let entry = to.dir.handle(&to.name).map_err(doing("open an entry"))?;
+    let stat = entry.stat().map_err(doing("read the target"))?;
+    let set_mode = |rights: &Rights| {
+        let mode = rights.mode_for(stat.owner);
+        let set = entry.set_mode(mode).map_err(doing("set the permissions"));
+        set.map(|()| Retouched::Done(Some(mode)))
+    };
+    let set_time = |mtime| entry.set_time(mtime).map_err(doing("set the time"));
+    match shape {
+        Shape::Directory { rights, mtime } if stat.is_directory() => {
+            let done = set_mode(rights)?;
+            set_time(*mtime)?;
+            Ok(done)
         }
-        removed => removed,
+        Shape::File { .. } if stat.is_file() && stat.links > 1 => Ok(Retouched::Shared),
+        // The time is equal, or it would not be the same file.
+        Shape::File { rights, .. } if stat.is_file() => set_mode(rights),
+        Shape::Link { mtime, .. } if stat.is_link() => {
+            set_time(*mtime)?;
+            Ok(Retouched::Done(None))
+        }
+        _ => Err(Error::Interfered),
     }
-    .map_err(doing("delete"))
 }
 
-/// Runs `work`, which creates, renames or deletes `path`. If its directory turns out to be
-/// read-only it is made writable; its own key, which follows every such change, makes it right
+/// Runs `work`, which creates, renames or deletes an entry of `dir`. If the directory turns out to
+/// be read-only it is made writable; its own key, which follows every such change, makes it right
 /// again.
 pub(crate) fn in_directory<T>(
-    path: &Path,
+    dir: &Dir,
     mut work: impl FnMut() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    match (work(), path.parent()) {
-        (Err(Error::Io { error, .. }), Some(parent))
-            if error.kind() == io::ErrorKind::PermissionDenied && open_up(parent).is_ok() =>
+    match work() {
+        Err(Error::Io { error, .. })
+            if error.kind() == io::ErrorKind::PermissionDenied && dir.open_up().is_ok() =>
         {
             work()
         }
-        (done, _) => done,
+        done => done,
     }
 }
 
-fn open(from: &Path) -> Result<File, Error> {
-    // A symlink or a FIFO that has taken its place is neither followed nor waited for.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(from);
-    file.map_err(|error| {
-        if is_absent(&error) || error.raw_os_error() == Some(libc::ELOOP) {
-            Error::Unsettled
-        } else {
-            doing("read the source")(error)
-        }
-    })
+/// Gives a copy the mode of its source, as far as its owner may have it. Returns that.
+fn give_mode(copy: &File, source: &Stat) -> io::Result<u32> {
+    let mode = source.rights().mode_for(stat_of(copy)?.owner);
+    handle::set_mode(copy.as_fd(), mode)?;
+    Ok(mode)
 }
 
-/// Whether the file was last written to long enough ago. One from the future is taken as it is.
-fn has_rested(metadata: &Metadata) -> bool {
-    let Ok(modified) = metadata.modified() else {
-        return true;
-    };
-    match SystemTime::now().duration_since(modified) {
-        Ok(age) => age >= REST,
-        Err(_) => true,
+fn stat_of(file: &File) -> io::Result<Stat> {
+    Ok(rustix::fs::fstat(file)?.into())
+}
+
+/// A symlink that has taken the file's place, or nothing, is news; the rest is an error.
+fn unreadable(error: io::Error) -> Error {
+    let is_link = Errno::from_io_error(&error).is_some_and(is_symlink);
+    if is_link || is_absent(&error) {
+        Error::Unsettled
+    } else {
+        doing("read the source")(error)
     }
 }
 
-/// Which file it is, and everything that a change of it changes.
-fn stamp(metadata: &Metadata) -> impl PartialEq + use<> {
-    let file = (metadata.dev(), metadata.ino(), metadata.mode());
-    let mtime = (metadata.mtime(), metadata.mtime_nsec());
-    let ctime = (metadata.ctime(), metadata.ctime_nsec());
-    (file, metadata.len(), mtime, ctime)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if is_absent(&error) => Ok(()),
-        removed => removed,
-    }
-}
-
-/// Gives a directory's owner every right to it.
-fn open_up(directory: &Path) -> io::Result<()> {
-    let mode = permissions(&fs::symlink_metadata(directory)?);
-    fs::set_permissions(directory, Permissions::from_mode(mode | 0o700))
-}
-
-fn open_up_below(directory: &Path) {
-    let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
-    if !is_directory(directory) || open_up(directory).is_err() {
-        return;
-    }
-    for child in fs::read_dir(directory).into_iter().flatten().flatten() {
-        open_up_below(&child.path());
-    }
+/// Whether a file was last written to long enough ago. One from the future is taken as it is.
+fn has_rested(mtime: Timespec) -> bool {
+    // Before 1970 is long ago.
+    let seconds = u64::try_from(mtime.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(mtime.tv_nsec).unwrap_or(0);
+    let modified = UNIX_EPOCH.checked_add(Duration::new(seconds, nanos));
+    let age = modified.map(|modified| SystemTime::now().duration_since(modified));
+    !matches!(age, Some(Ok(age)) if age < REST)
 }
 
 /// Names for what is not finished, which no other run uses.
@@ -211,51 +206,71 @@ impl Temps {
         }
     }
 
-    /// Whether the name is one of this run's, so that somebody is still busy with it.
+    /// Whether the name is one of this run's, so that a worker is still busy with it.
     pub(crate) fn is_ours(&self, name: &OsStr) -> bool {
         name.as_bytes().starts_with(self.prefix.as_bytes())
     }
 
-    fn beside(&self, path: &Path) -> Temp {
+    fn beside<'s>(&self, spot: &'s Spot) -> Temp<'s> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         Temp {
-            path: path.with_file_name(format!("{}{number}.tmp", self.prefix)),
+            spot,
+            name: format!("{}{number}.tmp", self.prefix).into(),
             is_kept: false,
         }
     }
 }
 
-/// A temporary entry: gone when this is dropped, unless it was renamed.
-struct Temp {
-    path: PathBuf,
+/// A temporary entry beside another: gone when this is dropped, unless it was renamed.
+struct Temp<'s> {
+    spot: &'s Spot,
+    name: OsString,
     is_kept: bool,
 }
 
-impl Temp {
-    fn rename(mut self, to: &Path) -> Result<(), Error> {
-        fs::rename(&self.path, to).map_err(doing("rename the copy"))?;
+impl Temp<'_> {
+    /// Puts it in the place of the other.
+    fn rename(mut self) -> Result<(), Error> {
+        let renamed = self.spot.dir.rename(&self.name, &self.spot.name);
+        renamed.map_err(doing("rename the copy"))?;
         self.is_kept = true;
         Ok(())
     }
 }
 
-impl Drop for Temp {
+impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // It may not have been made; what else goes wrong, the next run puts right.
-            let _ = fs::remove_file(&self.path);
+        if self.is_kept {
+            return;
+        }
+        // It may not have been made; what else goes wrong, the next run puts right.
+        let dir = &self.spot.dir;
+        if let Err(error) = dir.remove_file(&self.name)
+            && error.kind() == io::ErrorKind::PermissionDenied
+            && dir.open_up().is_ok()
+        {
+            let _ = dir.remove_file(&self.name);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::PathBuf;
+
     use super::*;
 
     struct Case {
         root: tempfile::TempDir,
         temps: Temps,
     }
+
+    const OLD: Timespec = Timespec {
+        tv_sec: 1_000_000_000,
+        tv_nsec: 7,
+    };
 
     impl Case {
         fn new() -> Self {
@@ -269,15 +284,20 @@ mod tests {
             self.root.path().join(name)
         }
 
-        fn write_old(&self, name: &str, content: &str) -> PathBuf {
-            let path = self.path(name);
-            fs::write(&path, content).unwrap();
-            filetime::set_file_mtime(&path, FileTime::from_unix_time(1_000_000_000, 7)).unwrap();
-            path
+        fn spot(&self, name: &str) -> Spot {
+            let root = Dir::open(self.root.path()).unwrap();
+            root.find(Path::new(name)).unwrap().unwrap()
         }
 
-        fn copy(&self, from: &Path, to: &Path) -> Result<u64, Error> {
-            copy_file(from, to, &self.temps, || Ok(()))
+        fn write_old(&self, name: &str, content: &str) {
+            fs::write(self.path(name), content).unwrap();
+            let file = self.spot(name);
+            file.dir.handle(&file.name).unwrap().set_time(OLD).unwrap();
+        }
+
+        fn copy(&self, from: &str, to: &str) -> Result<Copied, Error> {
+            let (from, to) = (self.spot(from), self.spot(to));
+            copy_file(&from, &to, &self.temps, || Ok(()))
         }
 
         fn names(&self) -> Vec<String> {
@@ -292,103 +312,137 @@ mod tests {
     #[test]
     fn a_copy_has_content_mode_and_time() {
         let case = Case::new();
-        let from = case.write_old("from", "content");
-        fs::set_permissions(&from, Permissions::from_mode(0o4751)).unwrap();
-        let to = case.write_old("to", "other");
+        case.write_old("from", "content");
+        fs::set_permissions(case.path("from"), Permissions::from_mode(0o4751)).unwrap();
+        case.write_old("to", "other");
 
-        assert_eq!(case.copy(&from, &to).unwrap(), 7);
-        assert_eq!(fs::read_to_string(&to).unwrap(), "content");
-        let metadata = fs::metadata(&to).unwrap();
-        assert_eq!(permissions(&metadata), 0o4751);
-        assert_eq!(
-            (metadata.mtime(), metadata.mtime_nsec()),
-            (1_000_000_000, 7)
-        );
+        let copied = case.copy("from", "to").unwrap();
+        assert_eq!((copied.bytes, copied.mode), (7, 0o4751));
+        assert_eq!(fs::read_to_string(case.path("to")).unwrap(), "content");
+        let stat = case.spot("to").dir.stat(OsStr::new("to")).unwrap().unwrap();
+        assert_eq!((stat.mode, stat.mtime), (0o4751, OLD));
         assert_eq!(case.names(), ["from", "to"]);
     }
 
     #[test]
     fn a_file_that_was_just_written_is_left_alone() {
-        let case = Case::new();
-        let from = case.write_old("from", "content");
-        let now = FileTime::from_system_time(SystemTime::now() + REST);
-        filetime::set_file_mtime(&from, now).unwrap();
-        // From the future by a hair: taken. From the present: not.
-        assert!(has_rested(&fs::metadata(&from).unwrap()));
-        filetime::set_file_mtime(&from, FileTime::now()).unwrap();
-        let young = fs::metadata(&from).unwrap();
-        assert!(!has_rested(&young) || FileTime::now().unix_seconds() > young.mtime());
+        let before_now = |age: Duration| {
+            let time = SystemTime::now() - age;
+            let time = time.duration_since(UNIX_EPOCH).unwrap();
+            has_rested(Timespec {
+                tv_sec: time.as_secs().try_into().unwrap(),
+                tv_nsec: time.subsec_nanos().into(),
+            })
+        };
+        assert!(before_now(REST));
+        // On a machine so busy that it has rested by the time it is looked at, this says nothing.
+        let begun = std::time::Instant::now();
+        assert!(!before_now(Duration::ZERO) || begun.elapsed() >= REST);
+        // Before 1970.
+        assert!(has_rested(Timespec {
+            tv_sec: -5,
+            tv_nsec: 1
+        }));
+        // From the future.
+        assert!(has_rested(Timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 1
+        }));
     }
 
     #[test]
     fn a_source_that_changes_meanwhile_leaves_the_target_alone() {
-        let case = Case::new();
-        let from = case.write_old("from", "content");
-        let to = case.write_old("to", "other");
-        let before = fs::metadata(&from).unwrap();
-        fs::set_permissions(&from, Permissions::from_mode(0o600)).unwrap();
-        fs::write(&from, "changed").unwrap();
-        assert!(stamp(&before) != stamp(&fs::metadata(&from).unwrap()));
-
-        case.write_old("third", "x");
-        fs::remove_file(&from).unwrap();
-        assert!(matches!(case.copy(&from, &to), Err(Error::Unsettled)));
-        assert_eq!(fs::read_to_string(&to).unwrap(), "other");
+        let changes: [fn(&Path); 4] = [
+            |from| fs::write(from, "changed").unwrap(),
+            |from| fs::set_permissions(from, Permissions::from_mode(0o600)).unwrap(),
+            |from| fs::remove_file(from).unwrap(),
+            |from| {
+                fs::remove_file(from).unwrap();
+                symlink("to", from).unwrap();
+            },
+        ];
+        for change in changes {
+            let case = Case::new();
+            case.write_old("from", "content");
+            case.write_old("to", "other");
+            let from = case.spot("from");
+            let source = from.dir.open_file(&from.name).unwrap();
+            let before = stat_of(&source).unwrap();
+            change(&case.path("from"));
+            assert!(from.dir.stat(&from.name).unwrap() != Some(before));
+            if !case.path("from").is_file() || case.path("from").is_symlink() {
+                assert!(matches!(case.copy("from", "to"), Err(Error::Unsettled)));
+                assert_eq!(fs::read_to_string(case.path("to")).unwrap(), "other");
+            }
+        }
     }
 
     #[test]
-    fn neither_symlinks_nor_fifos_are_read() {
+    fn neither_symlinks_nor_directories_are_read() {
         let case = Case::new();
-        let real = case.write_old("real", "content");
-        let link = case.path("link");
-        symlink(&real, &link).unwrap();
-        let to = case.path("to");
-        assert!(matches!(case.copy(&link, &to), Err(Error::Unsettled)));
-        let directory = case.path("directory");
-        fs::create_dir(&directory).unwrap();
-        assert!(matches!(case.copy(&directory, &to), Err(Error::Unsettled)));
+        case.write_old("real", "content");
+        symlink(case.path("real"), case.path("link")).unwrap();
+        assert!(matches!(case.copy("link", "to"), Err(Error::Unsettled)));
+        fs::create_dir(case.path("directory")).unwrap();
+        let copied = case.copy("directory", "to");
+        assert!(matches!(copied, Err(Error::Unsettled)));
         assert_eq!(case.names(), ["directory", "link", "real"]);
     }
 
     #[test]
     fn nothing_is_left_of_a_copy_that_fails() {
         let case = Case::new();
-        let from = case.write_old("from", "content");
+        case.write_old("from", "content");
         // A rename cannot put a file in the place of a directory.
         fs::create_dir(case.path("to")).unwrap();
-        assert!(case.copy(&from, &case.path("to")).is_err());
+        assert!(case.copy("from", "to").is_err());
+        assert_eq!(case.names(), ["from", "to"]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_copy_whose_directory_was_closed_meanwhile() {
+        let case = Case::new();
+        case.write_old("from", "content");
+        let (from, to) = (case.spot("from"), case.spot("to"));
+        let mut closes = vec![()];
+        let mut close = || {
+            if closes.pop().is_some() {
+                let read_only = Permissions::from_mode(0o500);
+                fs::set_permissions(case.root.path(), read_only).unwrap();
+            }
+            Ok(())
+        };
+        // To root it stays open, and there is one copy less.
+        let copied = in_directory(&to.dir, || copy_file(&from, &to, &case.temps, &mut close));
+        assert_eq!(copied.unwrap().bytes, 7);
         assert_eq!(case.names(), ["from", "to"]);
     }
 
     #[test]
     fn a_link_replaces_a_file() {
         let case = Case::new();
-        let to = case.write_old("to", "other");
-        let mtime = FileTime::from_unix_time(5, 6);
-        make_link(Path::new("no/where"), mtime, &to, &case.temps, || Ok(())).unwrap();
-        assert_eq!(fs::read_link(&to).unwrap(), Path::new("no/where"));
-        assert_eq!(fs::symlink_metadata(&to).unwrap().mtime_nsec(), 6);
+        case.write_old("to", "other");
+        let to = case.spot("to");
+        make_link(Path::new("no/where"), OLD, &to, &case.temps, || Ok(())).unwrap();
+        assert_eq!(
+            fs::read_link(case.path("to")).unwrap(),
+            Path::new("no/where")
+        );
+        let metadata = fs::symlink_metadata(case.path("to")).unwrap();
+        assert_eq!(
+            (metadata.mtime(), metadata.mtime_nsec()),
+            (1_000_000_000, 7)
+        );
         assert_eq!(case.names(), ["to"]);
     }
 
     #[test]
-    fn delete_takes_everything_below_and_nothing_is_fine() {
-        let case = Case::new();
-        fs::create_dir_all(case.path("a/b/c")).unwrap();
-        fs::write(case.path("a/b/file"), "x").unwrap();
-        fs::set_permissions(case.path("a/b"), Permissions::from_mode(0o555)).unwrap();
-        delete(&case.path("a")).unwrap();
-        delete(&case.path("a")).unwrap();
-        delete(&case.path("a/b")).unwrap();
-        assert!(case.names().is_empty());
-    }
-
-    #[test]
     fn temporary_names_are_known_again() {
-        let temps = Temps::new();
-        let temp = temps.beside(Path::new("a/b"));
-        assert_eq!(temp.path.parent(), Some(Path::new("a")));
-        assert!(temps.is_ours(temp.path.file_name().unwrap()));
-        assert!(!temps.is_ours(OsStr::new(".requeue-mirror-1-2-3.tmp")));
+        let case = Case::new();
+        let spot = case.spot("b");
+        let temp = case.temps.beside(&spot);
+        assert!(case.temps.is_ours(&temp.name));
+        let other = OsStr::new(".requeue-mirror-1-2-3.tmp");
+        assert!(!case.temps.is_ours(other));
     }
 }

@@ -3,22 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::copy;
-use crate::error::Error;
+use crate::copy::{self, Retouched};
+use crate::dir::Spot;
+use crate::error::{Error, doing};
 use crate::key::Key;
-use crate::mirror::{Mirror, count, locked};
+use crate::mirror::{Mirror, count, mark};
 use crate::plan::{Plan, Seen, Shape};
+use crate::removal::remove;
+use crate::roots::Look;
 
 impl Mirror {
     /// Makes the target right at `path`, and adds the keys of what else that touches.
     pub(crate) fn entry(&self, path: &Arc<Path>) -> Result<(), Error> {
         let source = self.roots.look_at_source(path)?;
         let target = self.roots.look_at_target(path)?;
-        if source == Seen::Here(Shape::Special) {
-            locked(&self.troubles.special).insert(Arc::clone(path));
+        let is_special = source.seen == Seen::Here(Shape::Special);
+        mark(&self.troubles.special, path, is_special);
+        if let Some(watch) = &self.watch
+            && !source.is_directory()
+        {
+            watch.forget(path);
         }
-        let changed = match Plan::new(&source, &target) {
+        let changed = match Plan::new(&source.seen, &target.seen) {
             Plan::Nothing => {
+                self.note_rights_left_out(path, &source.seen, &target.seen);
                 count(&self.tally.right, 1);
                 return Ok(());
             }
@@ -27,9 +35,12 @@ impl Mirror {
                 self.add_parent(path);
                 return Ok(());
             }
-            Plan::Retouch(shape) => return self.retouch(path, shape),
-            Plan::Delete => self.delete(path),
-            Plan::Make { shape, first } => self.make(path, shape, first),
+            Plan::Retouch(shape) => match self.retouch(path, shape, target.spot()?)? {
+                Retouched::Done(_) => return Ok(()),
+                Retouched::Shared => self.make(path, shape, &source, target.spot()?, false),
+            },
+            Plan::Delete => self.delete(path, target.spot()?),
+            Plan::Make { shape, first } => self.make(path, shape, &source, target.spot()?, first),
         };
         // The directory's own time has changed with it, even by what failed. Of many such adds the
         // queue makes one run, after the last of those that are before it in the queue.
@@ -43,49 +54,58 @@ impl Mirror {
         }
     }
 
-    fn retouch(&self, path: &Path, shape: &Shape) -> Result<(), Error> {
-        self.set_mode_and_time(&self.roots.target().join(path), shape)?;
-        count(&self.tally.retouched, 1);
-        self.tell("set mode or time of", path);
-        Ok(())
+    fn retouch(&self, path: &Arc<Path>, shape: &Shape, to: &Spot) -> Result<Retouched, Error> {
+        let retouched = copy::retouch(to, shape)?;
+        if let Retouched::Done(mode) = retouched {
+            self.note_mode(path, shape, mode);
+            count(&self.tally.retouched, 1);
+            self.tell("set mode or time of", path);
+        }
+        Ok(retouched)
     }
 
-    fn delete(&self, path: &Path) -> Result<(), Error> {
+    fn delete(&self, path: &Path, to: &Spot) -> Result<(), Error> {
         self.roots.check_source()?;
-        let to = self.roots.target().join(path);
-        copy::in_directory(&to, || copy::delete(&to))?;
+        copy::in_directory(&to.dir, || clear(to))?;
         count(&self.tally.deleted, 1);
         self.tell("deleted", path);
         Ok(())
     }
 
-    fn make(&self, path: &Path, shape: &Shape, first: bool) -> Result<(), Error> {
-        let to = self.roots.target().join(path);
-        let clear = || if first { copy::delete(&to) } else { Ok(()) };
+    fn make(
+        &self,
+        path: &Arc<Path>,
+        shape: &Shape,
+        source: &Look,
+        to: &Spot,
+        first: bool,
+    ) -> Result<(), Error> {
+        let clear = || if first { clear(to) } else { Ok(()) };
         match shape {
             Shape::Directory { .. } => {
-                copy::in_directory(&to, || {
+                copy::in_directory(&to.dir, || {
                     clear()?;
-                    copy::make_directory(&to)
+                    copy::make_directory(to)
                 })?;
                 // It is there from now on, whatever happens next, so the rest must not depend on
                 // this run: its mode and time, and what is in it.
-                self.add(Key::entry(path));
-                self.add(Key::tree(path));
+                self.add(Key::Entry(Arc::clone(path)));
+                self.add(Key::Tree(Arc::clone(path)));
                 count(&self.tally.directories, 1);
                 self.tell("made directory", path);
             }
             Shape::File { .. } => {
-                let from = self.roots.source().join(path);
-                let copied = || copy::copy_file(&from, &to, &self.temps, clear);
-                let bytes = copy::in_directory(&to, copied)?;
+                let from = source.spot()?;
+                let copied = || copy::copy_file(from, to, &self.temps, clear);
+                let copied = copy::in_directory(&to.dir, copied)?;
+                self.note_mode(path, shape, Some(copied.mode));
                 count(&self.tally.files, 1);
-                count(&self.tally.bytes, bytes);
+                count(&self.tally.bytes, copied.bytes);
                 self.tell("copied", path);
             }
             Shape::Link { to: text, mtime } => {
-                let linked = || copy::make_link(text, *mtime, &to, &self.temps, clear);
-                copy::in_directory(&to, linked)?;
+                let linked = || copy::make_link(text, *mtime, to, &self.temps, clear);
+                copy::in_directory(&to.dir, linked)?;
                 count(&self.tally.links, 1);
                 self.tell("linked", path);
             }
@@ -94,16 +114,22 @@ impl Mirror {
         Ok(())
     }
 
-    fn set_mode_and_time(&self, to: &Path, shape: &Shape) -> Result<(), Error> {
-        match shape {
-            Shape::Directory { mode, mtime } => {
-                copy::set_mode(to, *mode)?;
-                copy::set_time(to, *mtime)
-            }
-            // The time is equal, or it would not be the same file.
-            Shape::File { mode, .. } => copy::set_mode(to, *mode),
-            Shape::Link { mtime, .. } => copy::set_time(to, *mtime),
-            Shape::Special => Ok(()),
+    /// Keeps for the report whether the copy was given less than the mode of its source.
+    fn note_mode(&self, path: &Arc<Path>, shape: &Shape, mode: Option<u32>) {
+        let wanted = shape.rights().map(|rights| rights.mode);
+        mark(&self.troubles.without_set_id, path, wanted != mode);
+    }
+
+    fn note_rights_left_out(&self, path: &Arc<Path>, source: &Seen, target: &Seen) {
+        if let (Seen::Here(shape), Seen::Here(there)) = (source, target) {
+            let mode = there.rights().map(|rights| rights.mode);
+            self.note_mode(path, shape, mode);
+        } else {
+            mark(&self.troubles.without_set_id, path, false);
         }
     }
+}
+
+fn clear(to: &Spot) -> Result<(), Error> {
+    remove(to).map_err(doing("delete"))
 }

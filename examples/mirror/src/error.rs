@@ -12,10 +12,10 @@ pub(crate) enum Error {
     },
     /// The source is being written to: what a copy would hold is not what the source will hold.
     Unsettled,
+    /// Another program is changing the target.
+    Interfered,
     /// The source's root is not the directory it was. Its emptiness must not empty the target.
     SourceLost,
-    /// The directory cannot be watched.
-    Watch(notify::Error),
 }
 
 /// Makes an [`Error`] of an I/O error, saying what was being done.
@@ -35,14 +35,8 @@ impl fmt::Display for Error {
         match self {
             Self::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
             Self::Unsettled => f.write_str("the source keeps changing"),
+            Self::Interfered => f.write_str("another program keeps changing the target"),
             Self::SourceLost => f.write_str("the source directory is gone or another one"),
-            Self::Watch(error) => match &error.kind {
-                notify::ErrorKind::MaxFilesWatch => {
-                    f.write_str("cannot watch: no watches left (fs.inotify.max_user_watches)")
-                }
-                notify::ErrorKind::Io(error) => write!(f, "cannot watch: {error}"),
-                _ => write!(f, "cannot watch: {error}"),
-            },
         }
     }
 }

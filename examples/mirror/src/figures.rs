@@ -1,14 +1,19 @@
 //! The queue's own figures.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::{CreationError, Histogram};
 use requeue::{Metrics, Times};
 
-/// What the queue tells of itself. It lives inside the queue, which calls it under its lock, so it
-/// needs no lock or atomics of its own.
+use crate::mirror::locked;
+
+/// What the queue reports. Clones share the figures: one is the queue's, one the summary's.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures(Arc<Mutex<Counts>>);
+
 #[derive(Debug)]
-pub(crate) struct Figures {
+struct Counts {
     adds: u64,
     coalesced: u64,
     retries: u64,
@@ -30,21 +35,22 @@ impl Figures {
     pub(crate) fn new() -> Result<Self, CreationError> {
         const HOUR_MICROS: u64 = 3_600_000_000;
         const DIGITS: u8 = 3;
-        Ok(Self {
+        Ok(Self(Arc::new(Mutex::new(Counts {
             adds: 0,
             coalesced: 0,
             retries: 0,
             // With its bounds set beforehand, it never allocates while the queue is locked.
             latency: Histogram::new_with_max(HOUR_MICROS, DIGITS)?,
-        })
+        }))))
     }
 
     pub(crate) fn shown(&self) -> Shown {
-        let quantile = |q| Duration::from_micros(self.latency.value_at_quantile(q));
+        let counts = locked(&self.0);
+        let quantile = |q| Duration::from_micros(counts.latency.value_at_quantile(q));
         Shown {
-            adds: self.adds,
-            coalesced: self.coalesced,
-            retries: self.retries,
+            adds: counts.adds,
+            coalesced: counts.coalesced,
+            retries: counts.retries,
             latency_p50: quantile(0.5),
             latency_p99: quantile(0.99),
         }
@@ -52,23 +58,23 @@ impl Figures {
 }
 
 impl Metrics for Figures {
-    type Stamps = Times;
+    type Timestamps = Times;
 
-    fn add(&mut self) {
-        self.adds += 1;
+    fn added(&mut self) {
+        locked(&self.0).adds += 1;
     }
 
     fn queue_latency(&mut self, latency: Duration) {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        self.latency.saturating_record(micros);
+        locked(&self.0).latency.saturating_record(micros);
     }
 
     fn retry(&mut self) {
-        self.retries += 1;
+        locked(&self.0).retries += 1;
     }
 
     fn coalesced(&mut self) {
-        self.coalesced += 1;
+        locked(&self.0).coalesced += 1;
     }
 }
 

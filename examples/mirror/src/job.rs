@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::take;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use requeue::std::{Leftover, Workers};
-use requeue::{Effect, ItemExponentialFailure, Lock};
+use requeue::binding::Effect;
+use requeue::std::{Leftover, WorkQueue, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -18,7 +17,7 @@ use crate::copy::Temps;
 use crate::figures::Figures;
 use crate::key::Key;
 use crate::mirror::{GivenUp, Mirror, Queue, Tally, Troubles, locked};
-use crate::plan::{Plan, Seen, Shape};
+use crate::plan::Plan;
 use crate::progress::{Load, Progress};
 use crate::report::Report;
 use crate::roots::Roots;
@@ -42,19 +41,19 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
     let signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let figures = Figures::new().map_err(|error| format!("cannot keep figures: {error}"))?;
-    let limiter = ItemExponentialFailure::new(PAUSE_FIRST, PAUSE_MAX);
-    let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
-    let queue = Queue::from(parts.build());
+    let queue: Queue = WorkQueue::builder()
+        .backoff(PAUSE_FIRST, PAUSE_MAX)
+        .no_retry_rate()
+        .report_to(figures.clone())
+        .build();
     // The watch comes before the first walk, so that nothing is missed in between.
-    let watch = if options.watch {
-        let watch = Watch::new(roots.source(), queue.clone());
-        Some(watch.map_err(|error| error.to_string())?)
-    } else {
-        None
-    };
+    let watch = options
+        .watch
+        .then(|| Watch::new(roots.source(), queue.clone()));
     let mirror = Mirror {
         roots,
         queue,
+        figures,
         watch,
         temps: Temps::new(),
         tally: Tally::default(),
@@ -78,7 +77,7 @@ enum Message {
     Ended,
 }
 
-/// Runs the workers until everything is done, or until somebody stops it.
+/// Runs the workers until everything is done, or until a signal stops it.
 fn work(
     mirror: &Mirror,
     options: &Options,
@@ -94,7 +93,7 @@ fn work(
         let on_signal = sender.clone();
         scope.spawn(move || {
             for _ in &mut signals {
-                // Nobody listens any more once the workers have ended.
+                // The receiver is gone once the workers have ended.
                 let _ = on_signal.send(Message::Stop);
             }
         });
@@ -112,10 +111,11 @@ fn work(
     })
 }
 
-/// Shows how far it is, and shuts the queue down when all is done or somebody says stop.
+/// Shows how far it is, and shuts the queue down when all is done or on a signal.
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;
+    let mut polled = Instant::now();
     loop {
         match messages.recv_timeout(TICK) {
             Ok(Message::Ended) | Err(RecvTimeoutError::Disconnected) => return,
@@ -128,25 +128,36 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
                 mirror.queue.shut_down();
                 mirror.progress.warn("stopping; once more to stop at once");
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => poll(mirror, &mut polled),
         }
         let load = load(&mirror.queue);
-        let runs = mirror.tally.runs.load(Ordering::Relaxed);
+        let changes = mirror.tally.changes();
         if !load.is_idle() || is_stopping {
             mirror.progress.show(load, &mirror.tally);
         } else if mirror.watch.is_none() {
             mirror.queue.shut_down();
-        } else if in_step_after != Some(runs) {
-            in_step_after = Some(runs);
+        } else if in_step_after != Some(changes) {
+            in_step_after = Some(changes);
             mirror.progress.in_step(&mirror.tally);
         }
+    }
+}
+
+/// Adds the keys of what is polled, if it is time for that. While those of the last time are in the
+/// queue that changes nothing.
+fn poll(mirror: &Mirror, last: &mut Instant) {
+    if let Some(watch) = &mirror.watch
+        && last.elapsed() >= watch.poll_every()
+    {
+        mirror.add_all(watch.polls());
+        *last = Instant::now();
     }
 }
 
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.act(|queue, now| {
+    queue.with(|queue, now| {
         let Effect { value: ready, wake } = queue.len(now);
         let load = Load {
             ready,
@@ -158,7 +169,7 @@ fn load(queue: &Queue) -> Load {
 }
 
 fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) -> Report {
-    let figures = mirror.queue.lock().with(|queue| queue.metrics().shown());
+    let figures = mirror.figures.shown();
     let given_up = take(&mut *locked(&mirror.troubles.given_up));
     let given_up: BTreeMap<Key, GivenUp> = given_up
         .into_iter()
@@ -166,6 +177,8 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         .collect();
     let mut left: BTreeSet<Key> = take(&mut *locked(&mirror.troubles.refused));
     left.extend(leftovers.into_iter().map(|leftover| leftover.key));
+    // A poll that the end came before is nothing left undone.
+    left.retain(|key| !is_poll(&mirror, key) && is_amiss(&mirror, key));
     Report {
         source: mirror.roots.source().into(),
         target: mirror.roots.target().into(),
@@ -174,24 +187,34 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         given_up,
         left,
         special: take(&mut *locked(&mirror.troubles.special)),
+        without_set_id: take(&mut *locked(&mirror.troubles.without_set_id)),
+        polled: mirror.watch.as_ref().map_or(0, Watch::polled_len),
         elapsed,
     }
 }
 
-/// Whether a key that was given up still matters: its source may be gone since, and the target with
-/// it.
+/// Whether the key is of a directory that was looked into before, and is again from time to time.
+fn is_poll(mirror: &Mirror, key: &Key) -> bool {
+    match (&mirror.watch, key) {
+        (Some(watch), Key::Tree(path)) => watch.is_polled(path),
+        _ => false,
+    }
+}
+
+/// Whether there is something to do for a key: its source may be gone since, and the target with
+/// it, or the run of another key may have made it right.
 fn is_amiss(mirror: &Mirror, key: &Key) -> bool {
     let (path, is_tree) = match key {
         Key::Entry(path) => (path, false),
         Key::Tree(path) => (path, true),
     };
-    let seen = (
+    let looks = (
         mirror.roots.look_at_source(path),
         mirror.roots.look_at_target(path),
     );
-    match seen {
-        (Ok(source), _) if is_tree => matches!(source, Seen::Here(Shape::Directory { .. })),
-        (Ok(source), Ok(target)) => Plan::new(&source, &target) != Plan::Nothing,
+    match looks {
+        (Ok(source), _) if is_tree => source.is_directory(),
+        (Ok(source), Ok(target)) => Plan::new(&source.seen, &target.seen) != Plan::Nothing,
         _ => true,
     }
 }

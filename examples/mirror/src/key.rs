@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::text::Escaped;
+
 /// A place where something may have to be done, relative to both trees; the root is the empty path.
 ///
 /// The queue stores a key once and hands it out by clone, so a key should be cheap to clone: here
@@ -42,9 +44,9 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Entry(path) if path.as_os_str().is_empty() => f.write_str("."),
-            Self::Entry(path) => path.display().fmt(f),
+            Self::Entry(path) => Escaped(path).fmt(f),
             Self::Tree(path) if path.as_os_str().is_empty() => f.write_str("./*"),
-            Self::Tree(path) => write!(f, "{}/*", path.display()),
+            Self::Tree(path) => write!(f, "{}/*", Escaped(path)),
         }
     }
 }

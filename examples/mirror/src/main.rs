@@ -14,19 +14,26 @@
 //!
 //! - `key` and `job` are the queue's side: what a key is, and how queue, workers, signals and
 //!   progress come together.
-//! - `plan` compares, `entry` and `tree` act, `copy` writes, `watch` listens.
-//! - `args`, `roots`, `progress`, `figures` and `report` face the user.
+//! - `plan` compares, `entry` and `tree` act, `copy` and `removal` write, `watch` listens.
+//! - `roots` opens the two trees. `dir` is the only way into them, on `beneath` and `handle`.
+//! - `args`, `progress`, `figures`, `report` and `text` face the user.
 
 #[cfg(unix)]
 mod args;
 #[cfg(unix)]
+mod beneath;
+#[cfg(unix)]
 mod copy;
+#[cfg(unix)]
+mod dir;
 #[cfg(unix)]
 mod entry;
 #[cfg(unix)]
 mod error;
 #[cfg(unix)]
 mod figures;
+#[cfg(unix)]
+mod handle;
 #[cfg(unix)]
 mod job;
 #[cfg(unix)]
@@ -38,9 +45,19 @@ mod plan;
 #[cfg(unix)]
 mod progress;
 #[cfg(unix)]
+mod removal;
+#[cfg(unix)]
 mod report;
 #[cfg(unix)]
 mod roots;
+#[cfg(unix)]
+mod sparse;
+#[cfg(unix)]
+mod stat;
+#[cfg(all(test, unix))]
+mod swapped;
+#[cfg(unix)]
+mod text;
 #[cfg(unix)]
 mod tree;
 #[cfg(unix)]
@@ -60,7 +77,7 @@ fn main() -> ExitCode {
     let done = match args::parse(std::env::args_os().skip(1)) {
         Ok(Command::Mirror(options)) => job::start(&options),
         Ok(Command::Say(text)) => {
-            // Whoever closes the pipe early has read enough.
+            // A pipe that is closed early is no error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use requeue::ItemExponentialFailure;
 use requeue::std::{Action, Failure, WorkQueue};
 
 use crate::copy::{REST, Temps};
@@ -14,21 +13,23 @@ use crate::figures::Figures;
 use crate::key::Key;
 use crate::progress::Progress;
 use crate::roots::Roots;
+use crate::text::Escaped;
 use crate::watch::Watch;
 
 /// Keys that fail wait for themselves alone: the default limiter's common bucket, made to spare a
 /// server, would have a thousand failures wait for each other.
-pub(crate) type Queue = WorkQueue<Key, ItemExponentialFailure, Figures>;
+pub(crate) type Queue = WorkQueue<Key>;
 
 pub(crate) struct Mirror {
     pub(crate) roots: Roots,
     pub(crate) queue: Queue,
+    pub(crate) figures: Figures,
     pub(crate) watch: Option<Watch>,
     pub(crate) temps: Temps,
     pub(crate) tally: Tally,
     pub(crate) troubles: Troubles,
     pub(crate) progress: Progress,
-    /// Whether every change is told.
+    /// Whether every change is printed.
     pub(crate) verbose: bool,
 }
 
@@ -42,9 +43,25 @@ pub(crate) struct Tally {
     pub(crate) links: AtomicU64,
     pub(crate) retouched: AtomicU64,
     pub(crate) deleted: AtomicU64,
+    /// Entries that were compared and found equal.
     pub(crate) right: AtomicU64,
     /// Runs that put a copy off, since the source was being written to.
     pub(crate) postponed: AtomicU64,
+}
+
+impl Tally {
+    /// How often the target was changed.
+    pub(crate) fn changes(&self) -> u64 {
+        let counters = [
+            &self.files,
+            &self.directories,
+            &self.links,
+            &self.retouched,
+            &self.deleted,
+        ];
+        let counts = counters.map(|counter| counter.load(Ordering::Relaxed));
+        counts.into_iter().fold(0, u64::saturating_add)
+    }
 }
 
 /// What was not done, and why.
@@ -55,8 +72,12 @@ pub(crate) struct Troubles {
     /// Not taken by the queue, since it was shutting down.
     pub(crate) refused: Mutex<BTreeSet<Key>>,
     /// Devices, sockets and FIFOs.
-    pub(crate) special: Mutex<BTreeSet<Arc<Path>>>,
+    pub(crate) special: Paths,
+    /// Copies that do not have the set-user-ID or set-group-ID bit of their source.
+    pub(crate) without_set_id: Paths,
 }
+
+pub(crate) type Paths = Mutex<BTreeSet<Arc<Path>>>;
 
 /// Why a key was given up.
 #[derive(Debug)]
@@ -76,7 +97,7 @@ impl Mirror {
         match done {
             Ok(()) => {
                 self.cured(key);
-                Ok(Action::Done)
+                Ok(Action::Success)
             }
             // Nothing is wrong: events will go on coming, and the last copy is the one that counts.
             // Without a watch this ends some time, as a failure.
@@ -136,13 +157,23 @@ impl Mirror {
     /// Tells the user of a change, if told to.
     pub(crate) fn tell(&self, what: &str, path: &Path) {
         if self.verbose {
-            self.progress.say(&format!("{what} {}", path.display()));
+            self.progress.say(&format!("{what} {}", Escaped(path)));
         }
     }
 }
 
 pub(crate) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// Puts a path in the set, or takes it out.
+pub(crate) fn mark(paths: &Paths, path: &Arc<Path>, is_in: bool) {
+    let mut paths = locked(paths);
+    if is_in {
+        paths.insert(Arc::clone(path));
+    } else {
+        paths.remove(path);
+    }
 }
 
 /// Nothing here is left half-done by a panic, so a poisoned lock is as good as any.

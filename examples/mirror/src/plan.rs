@@ -1,17 +1,14 @@
 //! Comparing: what there is at a path on either side, and what follows.
 
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use filetime::FileTime;
+use rustix::fs::Timespec;
 
 /// What there is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// A directory that it should be in is missing, or is not a directory but, say, a symlink: who
-    /// followed that one would write outside the tree.
+    /// A directory that it should be in is missing, or is not a directory but, say, a symlink:
+    /// following that one would lead outside the tree.
     NoParent,
     Absent,
     Here(Shape),
@@ -21,8 +18,8 @@ pub(crate) enum Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Directory {
-        mode: u32,
-        mtime: FileTime,
+        rights: Rights,
+        mtime: Timespec,
     },
     /// Equal size and time stand for equal content, as they do for rsync and make. [`copy`] keeps
     /// them from being equal by accident.
@@ -30,43 +27,59 @@ pub(crate) enum Shape {
     /// [`copy`]: crate::copy
     File {
         size: u64,
-        mode: u32,
-        mtime: FileTime,
+        rights: Rights,
+        mtime: Timespec,
     },
     Link {
         to: PathBuf,
-        mtime: FileTime,
+        mtime: Timespec,
     },
     /// A device, a socket or a FIFO: not copied.
     Special,
 }
 
-impl Shape {
-    pub(crate) fn of(path: &Path, metadata: &Metadata) -> io::Result<Self> {
-        let kind = metadata.file_type();
-        let mode = permissions(metadata);
-        let mtime = FileTime::from_last_modification_time(metadata);
-        Ok(if kind.is_dir() {
-            Self::Directory { mode, mtime }
-        } else if kind.is_file() {
-            let size = metadata.len();
-            Self::File { size, mode, mtime }
-        } else if kind.is_symlink() {
-            let to = fs::read_link(path)?;
-            Self::Link { to, mtime }
-        } else {
-            Self::Special
-        })
-    }
+/// A mode, and the owner that it was set for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rights {
+    pub(crate) mode: u32,
+    pub(crate) owner: Owner,
+}
 
+/// User and group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+impl Shape {
     pub(crate) fn is_directory(&self) -> bool {
         matches!(self, Self::Directory { .. })
     }
+
+    /// The rights of a file or directory.
+    pub(crate) fn rights(&self) -> Option<Rights> {
+        match self {
+            Self::Directory { rights, .. } | Self::File { rights, .. } => Some(*rights),
+            Self::Link { .. } | Self::Special => None,
+        }
+    }
 }
 
-/// The permission bits of a mode, set-user-ID, set-group-ID and sticky included.
-pub(crate) fn permissions(metadata: &Metadata) -> u32 {
-    metadata.mode() & 0o7777
+impl Rights {
+    /// Returns the mode of a copy that belongs to `copy_owner`.
+    ///
+    /// Set-user-ID and set-group-ID are left out unless user and group are the same: a program that
+    /// runs as its owner must not become one that runs as the user who made the copy. The sticky
+    /// bit only takes rights away, and stays.
+    pub(crate) fn mode_for(self, copy_owner: Owner) -> u32 {
+        const SET_ID: u32 = 0o6000;
+        if self.owner == copy_owner {
+            self.mode
+        } else {
+            self.mode & !SET_ID
+        }
+    }
 }
 
 /// What makes the target right.
@@ -101,7 +114,7 @@ impl<'s> Plan<'s> {
                 shape,
                 first: false,
             },
-            Seen::Here(there) if shape == there => Self::Nothing,
+            Seen::Here(there) if is_right(shape, there) => Self::Nothing,
             Seen::Here(there) if same_content(shape, there) => Self::Retouch(shape),
             Seen::Here(there) => Self::Make {
                 shape,
@@ -110,6 +123,30 @@ impl<'s> Plan<'s> {
             },
         }
     }
+}
+
+fn is_right(shape: &Shape, there: &Shape) -> bool {
+    match (shape, there) {
+        (
+            Shape::Directory { rights, mtime },
+            Shape::Directory {
+                rights: rights_there,
+                mtime: mtime_there,
+            },
+        ) => has_mode(*rights, *rights_there) && mtime == mtime_there,
+        (
+            Shape::File { rights, .. },
+            Shape::File {
+                rights: there_too, ..
+            },
+        ) => has_mode(*rights, *there_too) && same_content(shape, there),
+        (Shape::Link { .. }, Shape::Link { .. }) => shape == there,
+        _ => false,
+    }
+}
+
+fn has_mode(rights: Rights, there: Rights) -> bool {
+    rights.mode_for(there.owner) == there.mode
 }
 
 fn same_content(shape: &Shape, there: &Shape) -> bool {
@@ -132,18 +169,45 @@ fn same_content(shape: &Shape, there: &Shape) -> bool {
 mod tests {
     use super::*;
 
+    const ALICE: Owner = Owner { user: 1, group: 1 };
+    const BOB: Owner = Owner { user: 2, group: 2 };
+
+    fn at(tv_sec: i64) -> Timespec {
+        Timespec { tv_sec, tv_nsec: 0 }
+    }
+
+    fn rights(mode: u32) -> Rights {
+        let owner = ALICE;
+        Rights { mode, owner }
+    }
+
     fn file(size: u64, mode: u32, mtime: i64) -> Seen {
-        let mtime = FileTime::from_unix_time(mtime, 0);
-        Seen::Here(Shape::File { size, mode, mtime })
+        Seen::Here(Shape::File {
+            size,
+            rights: rights(mode),
+            mtime: at(mtime),
+        })
     }
 
     fn directory(mode: u32, mtime: i64) -> Seen {
-        let mtime = FileTime::from_unix_time(mtime, 0);
-        Seen::Here(Shape::Directory { mode, mtime })
+        Seen::Here(Shape::Directory {
+            rights: rights(mode),
+            mtime: at(mtime),
+        })
+    }
+
+    fn given_to(owner: Owner, seen: Seen) -> Seen {
+        let Seen::Here(mut shape) = seen else {
+            return seen;
+        };
+        if let Shape::Directory { rights, .. } | Shape::File { rights, .. } = &mut shape {
+            rights.owner = owner;
+        }
+        Seen::Here(shape)
     }
 
     fn link(to: &str, mtime: i64) -> Seen {
-        let mtime = FileTime::from_unix_time(mtime, 0);
+        let mtime = at(mtime);
         Seen::Here(Shape::Link {
             to: to.into(),
             mtime,
@@ -180,11 +244,11 @@ mod tests {
 
     #[test]
     fn a_time_differs_by_a_nanosecond() {
-        let at = |nanos| {
+        let at = |tv_nsec| {
             Seen::Here(Shape::File {
                 size: 1,
-                mode: 0o644,
-                mtime: FileTime::from_unix_time(7, nanos),
+                rights: rights(0o644),
+                mtime: Timespec { tv_sec: 7, tv_nsec },
             })
         };
         assert_eq!(plan(&at(1), &at(2)), "make");
@@ -196,6 +260,31 @@ mod tests {
         assert_eq!(plan(&directory(0o755, 7), &directory(0o755, 8)), "retouch");
         assert_eq!(plan(&link("x", 7), &link("x", 8)), "retouch");
         assert_eq!(plan(&link("x", 7), &link("y", 7)), "make");
+    }
+
+    #[test]
+    fn set_id_bits_are_for_the_same_owner_alone() {
+        let group_only = Owner { user: 2, group: 1 };
+        let user_only = Owner { user: 1, group: 2 };
+        for mode in 0..=0o7777 {
+            assert_eq!(rights(mode).mode_for(ALICE), mode);
+            for other in [BOB, group_only, user_only] {
+                assert_eq!(rights(mode).mode_for(other), mode & 0o1777);
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_without_set_id_bits_is_right_if_another_owns_it() {
+        let makers: [fn(u32) -> Seen; 2] = [|mode| file(5, mode, 7), |mode| directory(mode, 7)];
+        for make in makers {
+            let source = make(0o6755);
+            assert_eq!(plan(&source, &make(0o6755)), "nothing");
+            assert_eq!(plan(&source, &make(0o755)), "retouch");
+            assert_eq!(plan(&source, &given_to(BOB, make(0o755))), "nothing");
+            assert_eq!(plan(&source, &given_to(BOB, make(0o6755))), "retouch");
+            assert_eq!(plan(&source, &given_to(BOB, make(0o700))), "retouch");
+        }
     }
 
     #[test]

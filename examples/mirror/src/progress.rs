@@ -28,7 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done. Nobody but the workers and the watch adds keys, so without a
+    /// Whether everything is done. Only the workers and the watch add keys, so without a
     /// watch this does not change any more.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
@@ -65,7 +65,10 @@ impl Progress {
                 if last.elapsed() >= LINE_EVERY {
                     *last = Instant::now();
                     let to_go = load.to_go();
-                    write_line(&format!("{runs} done, {to_go} to go, {}", Copied(tally)));
+                    write_line(&format!(
+                        "{runs} checks done, {to_go} to go, {}",
+                        Copied(tally)
+                    ));
                 }
             }
         }
@@ -74,7 +77,10 @@ impl Progress {
     /// Everything is done, and it goes on.
     pub(crate) fn in_step(&self, tally: &Tally) {
         let runs = tally.runs.load(Ordering::Relaxed);
-        let message = format!("in step after {runs} runs, {}; watching", Copied(tally));
+        let message = format!(
+            "target and source are the same, {}; watching",
+            Copied(tally)
+        );
         match self {
             Self::Bar(bar) => {
                 bar.set_length(runs);
@@ -87,7 +93,7 @@ impl Progress {
 
     /// A line on stdout.
     pub(crate) fn say(&self, line: &str) {
-        // Nobody may be reading any more: the work matters more.
+        // If the reader is gone, the work still matters.
         self.above(|| drop(writeln!(io::stdout(), "{line}")));
     }
 

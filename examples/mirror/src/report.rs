@@ -14,6 +14,7 @@ use indicatif::HumanBytes;
 use crate::figures::Shown;
 use crate::key::Key;
 use crate::mirror::{GivenUp, Tally};
+use crate::text::Escaped;
 
 /// Something was given up or left undone.
 const EXIT_UNFINISHED: u8 = 1;
@@ -29,56 +30,93 @@ pub(crate) struct Report {
     pub(crate) given_up: BTreeMap<Key, GivenUp>,
     pub(crate) left: BTreeSet<Key>,
     pub(crate) special: BTreeSet<Arc<Path>>,
+    pub(crate) without_set_id: BTreeSet<Arc<Path>>,
+    /// How many directories were polled at the end.
+    pub(crate) polled: usize,
     pub(crate) elapsed: Duration,
 }
 
 impl Report {
-    /// The table goes to stdout, what is amiss to stderr.
+    /// The table goes to stdout, what is amiss to stderr, and what it comes to, to stdout again.
     pub(crate) fn print(&self) {
-        // Nobody may be reading any more; the exit code tells the rest.
+        // If the reader is gone, the exit code says enough.
         let _ = io::stdout().write_all(self.table().as_bytes());
         let _ = io::stderr().write_all(self.amiss().as_bytes());
+        let _ = writeln!(io::stdout(), "{}", self.verdict());
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.given_up.is_empty() && self.left.is_empty() {
+        if self.is_finished() {
             ExitCode::SUCCESS
         } else {
             ExitCode::from(EXIT_UNFINISHED)
         }
     }
 
+    fn is_finished(&self) -> bool {
+        self.given_up.is_empty() && self.left.is_empty()
+    }
+
+    /// One line: whether the target is what it should be.
+    fn verdict(&self) -> String {
+        if !self.is_finished() {
+            return format!(
+                "The target is not the same as the source yet (paths given up: {}, left undone: \
+                 {}). The next run goes on from here.",
+                self.given_up.len(),
+                self.left.len(),
+            );
+        }
+        // What is polled may have changed a moment ago.
+        let since = if self.polled == 0 {
+            "is now"
+        } else {
+            "was when it was last looked at"
+        };
+        let is_all = self.special.is_empty() && self.without_set_id.is_empty();
+        let but = if is_all {
+            ""
+        } else {
+            ", except for what is named above"
+        };
+        format!("The target is the same as the source {since}{but}.")
+    }
+
     fn table(&self) -> String {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (tally, figures) = (&self.tally, &self.figures);
         let postponed = count(&tally.postponed);
-        let rows: [(&str, &dyn Display); 17] = [
-            ("source", &self.source.display()),
-            ("target", &self.target.display()),
+        let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
+        let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+        let (half, most) = (millis(figures.latency_p50), millis(figures.latency_p99));
+        let rows: [(&str, &dyn Display); 18] = [
+            ("source", &Escaped(&self.source)),
+            ("target", &Escaped(&self.target)),
             ("files copied", &count(&tally.files)),
             ("bytes copied", &HumanBytes(count(&tally.bytes))),
             ("directories made", &count(&tally.directories)),
             ("symlinks made", &count(&tally.links)),
-            ("mode or time set", &count(&tally.retouched)),
+            ("permissions or times set", &count(&tally.retouched)),
             ("deleted", &count(&tally.deleted)),
             ("found right", &count(&tally.right)),
-            ("adds", &figures.adds),
-            ("coalesced", &figures.coalesced),
+            ("paths queued for a check", &figures.adds),
+            ("queued already, so merged", &figures.coalesced),
             // To the queue a key that waits for its file to rest is one that comes back later.
-            ("retries", &figures.retries.saturating_sub(postponed)),
-            ("postponed", &postponed),
+            (
+                "tried again after a failure",
+                &figures.retries.saturating_sub(postponed),
+            ),
+            ("put off, being written to", &postponed),
+            ("polled, for lack of watches", &self.polled),
             ("given up", &self.given_up.len()),
             ("left undone", &self.left.len()),
             (
-                "queue latency",
-                &format!(
-                    "p50 {:?}, p99 {:?}",
-                    figures.latency_p50, figures.latency_p99
-                ),
+                "wait in the queue",
+                &format!("half under {half}, 99 of 100 under {most}"),
             ),
-            ("elapsed", &format!("{:.3} s", self.elapsed.as_secs_f64())),
+            ("time taken", &seconds(self.elapsed)),
         ];
-        let row = |(name, value): &(&str, &dyn Display)| format!("{name:<18}{value}\n");
+        let row = |(name, value): &(&str, &dyn Display)| format!("{name:<29}{value}\n");
         rows.iter().map(row).collect()
     }
 
@@ -100,8 +138,11 @@ impl Report {
             .map(|(key, gone)| format!("{key}: {}", gone.why));
         name(&mut lines, "given up", other);
         name(&mut lines, "left undone", self.left.iter());
-        let special = self.special.iter().map(|path| path.display());
+        let special = self.special.iter().map(|path| Escaped(path));
         name(&mut lines, "not a file, directory or symlink", special);
+        let without = self.without_set_id.iter().map(|path| Escaped(path));
+        let what = "set-user-ID and set-group-ID left out, the copy has another owner";
+        name(&mut lines, what, without);
         lines
     }
 }

@@ -5,29 +5,47 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
+use crate::dir::{Dir, Spot};
 use crate::error::{Error, doing};
 use crate::plan::{Seen, Shape};
+use crate::stat::Id;
+use crate::text::Escaped;
 
-/// Source and target: absolute, without symlinks, neither inside the other.
+/// Source and target, neither inside the other.
 #[derive(Debug)]
 pub(crate) struct Roots {
-    source: PathBuf,
-    target: PathBuf,
-    /// Tells the source from whatever stands in its place later, such as the bare mount point of a
-    /// disk that was taken away.
+    source: Root,
+    target: Root,
+    /// Distinguishes the source from what stands in its place later, such as the bare mount point
+    /// of a disk that was taken away.
     source_id: Id,
 }
 
-/// A file system and an entry in it.
-type Id = (u64, u64);
+/// The top of a tree, open from the start on: whatever has its path later is another tree.
+#[derive(Debug)]
+struct Root {
+    /// Absolute, without symlinks: for the user, and for the watch.
+    path: PathBuf,
+    dir: Dir,
+}
+
+/// A place in a tree, and what there is.
+#[derive(Debug)]
+pub(crate) struct Look {
+    /// `None` for [`Seen::NoParent`].
+    spot: Option<Spot>,
+    pub(crate) seen: Seen,
+}
 
 impl Roots {
     /// Checks both trees and makes the target's directory. The error is one line for the user.
     pub(crate) fn open(source: &Path, target: &Path) -> Result<Self, String> {
         let say = |what: &str, path: &Path, error: io::Error| {
-            format!("{what} {}: {error}", path.display())
+            format!("{what} {}: {error}", Escaped(path))
         };
-        let shown = (source.display(), target.display());
+        let shown = (Escaped(source), Escaped(target));
         let metadata = fs::metadata(source).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("no such source: {}", shown.0),
             _ => say("cannot read the source", source, error),
@@ -55,73 +73,115 @@ impl Roots {
                 shown.0
             ));
         }
+        let opened = Root::open(canonical).and_then(|root| {
+            let stat = root.dir.own_stat()?;
+            Ok((root, stat.id))
+        });
+        let (source, source_id) =
+            opened.map_err(|error| say("cannot read the source", source, error))?;
+        let target = Root::open(target_canonical).map_err(cannot)?;
         Ok(Self {
-            source: canonical,
-            target: target_canonical,
-            source_id: id(&metadata),
+            source,
+            target,
+            source_id,
         })
     }
 
     pub(crate) fn source(&self) -> &Path {
-        &self.source
+        &self.source.path
     }
 
     pub(crate) fn target(&self) -> &Path {
-        &self.target
+        &self.target.path
     }
 
-    /// What the source has at `path`.
-    pub(crate) fn look_at_source(&self, path: &Path) -> Result<Seen, Error> {
-        let seen = look(&self.source, path).map_err(doing("read the source"))?;
+    /// Returns what the source has at `path`.
+    pub(crate) fn look_at_source(&self, path: &Path) -> Result<Look, Error> {
+        let look = self.source.look(path).map_err(doing("read the source"))?;
         if path.as_os_str().is_empty() {
             self.check_source()?;
         }
-        Ok(seen)
+        Ok(look)
     }
 
-    /// What the target has at `path`.
-    pub(crate) fn look_at_target(&self, path: &Path) -> Result<Seen, Error> {
-        look(&self.target, path).map_err(doing("read the target"))
+    /// Returns what the target has at `path`.
+    pub(crate) fn look_at_target(&self, path: &Path) -> Result<Look, Error> {
+        self.target.look(path).map_err(doing("read the target"))
     }
 
     /// Makes sure that the source is still the directory it was, before something is deleted for
     /// being absent there.
     pub(crate) fn check_source(&self) -> Result<(), Error> {
-        match fs::symlink_metadata(&self.source) {
+        match fs::symlink_metadata(&self.source.path) {
             Ok(metadata) if id(&metadata) == self.source_id => Ok(()),
             _ => Err(Error::SourceLost),
         }
     }
 }
 
-/// What there is at `path` below `root`. No symlink is followed, not even above the path's end.
-fn look(root: &Path, path: &Path) -> io::Result<Seen> {
-    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
-    // The root is its own affair; the rest from the top down.
-    above.pop();
-    for directory in above.into_iter().rev() {
-        match look_once(&root.join(directory))? {
-            Some(metadata) if metadata.is_dir() => {}
-            _ => return Ok(Seen::NoParent),
-        }
+impl Root {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let dir = Dir::open(&path)?;
+        Ok(Self { path, dir })
     }
-    let full = root.join(path);
-    let Some(metadata) = look_once(&full)? else {
-        return Ok(Seen::Absent);
-    };
-    match Shape::of(&full, &metadata) {
-        Ok(shape) => Ok(Seen::Here(shape)),
-        Err(error) if is_absent(&error) => Ok(Seen::Absent),
-        Err(error) => Err(error),
+
+    /// Returns what there is at `path`. No symlink is followed, not even above the path's end.
+    fn look(&self, path: &Path) -> io::Result<Look> {
+        let Some(spot) = self.dir.find(path)? else {
+            return Ok(Look {
+                spot: None,
+                seen: Seen::NoParent,
+            });
+        };
+        let seen = look_once(&spot)?;
+        let spot = Some(spot);
+        Ok(Look { spot, seen })
     }
 }
 
-fn look_once(path: &Path) -> io::Result<Option<Metadata>> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
+impl Look {
+    /// Returns the place.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interfered`] if there is no directory that it could be in.
+    pub(crate) fn spot(&self) -> Result<&Spot, Error> {
+        self.spot.as_ref().ok_or(Error::Interfered)
     }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self.seen, Seen::Here(Shape::Directory { .. }))
+    }
+
+    /// Opens the directory at this place. Returns `None` if there is none any more.
+    pub(crate) fn open_directory(&self) -> io::Result<Option<Dir>> {
+        match &self.spot {
+            Some(spot) => spot.dir.child(&spot.name),
+            None => Ok(None),
+        }
+    }
+}
+
+fn look_once(spot: &Spot) -> io::Result<Seen> {
+    let Some(stat) = spot.dir.stat(&spot.name)? else {
+        return Ok(Seen::Absent);
+    };
+    let (rights, mtime) = (stat.rights(), stat.mtime);
+    Ok(Seen::Here(match stat.kind {
+        FileType::Directory => Shape::Directory { rights, mtime },
+        FileType::RegularFile => Shape::File {
+            size: stat.size,
+            rights,
+            mtime,
+        },
+        FileType::Symlink => match spot.dir.read_link(&spot.name) {
+            Ok(to) => Shape::Link { to, mtime },
+            // Something else by now; an event, or the next run, finds it.
+            Err(error) if is_absent(&error) => return Ok(Seen::Absent),
+            Err(error) => return Err(error),
+        },
+        _ => Shape::Special,
+    }))
 }
 
 /// Whether an error says that there is nothing at the path.
@@ -134,13 +194,13 @@ fn refuse_overlap(source: &Path, target: &Path, shown: &Path) -> Result<(), Stri
     if is_same(source, target) && fs::symlink_metadata(shown).is_ok() {
         return Err(format!(
             "source and target are the same directory: {}",
-            shown.display()
+            Escaped(shown)
         ));
     }
     if is_inside(target, source) {
         return Err(format!(
             "the target is inside the source: {}",
-            shown.display()
+            Escaped(shown)
         ));
     }
     Ok(())
@@ -181,7 +241,8 @@ mod tests {
         fs::create_dir_all(root.path().join("real/sub")).unwrap();
         fs::write(root.path().join("real/sub/file"), "x").unwrap();
         symlink("real", root.path().join("link")).unwrap();
-        let look = |path: &str| look(root.path(), Path::new(path)).unwrap();
+        let canonical = Root::open(fs::canonicalize(root.path()).unwrap()).unwrap();
+        let look = |path: &str| canonical.look(Path::new(path)).unwrap().seen;
 
         assert!(matches!(
             look("real/sub/file"),

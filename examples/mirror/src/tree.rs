@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +9,7 @@ use std::sync::Arc;
 use crate::error::{Error, doing};
 use crate::key::Key;
 use crate::mirror::Mirror;
-use crate::plan::{Seen, Shape};
-use crate::roots::is_absent;
+use crate::roots::Look;
 use crate::watch::Watched;
 
 impl Mirror {
@@ -20,34 +18,31 @@ impl Mirror {
     /// own entry, once that has been made.
     pub(crate) fn tree(&self, path: &Arc<Path>) -> Result<(), Error> {
         let entry = Key::Entry(Arc::clone(path));
-        for seen in [
-            self.roots.look_at_source(path)?,
-            self.roots.look_at_target(path)?,
-        ] {
-            if !matches!(seen, Seen::Here(Shape::Directory { .. })) {
-                self.add(entry);
-                return Ok(());
-            }
-        }
-        let from = self.roots.source().join(path);
-        // Watched before it is listed, so that nothing is missed in between.
-        if let Some(watch) = &self.watch
-            && watch.cover(&from)? == Watched::Gone
-        {
+        let source = self.roots.look_at_source(path)?;
+        let target = self.roots.look_at_target(path)?;
+        if !source.is_directory() || !target.is_directory() {
             self.add(entry);
             return Ok(());
         }
-        let names = match list(&from) {
-            Err(error) if is_absent(&error) => {
-                self.add(entry);
-                return Ok(());
+        // Watched before it is listed, so that nothing is missed in between.
+        if let Some(watch) = &self.watch {
+            match watch.cover(self.roots.source(), path) {
+                Watched::Polled {
+                    warning: Some(warning),
+                } => self.progress.warn(&warning),
+                Watched::Here | Watched::Polled { .. } => {}
+                Watched::Gone => {
+                    self.add(entry);
+                    return Ok(());
+                }
             }
-            names => names.map_err(doing("list the source"))?,
+        }
+        let Some(names) = list(&source).map_err(doing("list the source"))? else {
+            self.add(entry);
+            return Ok(());
         };
-        let mut names_there = match list(&self.roots.target().join(path)) {
-            Err(error) if is_absent(&error) => HashMap::new(),
-            names => names.map_err(doing("list the target"))?,
-        };
+        let names_there = list(&target).map_err(doing("list the target"))?;
+        let mut names_there: HashMap<_, _> = names_there.into_iter().flatten().collect();
         names_there.retain(|name, _| !self.temps.is_ours(name));
 
         let mut keys = Vec::with_capacity(names.len());
@@ -66,12 +61,8 @@ impl Mirror {
     }
 }
 
-/// The names in a directory, and which of them are directories.
-fn list(directory: &Path) -> io::Result<HashMap<OsString, bool>> {
-    fs::read_dir(directory)?
-        .map(|entry| {
-            let entry = entry?;
-            Ok((entry.file_name(), entry.file_type()?.is_dir()))
-        })
-        .collect()
+/// Returns the names in a directory and which of them are directories, or `None` if it is gone.
+fn list(look: &Look) -> io::Result<Option<Vec<(OsString, bool)>>> {
+    let dir = look.open_directory()?;
+    dir.map(|dir| dir.list()).transpose()
 }

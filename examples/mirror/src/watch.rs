@@ -1,72 +1,155 @@
 //! Listening to the source: each event is a key, and nothing more.
+//!
+//! The system watches only so many directories. One that cannot be watched is polled: the key of
+//! its tree is added from time to time, and the queue makes one run of adds that come too fast.
 
+use std::ops::Bound;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::error::Error;
 use crate::key::Key;
-use crate::mirror::{Queue, locked};
+use crate::mirror::{Paths, Queue, locked};
+use crate::text::escaped;
 
-/// inotify watches single directories. Who watches recursively through it learns of a new
+/// inotify watches single directories. A recursive watch built on it learns of a new
 /// directory, and watches it, too late for what was made in it meanwhile. So a directory is watched
 /// here when its tree is about to be listed. Elsewhere the system itself watches recursively.
 const PER_DIRECTORY: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
+/// How often a directory is polled, if there are few.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+
+/// What many of them add to that, each. Looking into one takes a small part of it.
+const POLL_EVERY_PER_DIRECTORY: Duration = Duration::from_millis(1);
+
 /// The watch over the source. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    watcher: Mutex<RecommendedWatcher>,
+    /// An error if nothing can be watched.
+    watcher: notify::Result<Mutex<RecommendedWatcher>>,
+    /// The directories that are polled instead.
+    polled: Paths,
+    has_warned: AtomicBool,
 }
 
 /// What became of a directory that was to be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// What happens in it from now on is heard of.
+    /// What happens in it from now on is reported.
     Here,
+    /// It is polled. The first time the user should be told why.
+    Polled {
+        warning: Option<String>,
+    },
     Gone,
 }
 
 impl Watch {
     /// Adds a key to `queue` for everything that happens in `source`.
-    pub(crate) fn new(source: &Path, queue: Queue) -> Result<Self, Error> {
+    pub(crate) fn new(source: &Path, queue: Queue) -> Self {
         let root = source.to_path_buf();
         let handler = move |event| {
             // The queue refuses them when it shuts down: what changes then is the next run's.
             queue.add_many(keys(&event, &root), drop);
         };
-        let mut watcher = notify::recommended_watcher(handler).map_err(Error::Watch)?;
-        let mode = if PER_DIRECTORY {
-            RecursiveMode::NonRecursive
-        } else {
-            RecursiveMode::Recursive
-        };
-        watcher.watch(source, mode).map_err(Error::Watch)?;
-        let watcher = Mutex::new(watcher);
-        Ok(Self { watcher })
+        let watcher = notify::recommended_watcher(handler).and_then(|mut watcher| {
+            if !PER_DIRECTORY {
+                watcher.watch(source, RecursiveMode::Recursive)?;
+            }
+            Ok(Mutex::new(watcher))
+        });
+        Self {
+            watcher,
+            polled: Paths::default(),
+            has_warned: AtomicBool::new(false),
+        }
     }
 
-    /// Makes sure that a directory is watched. What is listed after this and what is heard of make
-    /// up everything there is in it.
-    pub(crate) fn cover(&self, directory: &Path) -> Result<Watched, Error> {
-        if !PER_DIRECTORY {
-            return Ok(Watched::Here);
+    /// Makes sure that a directory of the source is watched, or polled if it cannot be. What is
+    /// listed after this and what is reported make up everything there is in it.
+    pub(crate) fn cover(&self, source: &Path, path: &Arc<Path>) -> Watched {
+        let covered = match &self.watcher {
+            Ok(_) if !PER_DIRECTORY => Ok(()),
+            Ok(watcher) => {
+                let directory = source.join(path);
+                locked(watcher).watch(&directory, RecursiveMode::NonRecursive)
+            }
+            Err(error) => return self.poll(path, &error.kind),
+        };
+        match covered {
+            Ok(()) => {
+                locked(&self.polled).remove(path);
+                Watched::Here
+            }
+            Err(error) if is_gone(&error) => Watched::Gone,
+            Err(error) => self.poll(path, &error.kind),
         }
-        let mut watcher = locked(&self.watcher);
-        match watcher.watch(directory, RecursiveMode::NonRecursive) {
-            Ok(()) => Ok(Watched::Here),
-            Err(error) if is_gone(&error) => Ok(Watched::Gone),
-            Err(error) => Err(Error::Watch(error)),
+    }
+
+    /// Stops polling `path` and what was below it: there is no directory any more.
+    pub(crate) fn forget(&self, path: &Path) {
+        let mut polled = locked(&self.polled);
+        let is_below = |other: &&Arc<Path>| other.starts_with(path);
+        // Paths are in order by their names, so what is below comes right after.
+        let from = (Bound::Included(path), Bound::Unbounded);
+        let below = polled.range::<Path, _>(from).take_while(is_below);
+        let below: Vec<_> = below.cloned().collect();
+        for path in below {
+            polled.remove(&path);
+        }
+    }
+
+    /// Returns how often to poll.
+    pub(crate) fn poll_every(&self) -> Duration {
+        let count = u32::try_from(self.polled_len()).unwrap_or(u32::MAX);
+        POLL_EVERY.saturating_add(POLL_EVERY_PER_DIRECTORY.saturating_mul(count))
+    }
+
+    /// Returns the keys that look at everything that is polled.
+    pub(crate) fn polls(&self) -> Vec<Key> {
+        let polled = locked(&self.polled);
+        let trees = polled.iter().map(|path| Key::Tree(Arc::clone(path)));
+        // The directory above reports what happens to a directory itself, or lists it when it is
+        // polled. There is none above the root.
+        let root = polled.get(Path::new("")).cloned().map(Key::Entry);
+        trees.chain(root).collect()
+    }
+
+    pub(crate) fn is_polled(&self, path: &Path) -> bool {
+        locked(&self.polled).contains(path)
+    }
+
+    pub(crate) fn polled_len(&self) -> usize {
+        locked(&self.polled).len()
+    }
+
+    fn poll(&self, path: &Arc<Path>, why: &ErrorKind) -> Watched {
+        locked(&self.polled).insert(Arc::clone(path));
+        let is_first = !self.has_warned.swap(true, Ordering::Relaxed);
+        Watched::Polled {
+            warning: is_first.then(|| warning(why)),
         }
     }
 }
 
+fn warning(why: &ErrorKind) -> String {
+    let why = match why {
+        ErrorKind::MaxFilesWatch => "no watches are left (fs.inotify.max_user_watches)".to_owned(),
+        ErrorKind::Io(error) => error.to_string(),
+        other => escaped(&format!("{other:?}")),
+    };
+    format!("not every directory can be watched: {why}; the others are looked at every few seconds")
+}
+
 fn is_gone(error: &notify::Error) -> bool {
     match &error.kind {
-        notify::ErrorKind::PathNotFound => true,
-        notify::ErrorKind::Io(error) => crate::roots::is_absent(error),
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => crate::roots::is_absent(error),
         _ => false,
     }
 }
@@ -171,6 +254,47 @@ mod tests {
     #[test]
     fn what_is_elsewhere_is_left_alone() {
         check(EventKind::Any, &["/elsewhere/a"], &[]);
+    }
+
+    #[test]
+    fn what_cannot_be_watched_is_polled_until_it_is_gone() {
+        let watch = Watch {
+            watcher: Err(notify::Error::generic("none")),
+            polled: Paths::default(),
+            has_warned: AtomicBool::new(false),
+        };
+        let mut warnings = 0;
+        for path in ["", "a", "a/b", "a/b/c", "a b", "b"] {
+            let path = Path::new(path).into();
+            match watch.cover(Path::new("/source"), &path) {
+                Watched::Polled { warning } => warnings += usize::from(warning.is_some()),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(warnings, 1);
+        let shown = || -> Vec<String> { watch.polls().iter().map(Key::to_string).collect() };
+        assert_eq!(
+            shown(),
+            ["./*", "a/*", "a/b/*", "a/b/c/*", "a b/*", "b/*", "."]
+        );
+        watch.forget(Path::new("a/b"));
+        assert_eq!(shown(), ["./*", "a/*", "a b/*", "b/*", "."]);
+        watch.forget(Path::new("a"));
+        assert_eq!(shown(), ["./*", "a b/*", "b/*", "."]);
+    }
+
+    #[test]
+    fn the_more_are_polled_the_less_often() {
+        let watch = Watch {
+            watcher: Err(notify::Error::generic("none")),
+            polled: Mutex::new(
+                (0..5000)
+                    .map(|n: u32| Path::new(&n.to_string()).into())
+                    .collect(),
+            ),
+            has_warned: AtomicBool::new(false),
+        };
+        assert_eq!(watch.poll_every(), Duration::from_secs(6));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use support::{Place, set_mode};
 
@@ -53,7 +53,11 @@ fn a_tree_is_copied_and_then_found_right() {
     assert_eq!(first.figure("files copied"), 8 * 12 + 7);
     assert_eq!(first.figure("symlinks made"), 3);
     assert_eq!(first.figure("given up"), 0);
-    assert_eq!(first.figure("retries"), 0);
+    assert_eq!(
+        first.verdict(),
+        "The target is the same as the source is now."
+    );
+    assert_eq!(first.figure("tried again"), 0);
 
     let again = place.mirror(&[]);
     again.assert_code(0);
@@ -62,9 +66,9 @@ fn a_tree_is_copied_and_then_found_right() {
         "files copied",
         "directories made",
         "symlinks made",
-        "mode or time set",
+        "permissions or times set",
         "deleted",
-        "coalesced",
+        "queued already",
     ] {
         assert_eq!(again.figure(figure), 0, "{figure}");
     }
@@ -176,9 +180,11 @@ fn special_files_are_named_and_left_out() {
     let _socket = UnixListener::bind(place.source().join("socket")).unwrap();
     let run = place.mirror(&[]);
     run.assert_code(0);
+    let named = "mirror: not a file, directory or symlink: socket";
+    assert_eq!(run.warnings(), [named]);
     assert_eq!(
-        run.stderr,
-        "mirror: not a file, directory or symlink: socket\n"
+        run.verdict(),
+        "The target is the same as the source is now, except for what is named above."
     );
     assert!(place.target().join("file").exists());
     assert!(!place.target().join("socket").exists());
@@ -188,40 +194,51 @@ fn special_files_are_named_and_left_out() {
 fn what_cannot_be_copied_is_given_up_and_named() {
     let mut place = Place::new();
     place.write("fine", "x");
-    // Short enough for the source, too long for the target below.
-    let long = "n".repeat(200);
-    place.write(&long, "too long there");
-    let target = too_deep_for(&place, &long);
+    set_mode(&place.write("locked", "x"), 0o000);
 
-    let run = support::program(&["--retries", "2"])
-        .args([place.source(), target.clone()])
-        .output()
-        .unwrap();
-    let (stdout, stderr) = (
-        String::from_utf8(run.stdout).unwrap(),
-        String::from_utf8(run.stderr).unwrap(),
+    let run = place.mirror_unprivileged(&["--retries", "2"]);
+    run.assert_code(1);
+    assert!(place.target().join("fine").exists());
+    let [named] = run.warnings()[..] else {
+        panic!("{run:?}");
+    };
+    let expected = "mirror: given up: locked: cannot read the source: ";
+    assert!(named.starts_with(expected), "{run:?}");
+    assert_eq!(run.figure("given up"), 1);
+    assert_eq!(run.figure("tried again"), 2);
+    assert_eq!(
+        run.verdict(),
+        "The target is not the same as the source yet (paths given up: 1, left undone: 0). The \
+         next run goes on from here."
     );
-    assert_eq!(run.status.code(), Some(1), "{stdout}{stderr}");
-    assert!(target.join("fine").exists());
-    let named = format!("mirror: given up: {long}: cannot ");
-    assert!(stderr.starts_with(&named), "{stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    let figure = |name| stdout.lines().find(|line| line.starts_with(name));
-    assert_eq!(figure("given up"), Some("given up          1"));
-    assert_eq!(figure("retries"), Some("retries           2"));
 }
 
-/// A directory so deep that `name` in it makes a path which no system call takes.
-fn too_deep_for(place: &Place, name: &str) -> PathBuf {
-    const PATH_MAX: usize = 4096;
-    let mut target = place.target();
-    let wanted = PATH_MAX - name.len();
-    while target.as_os_str().len() < wanted {
-        let missing = wanted - target.as_os_str().len();
-        target.push("d".repeat(missing.clamp(2, 100) - 1));
+#[test]
+fn modes_that_keep_their_owner_out_are_mirrored() {
+    let mut place = varied();
+    set_mode(&place.source().join("closed"), 0o755);
+    place.write("closed/inner/file", "x");
+    place.write("shut/file", "y");
+    set_mode(&place.source().join("closed/inner"), 0o500);
+    set_mode(&place.source().join("closed"), 0o500);
+    place.mirror_unprivileged(&[]).assert_code(0);
+    place.assert_mirrored();
+
+    // Unreadable in the source, so made the same in the target, and given up below.
+    set_mode(&place.source().join("shut"), 0o000);
+    place
+        .mirror_unprivileged(&["--retries", "0"])
+        .assert_code(1);
+    set_mode(&place.source().join("shut"), 0o711);
+    // Something to do in directories that may not be written to.
+    for directory in ["closed/inner", "closed"] {
+        set_mode(&place.source().join(directory), 0o700);
     }
-    fs::create_dir_all(&target).unwrap();
-    target
+    fs::remove_dir_all(place.source().join("closed/inner")).unwrap();
+    place.write("closed/new", "z");
+    set_mode(&place.source().join("closed"), 0o500);
+    place.mirror_unprivileged(&[]).assert_code(0);
+    place.assert_mirrored();
 }
 
 #[test]

@@ -24,8 +24,8 @@ const SIGKILL: i32 = 9;
 const FILES: usize = 800;
 
 /// A tree about which a verbose run says more than a pipe holds, so that it stands still in the
-/// middle until somebody reads. There is enough for two such runs: a pipe holds 64 KiB at most, and
-/// a line has over 230 bytes.
+/// middle until it is read from. There is enough for two such runs: a pipe holds 64 KiB at most,
+/// and a line has over 230 bytes.
 fn much() -> Place {
     let mut place = Place::new();
     let padding = "p".repeat(220);
@@ -78,7 +78,7 @@ fn a_second_signal_stops_at_once() {
     let mut place = Place::new();
     place.write("file", "content");
     let mut run = place.start_unheard(&["--verbose", "--grace", "3600"]);
-    // Whoever has copied the file can never say so, so the workers cannot end by themselves.
+    // The worker that has copied the file cannot say so, so the workers cannot end by themselves.
     run.wait_for_file(&place.target().join("file"));
     run.signal("INT");
     run.wait_for("stopping");
@@ -94,7 +94,7 @@ fn a_watch_follows_every_change() {
     place.write("old/b/file", "y");
     place.write("gone/file", "z");
     let mut run = place.start(&["--watch", "--verbose"]);
-    run.wait_for("in step");
+    run.wait_for("are the same");
     place.assert_mirrored();
 
     let source = place.source();
@@ -111,7 +111,7 @@ fn a_watch_follows_every_change() {
     fs::write(source.join("gone"), "a file now").unwrap();
     // After the last change comes a last line.
     while !place.is_mirrored() {
-        run.wait_for("in step");
+        run.wait_for("are the same");
     }
 
     run.signal("INT");

@@ -63,7 +63,7 @@ impl World for Fleet {
         let read = |fleet: &mut Self| (fleet.wanted[node], fleet.recorded.get(node).copied());
         let (wanted, recorded) = context.call("read", read).await?;
         if recorded == Some(wanted) {
-            return Ok(Action::Done);
+            return Ok(Action::Success);
         }
         let install = format!("install {wanted}");
         context
@@ -77,7 +77,7 @@ impl World for Fleet {
             fleet.recorded.insert(node, version);
         };
         context.call("record", record).await?;
-        Ok(Action::Done)
+        Ok(Action::Success)
     }
 
     fn list(&self) -> Option<Vec<Node>> {

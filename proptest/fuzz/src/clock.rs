@@ -7,13 +7,11 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{
-    Completion, Drained, Finished, Fixed, Getter, Growable, Instant, Levels, Next, Queue,
-    RandomState, Ticket, WorkOf,
-};
+use requeue_core::binding::{Getter, Next, Ticket, Work};
+use requeue_core::{Action, Drained, Finished, Fixed, Growable, Instant, Levels, Queue, RandomState};
 use requeue_proptest::Figures;
+use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key};
-use requeue_proptest::trace::limiter::AnyLimiter;
 
 use crate::{draw, script};
 
@@ -55,8 +53,6 @@ fn run<S: Home>(bytes: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-type Handed<S> = WorkOf<Key, S, Figures>;
-
 struct World<S: Home> {
     queue: Queue<Key, S, AnyLimiter, Figures>,
     now: Instant,
@@ -93,7 +89,7 @@ impl<S: Home> World<S> {
         match bytes.int_in_range(0..=15_u8)? {
             0..=5 => self.add(bytes),
             6..=9 => self.get(bytes),
-            10..=13 => self.complete(bytes),
+            10..=13 => self.finish(bytes),
             _ => self.rest(bytes),
         }
     }
@@ -115,11 +111,11 @@ impl<S: Home> World<S> {
             3 => {
                 let options = script::options(bytes)?;
                 let added = queue.add_with(key, options, now).value;
-                added.map(|limited| options.needs_time().then_some(now + limited.delay))
+                added.map(|scheduled| options.needs_time().then_some(now + scheduled.delay))
             }
             _ => {
                 let added = queue.add_rate_limited(key, now).value;
-                added.map(|limited| Some(now + limited.delay))
+                added.map(|scheduled| Some(now + scheduled.delay))
             }
         };
         match added {
@@ -162,12 +158,12 @@ impl<S: Home> World<S> {
             let _ = self.queue.leave(&mut getter);
             return Ok(());
         }
-        let next = self.queue.get(now, &mut getter).value;
+        let next = self.queue.poll_get(now, &mut getter).value;
         self.came_back(next, getter);
         Ok(())
     }
 
-    fn came_back(&mut self, next: Next<Handed<S>>, getter: Getter) {
+    fn came_back(&mut self, next: Next<Work<Key>>, getter: Getter) {
         match next {
             Next::Work(work) => self.handed_out(work),
             Next::Wait { .. } => self.sleepers.push(getter),
@@ -175,8 +171,8 @@ impl<S: Home> World<S> {
         }
     }
 
-    /// Nobody else has the key, and somebody asked for it, and not for later.
-    fn handed_out(&mut self, work: Handed<S>) {
+    /// No other worker has the key, and it was asked for, and not for later.
+    fn handed_out(&mut self, work: Work<Key>) {
         let key = work.key;
         let held = self.tickets.iter().any(|(other, _)| *other == key);
         assert!(!held, "{key} was handed out twice at once");
@@ -196,33 +192,33 @@ impl<S: Home> World<S> {
         }
     }
 
-    fn complete(&mut self, bytes: &mut Unstructured) -> Result<()> {
+    fn finish(&mut self, bytes: &mut Unstructured) -> Result<()> {
         let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.tickets.len());
         let (Some(pick), now) = (pick, self.now) else {
             return Ok(());
         };
         let (key, ticket) = self.tickets.swap_remove(pick);
-        let how = script::completion(bytes)?;
+        let how = script::action(bytes)?;
         match bytes.int_in_range(0..=3_u8)? {
             0 => {
-                assert_eq!(self.queue.done_key(&key, now).value, Ok(()));
-                assert!(self.queue.done(ticket, now).value.is_err(), "{key} is done");
+                assert_eq!(self.queue.release_key(&key, now).value, Ok(()));
+                assert!(self.queue.release(ticket, now).value.is_err(), "{key} is done");
             }
             1 => {
                 let mut getter = Getter::new();
-                let step = self.queue.next(ticket, how, now, &mut getter).value;
+                let step = self.queue.poll_next(ticket, how, now, &mut getter).value;
                 self.completed(key, how, step.finished.ok());
                 self.came_back(step.next, getter);
             }
             _ => {
-                let finished = self.queue.complete(ticket, how, now).value;
+                let finished = self.queue.finish(ticket, how, now).value;
                 self.completed(key, how, finished.ok());
             }
         }
         Ok(())
     }
 
-    fn completed(&mut self, key: Key, how: Completion, finished: Option<Finished>) {
+    fn completed(&mut self, key: Key, how: Action, finished: Option<Finished>) {
         match finished {
             Some(Finished::Idle) => {}
             // It may come back a second time: it was added, and asked to.
@@ -243,8 +239,8 @@ impl<S: Home> World<S> {
         match bytes.int_in_range(0..=7_u8)? {
             0 => drop(self.queue.shut_down(now)),
             1 => {
-                let drain = self.queue.shut_down_with_drain(now).value;
-                let drained = self.queue.drained(&drain) == Drained::Complete;
+                let drain = self.queue.begin_drain(now).value;
+                let drained = self.queue.drain_status(&drain) == Drained::Complete;
                 assert!(!drained || self.tickets.is_empty());
             }
             2 => {

@@ -7,7 +7,7 @@ use requeue_core::{
     Bucket, Fixed, ItemExponentialFailure, ItemFastSlow, KeyedLimiter, RateLimiter, Storage,
     WithMaxWait,
 };
-use requeue_proptest::trace::limiter::{AnyLimiter, AnyMemory, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 
 use crate::{draw, script};
 
@@ -143,25 +143,25 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
     let max = draw::duration(bytes)?;
     let mut alone = parts
         .iter()
-        .map(|part| (part.build(), AnyMemory::default()))
+        .map(|part| (part.build(), AnyRecord::default()))
         .collect::<Vec<_>>();
     let mut all = WithMaxWait::new(LimiterSpec::MaxOf { limiters: parts }.build(), max);
-    let mut memory = AnyMemory::default();
+    let mut record = AnyRecord::default();
     for _ in 0..delays(bytes)? {
         let now = draw::instant(bytes)?;
         let expected = alone
             .iter_mut()
-            .map(|(part, memory)| part.when(memory, now));
+            .map(|(part, record)| part.when(record, now));
         let expected = expected.max().unwrap_or_default().min(max);
-        assert_eq!(all.when(&mut memory, now), expected, "{all:?}");
-        let requeues = alone.iter().map(|(part, memory)| part.requeues(memory));
+        assert_eq!(all.when(&mut record, now), expected, "{all:?}");
+        let requeues = alone.iter().map(|(part, record)| part.requeues(record));
         let requeues = requeues.max().unwrap_or_default();
-        assert_eq!(all.requeues(&memory), requeues, "{all:?}");
+        assert_eq!(all.requeues(&record), requeues, "{all:?}");
         if bytes.int_in_range(0..=15_u8)? == 0 {
-            memory = AnyMemory::default();
+            record = AnyRecord::default();
             alone
                 .iter_mut()
-                .for_each(|(_, memory)| *memory = AnyMemory::default());
+                .for_each(|(_, record)| *record = AnyRecord::default());
         }
     }
     Ok(())
@@ -187,7 +187,7 @@ fn keyed(bytes: &mut Unstructured) -> Result<()> {
         2 => remembers(KeyedLimiter::growable(limiter), None, &spec, bytes),
         _ => {
             let mut keyed = KeyedLimiter::growable(limiter);
-            keyed.limit_memories(2);
+            keyed.limit_failure_records(2);
             remembers(keyed, Some(2), &spec, bytes)
         }
     }
@@ -201,34 +201,34 @@ fn remembers<S: Storage>(
 ) -> Result<()> {
     let mut limiter = spec.build();
     // The key that failed longest ago comes first.
-    let mut memories: Vec<(u8, AnyMemory)> = Vec::new();
+    let mut records: Vec<(u8, AnyRecord)> = Vec::new();
     for _ in 0..delays(bytes)? {
         let key = bytes.int_in_range(1..=5_u8)?;
-        let at = memories.iter().position(|(other, _)| *other == key);
-        let mut memory = at.map(|at| memories.remove(at).1).unwrap_or_default();
+        let at = records.iter().position(|(other, _)| *other == key);
+        let mut record = at.map(|at| records.remove(at).1).unwrap_or_default();
         match bytes.int_in_range(0..=7_u8)? {
-            0 => assert_eq!(keyed.forget(&key), limiter.requeues(&memory), "{spec:?}"),
+            0 => assert_eq!(keyed.forget(&key), limiter.requeues(&record), "{spec:?}"),
             _ => {
                 let now = draw::instant(bytes)?;
-                let expected = limiter.when(&mut memory, now);
+                let expected = limiter.when(&mut record, now);
                 assert_eq!(keyed.when(&key, now), expected, "{spec:?}");
-                if memory != AnyMemory::default() {
-                    memories.push((key, memory));
+                if record != AnyRecord::default() {
+                    records.push((key, record));
                 }
             }
         }
-        forget_oldest(&mut memories, max);
+        forget_oldest(&mut records, max);
         if max.is_some() && bytes.int_in_range(0..=31_u8)? == 0 {
             let fewer = bytes.int_in_range(0..=4)?;
-            keyed.limit_memories(fewer);
+            keyed.limit_failure_records(fewer);
             max = Some(fewer.min(S::CAPACITY.unwrap_or(fewer)));
-            forget_oldest(&mut memories, max);
+            forget_oldest(&mut records, max);
         }
-        assert_eq!(keyed.len(), memories.len(), "{spec:?}");
-        for (key, memory) in &memories {
+        assert_eq!(keyed.len(), records.len(), "{spec:?}");
+        for (key, record) in &records {
             assert_eq!(
                 keyed.num_requeues(key),
-                limiter.requeues(memory),
+                limiter.requeues(record),
                 "{spec:?}"
             );
         }
@@ -236,7 +236,7 @@ fn remembers<S: Storage>(
     Ok(())
 }
 
-fn forget_oldest(memories: &mut Vec<(u8, AnyMemory)>, max: Option<usize>) {
-    let too_many = memories.len().saturating_sub(max.unwrap_or(usize::MAX));
-    memories.drain(..too_many);
+fn forget_oldest(records: &mut Vec<(u8, AnyRecord)>, max: Option<usize>) {
+    let too_many = records.len().saturating_sub(max.unwrap_or(usize::MAX));
+    records.drain(..too_many);
 }

@@ -2,8 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
+use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
-use requeue_proptest::suite::{Failure, Looks, Op, check};
 
 use crate::script;
 
@@ -25,13 +25,13 @@ struct Script {
     subject: &'static Candidate,
     setup: Setup,
     looks: Looks,
-    ops: Vec<Op>,
+    ops: Vec<Step>,
 }
 
 struct Candidate {
     name: &'static str,
     keys: Key,
-    check: fn(&Setup, &[Op], Looks) -> std::result::Result<(), Failure>,
+    check: fn(&Setup, &[Step], Looks) -> std::result::Result<(), Failure>,
 }
 
 impl Script {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{AddOptions, Completion};
+use requeue_core::{AddOptions, Action};
+use requeue_proptest::histories::Step;
+use requeue_proptest::limiter::{FloatBits, LimiterSpec};
 use requeue_proptest::subject::{Key, Setup};
-use requeue_proptest::suite::Op;
-use requeue_proptest::trace::limiter::{FloatBits, LimiterSpec};
 
 use crate::draw;
 
@@ -18,7 +18,7 @@ pub(crate) const OPS_MAX: usize = 200;
 pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
     Ok(Setup {
         limiter: limiter(bytes, 2)?,
-        memories_max: match bytes.int_in_range(0..=4)? {
+        failure_records_max: match bytes.int_in_range(0..=4)? {
             4 => usize::MAX,
             few => few,
         },
@@ -59,7 +59,7 @@ pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec
 }
 
 /// Operations on keys `1..=keys`, until the bytes are used up.
-pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Op> {
+pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
     let mut ops = Vec::new();
     while ops.len() < OPS_MAX && !bytes.is_empty() {
         match op(bytes, keys) {
@@ -70,36 +70,36 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Op> {
     ops
 }
 
-fn op(bytes: &mut Unstructured, keys: Key) -> Result<Op> {
+fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
     Ok(match bytes.int_in_range(0..=36_u8)? {
-        32..=35 => Op::AddWith(key(bytes, keys)?, options(bytes)?),
-        0..=3 => Op::Add(key(bytes, keys)?),
-        4..=5 => Op::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
-        6 => Op::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
-        7..=8 => Op::AddRateLimited(key(bytes, keys)?),
-        9 => Op::AddMany(several(bytes, |bytes| key(bytes, keys))?),
-        10 => Op::Forget(key(bytes, keys)?),
-        11..=12 => Op::TryGet,
-        13..=14 => Op::Get,
-        15 => Op::GetMany(bytes.int_in_range(0..=3)?),
-        16 => Op::LookAgain(bytes.arbitrary()?),
-        17 => Op::Leave(bytes.arbitrary()?),
-        18 => Op::DoneKey(key(bytes, keys)?),
-        19 => Op::Done(bytes.arbitrary()?),
-        20..=22 => Op::Complete(bytes.arbitrary()?, completion(bytes)?),
-        23 => Op::CompleteMany(
+        32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
+        0..=3 => Step::Add(key(bytes, keys)?),
+        4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
+        6 => Step::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
+        7..=8 => Step::AddRateLimited(key(bytes, keys)?),
+        9 => Step::AddMany(several(bytes, |bytes| key(bytes, keys))?),
+        10 => Step::Forget(key(bytes, keys)?),
+        11..=12 => Step::TryGet,
+        13..=14 => Step::Get,
+        15 => Step::GetMany(bytes.int_in_range(0..=3)?),
+        16 => Step::LookAgain(bytes.arbitrary()?),
+        17 => Step::Leave(bytes.arbitrary()?),
+        18 => Step::DoneKey(key(bytes, keys)?),
+        19 => Step::Done(bytes.arbitrary()?),
+        20..=22 => Step::Complete(bytes.arbitrary()?, action(bytes)?),
+        23 => Step::CompleteMany(
             several(bytes, |bytes| bytes.arbitrary())?,
-            completion(bytes)?,
+            action(bytes)?,
         ),
-        24 => Op::Next(bytes.arbitrary()?, completion(bytes)?),
-        25 => Op::ReportRunning,
-        26 => Op::Advance(step(bytes)?),
-        27 => Op::AdvanceToDeadline,
-        28 => Op::ShutDown,
-        29 => Op::BeginDrain,
-        30 => Op::TakeDelayed,
-        31 => Op::TakeReady,
-        _ => Op::PanicAtWork,
+        24 => Step::Next(bytes.arbitrary()?, action(bytes)?),
+        25 => Step::ReportRunning,
+        26 => Step::Advance(step(bytes)?),
+        27 => Step::AdvanceToDeadline,
+        28 => Step::ShutDown,
+        29 => Step::BeginDrain,
+        30 => Step::TakeDelayed,
+        31 => Step::TakeReady,
+        _ => Step::PanicAtWork,
     })
 }
 
@@ -132,13 +132,13 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
 }
 
 /// How a run may end.
-pub(crate) fn completion(bytes: &mut Unstructured) -> Result<Completion> {
+pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
     Ok(match bytes.int_in_range(0..=4_u8)? {
-        0 => Completion::Done,
-        1 => Completion::Succeeded,
-        2 => Completion::SucceededAgainAfter(draw::duration(bytes)?),
-        3 => Completion::Retry,
-        _ => Completion::RetryAfter(draw::duration(bytes)?),
+        0 => Action::Release,
+        1 => Action::Success,
+        2 => Action::RequeueAfter(draw::duration(bytes)?),
+        3 => Action::Retry,
+        _ => Action::RetryAfter(draw::duration(bytes)?),
     })
 }
 
@@ -165,33 +165,39 @@ mod tests {
     use super::*;
 
     /// Whoever adds an operation adds it to [`op`] as well.
-    fn kind(op: &Op) -> u8 {
+    fn kind(op: &Step) -> u8 {
         match op {
-            Op::Add(_) => 0,
-            Op::AddAfter(..) => 1,
-            Op::AddAt(..) => 2,
-            Op::AddRateLimited(_) => 3,
-            Op::AddWith(..) => 4,
-            Op::AddMany(_) => 5,
-            Op::Forget(_) => 6,
-            Op::TryGet => 7,
-            Op::Get => 8,
-            Op::GetMany(_) => 9,
-            Op::LookAgain(_) => 10,
-            Op::Leave(_) => 11,
-            Op::DoneKey(_) => 12,
-            Op::Done(_) => 13,
-            Op::Complete(..) => 14,
-            Op::CompleteMany(..) => 15,
-            Op::Next(..) => 16,
-            Op::ReportRunning => 17,
-            Op::Advance(_) => 18,
-            Op::AdvanceToDeadline => 19,
-            Op::ShutDown => 20,
-            Op::BeginDrain => 21,
-            Op::TakeDelayed => 22,
-            Op::TakeReady => 23,
-            Op::PanicAtWork => 24,
+            Step::Add(_) => 0,
+            Step::AddAfter(..) => 1,
+            Step::AddAt(..) => 2,
+            Step::AddRateLimited(_) => 3,
+            Step::AddWith(..) => 4,
+            Step::AddMany(_) => 5,
+            Step::Forget(_) => 6,
+            Step::TryGet => 7,
+            Step::Get => 8,
+            Step::GetMany(_) => 9,
+            Step::LookAgain(_) => 10,
+            Step::Leave(_) => 11,
+            Step::DoneKey(_) => 12,
+            Step::Done(_) => 13,
+            Step::Complete(..) => 14,
+            Step::CompleteMany(..) => 15,
+            Step::Next(..) => 16,
+            Step::ReportRunning => 17,
+            Step::Advance(_) => 18,
+            Step::AdvanceToDeadline => 19,
+            Step::ShutDown => 20,
+            Step::BeginDrain => 21,
+            Step::TakeDelayed => 22,
+            Step::TakeReady => 23,
+            Step::PanicAtWork => 24,
+            // Calls that wait are no operations.
+            Step::Start(_)
+            | Step::NextUnrun(_)
+            | Step::Cancel(_)
+            | Step::Nudge(_)
+            | Step::Settle => u8::MAX,
         }
     }
 

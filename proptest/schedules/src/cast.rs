@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_std::core::{Clock, Lock, Metrics, Queue, RateLimiter, Storage, Waker, WorkQueue};
+use requeue_std::core::binding::{Clock, Lock, State, WaitList, WorkQueue};
+use requeue_std::core::{Metrics, RateLimiter, Storage};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
@@ -76,7 +77,7 @@ fn each<Q: Waits>(
 /// Completes a key, and forgets its failures.
 pub fn finish<Q: Waits>(guard: Keys<'_, Q>) -> u32 {
     let key = *guard;
-    guard.forget().unwrap();
+    guard.success().unwrap();
     key
 }
 
@@ -115,18 +116,19 @@ const WHILE_MAX: u32 = 16;
 ///
 /// If that is not so.
 #[track_caller]
-pub fn is_at_rest<K, S, L, M, Q, C, W>(queue: &WorkQueue<Q, C, W>)
+pub fn is_at_rest<K, S, L, M, W, Q, C>(queue: &WorkQueue<Q, C>)
 where
     K: Eq + std::hash::Hash,
     S: Storage,
     L: RateLimiter,
     M: Metrics,
-    Q: Lock<State = Queue<K, S, L, M>>,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
-    W: Waker,
 {
     queue.lock().with(|state| {
-        state.assert_valid();
-        assert_eq!((state.held_len(), state.asleep()), (0, 0));
+        let queue = state.queue();
+        queue.assert_valid();
+        assert_eq!((queue.held_len(), queue.asleep()), (0, 0));
     });
 }

@@ -231,9 +231,9 @@ impl Run {
         self.ending = ending;
         drop(self);
         match ending {
-            Ending::Done => Ok(Action::Done),
+            Ending::Done => Ok(Action::Success),
             Ending::Again(after) => Ok(Action::RequeueAfter(after)),
-            Ending::PutOff(after) => Ok(Action::PutOff(after)),
+            Ending::PutOff(after) => Ok(Action::RetryAfter(after)),
             Ending::Failed => Err("failed"),
             // Without the hook, which would take it for the end of the test.
             Ending::Panicked => resume_unwind(Box::new("panicked")),

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::task::{self, Context, Wake};
 use std::time::Duration;
 
-use requeue_std::SystemClock;
+use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
 use requeue_std::core::{
-    Action, Batch, Clock, Completion, Drained, GetError, Growable, Guard, ItemExponentialFailure,
-    Leftover, Lock, NoMetrics, Queue, Waker, WorkQueue, Workers,
+    Action, Batch, Drained, GetError, Growable, Guard, ItemExponentialFailure, Leftover, Reporter,
+    Workers,
 };
+use requeue_std::{QueueClock, SystemClock};
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cast::interrupt;
+use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
@@ -23,8 +24,6 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     type Lock: Lock<State = State>;
     /// Its clock.
     type Clock: Clock;
-    /// Its waker.
-    type Waker: Waker;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self>>;
     /// An instant of its clock, as it takes one.
@@ -59,10 +58,10 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>>;
 
     /// The runtime's `next`.
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>>;
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>>;
 
-    /// The runtime's `shut_down_with_drain`.
-    fn shut_down_with_drain(&self) -> Drained;
+    /// The runtime's `drain`.
+    fn drain(&self) -> Drained;
 
     /// The runtime's `run`.
     fn run(
@@ -73,10 +72,11 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
 }
 
 /// What the lock of a queue holds. Its first retry comes after a second.
-pub type State = Queue<u32, Growable, ItemExponentialFailure, NoMetrics>;
+pub type State =
+    binding::State<u32, Growable, ItemExponentialFailure, Reporter, GrowableWaitList>;
 
 /// What the queue of a runtime dereferences to.
-pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock, <Q as Waits>::Waker>;
+pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock>;
 
 /// A key in work.
 pub type Keys<'q, Q> = Guard<u32, <Q as Waits>::Handle<'q>>;
@@ -89,15 +89,14 @@ pub type Tasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure>;
 
 impl Waits for Threads {
     type Lock = requeue_std::Locked<State>;
-    type Clock = SystemClock;
-    type Waker = requeue_std::Condvars;
+    type Clock = QueueClock;
     type Handle<'q> = &'q Shared<Self>;
     type Deadline = requeue_std::core::Instant;
 
     const NAME: &'static str = "threads";
 
     fn new() -> Self {
-        Self::from(state())
+        requeue_std::WorkQueue::builder().limiter(limiter()).build()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -124,12 +123,12 @@ impl Waits for Threads {
         self.get_many(max)
     }
 
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>> {
-        self.next(guard, completion)
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>> {
+        self.next(guard, action)
     }
 
-    fn shut_down_with_drain(&self) -> Drained {
-        self.shut_down_with_drain()
+    fn drain(&self) -> Drained {
+        self.drain()
     }
 
     fn run(
@@ -145,14 +144,13 @@ impl Waits for Threads {
 impl Waits for Tasks {
     type Lock = requeue_tokio::Locked<State>;
     type Clock = requeue_tokio::TokioClock;
-    type Waker = requeue_tokio::Wakers;
     type Handle<'q> = Arc<Shared<Self>>;
     type Deadline = tokio::time::Instant;
 
     const NAME: &'static str = "tasks";
 
     fn new() -> Self {
-        Self::from(state())
+        requeue_tokio::WorkQueue::builder().limiter(limiter()).build()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -183,12 +181,12 @@ impl Waits for Tasks {
         block_on(curious(self, self.get_many(max)))
     }
 
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, completion: Completion) -> Option<Keys<'q, Self>> {
-        block_on(curious(self, self.next(guard, completion)))
+    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>> {
+        block_on(curious(self, self.next(guard, action)))
     }
 
-    fn shut_down_with_drain(&self) -> Drained {
-        block_on(curious(self, self.shut_down_with_drain()))
+    fn drain(&self) -> Drained {
+        block_on(curious(self, self.drain()))
     }
 
     fn run(
@@ -206,10 +204,8 @@ impl Waits for Tasks {
     }
 }
 
-fn state() -> State {
-    let second = Duration::from_secs(1);
-    let limiter = ItemExponentialFailure::new(second, 100 * second);
-    Queue::builder().limiter(limiter).build()
+fn limiter() -> ItemExponentialFailure {
+    ItemExponentialFailure::new(SECOND, 100 * SECOND)
 }
 
 /// A future whose waker takes the queue's lock: so whoever wakes it must not hold that, and may be
@@ -231,7 +227,7 @@ struct Curious {
 
 impl Wake for Curious {
     fn wake(self: Arc<Self>) {
-        self.queue.lock().with(|state| state.asleep());
+        self.queue.lock().with(|state| state.queue().asleep());
         self.task.wake_by_ref();
     }
 }

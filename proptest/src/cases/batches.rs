@@ -1,10 +1,10 @@
-use requeue_core::{Added, Completion, Next, NotActive};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Action, Added, NotActive};
 
 use super::{Script, unexpected};
 use crate::subject::{Key, Subject};
 
-pub(crate) fn keys_added_together_keep_their_order<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn keys_added_together_keep_their_order(script: &mut Script) {
     script.add(2, Added::Ready);
     let (many, rejected) = script.subject.add_many(&[3, 2, 1, 3]);
     assert_eq!((many.ready, many.coalesced), (2, 2));
@@ -15,11 +15,10 @@ pub(crate) fn keys_added_together_keep_their_order<S: Subject>() {
     }
 }
 
-pub(crate) fn a_batch_takes_what_is_ready<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_batch_takes_what_is_ready(script: &mut Script) {
     script.subject.add_many(&[1, 2, 3]);
     for expected in [&[1, 2][..], &[3]] {
-        match script.subject.get_many(2, &mut S::Getter::default()) {
+        match script.subject.get_many(2, &mut Getter::default()) {
             Next::Work(taken) => {
                 let keys: Vec<Key> = taken.iter().map(|handed| handed.key).collect();
                 assert_eq!(keys, expected);
@@ -31,13 +30,12 @@ pub(crate) fn a_batch_takes_what_is_ready<S: Subject>() {
     script.nothing_to_get();
 }
 
-pub(crate) fn runs_completed_together_are_each_completed<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn runs_completed_together_are_each_completed(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     let tickets = vec![script.get(1), script.get(2)];
     script.done(1);
-    let outcome = script.subject.complete_many(tickets, Completion::Retry);
+    let outcome = script.subject.finish_many(tickets, Action::Retry);
     assert_eq!(outcome, Err(NotActive), "one of them was completed before");
     script.subject.assert_valid();
     script.requeues(1, 0);

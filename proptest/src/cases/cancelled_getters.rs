@@ -1,46 +1,45 @@
-use requeue_core::Completion;
+use requeue_core::Action;
 
-use super::calls::{add, add_after, advance, cancel, do_it, get};
-use crate::histories::{Script, Step};
-use crate::suite::Op;
+use super::calls::{add, add_after, advance, cancel, get};
+use crate::histories::{CallScript, Step};
 
-pub(crate) fn one_who_was_woken_passes_the_wake_on() -> Script {
-    Script::new([get(), get(), Step::Settle, add(1), cancel(0), Step::Settle])
+pub(crate) fn one_who_was_woken_passes_the_wake_on() -> CallScript {
+    CallScript::new([get(), get(), Step::Settle, add(1), cancel(0), Step::Settle])
 }
 
-pub(crate) fn a_keeper_hands_the_watch_over() -> Script {
+pub(crate) fn a_keeper_hands_the_watch_over() -> CallScript {
     let keeper = [add_after(1, 10), get(), get(), Step::Settle, cancel(0)];
-    Script::new(
+    CallScript::new(
         keeper
             .into_iter()
             .chain([Step::Settle, advance(10), Step::Settle]),
     )
 }
 
-pub(crate) fn one_who_sleeps_takes_no_wake_along() -> Script {
+pub(crate) fn one_who_sleeps_takes_no_wake_along() -> CallScript {
     let calls = [get(), get(), get(), Step::Settle, cancel(0), Step::Settle];
-    Script::new(calls.into_iter().chain([add(1), Step::Settle]))
+    CallScript::new(calls.into_iter().chain([add(1), Step::Settle]))
 }
 
-pub(crate) fn all_who_were_woken_pass_their_wakes_on() -> Script {
+pub(crate) fn all_who_were_woken_pass_their_wakes_on() -> CallScript {
     let calls = [get(), get(), get(), get(), Step::Settle];
     let keys = [
-        do_it(Op::AddMany(vec![1, 2])),
+        Step::AddMany(vec![1, 2]),
         cancel(0),
         cancel(0),
         Step::Settle,
     ];
-    Script::new(calls.into_iter().chain(keys))
+    CallScript::new(calls.into_iter().chain(keys))
 }
 
-pub(crate) fn a_place_is_given_back() -> Script {
+pub(crate) fn a_place_is_given_back() -> CallScript {
     let rounds = [(); 20]
         .into_iter()
         .flat_map(|()| [get(), Step::Settle, cancel(0)]);
-    Script::new(rounds.chain([get(), Step::Settle, add(1), Step::Settle]))
+    CallScript::new(rounds.chain([get(), Step::Settle, add(1), Step::Settle]))
 }
 
-pub(crate) fn a_run_that_was_declared_over_is_completed() -> Script {
-    let unrun = Step::NextUnrun(Completion::Retry);
-    Script::new([add(1), unrun, get(), Step::Settle, advance(1), Step::Settle])
+pub(crate) fn a_run_that_was_declared_over_is_completed() -> CallScript {
+    let unrun = Step::NextUnrun(Action::Retry);
+    CallScript::new([add(1), unrun, get(), Step::Settle, advance(1), Step::Settle])
 }

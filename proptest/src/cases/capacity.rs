@@ -1,12 +1,10 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, capacity, full, ms};
-use crate::subject::{Key, Subject};
+use super::{Script, ms};
+use crate::subject::Subject;
 
-pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
-        return;
-    };
+pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
+    let new = script.fill();
     // More often than there is room, so that what is not given back runs out.
     for round in 0..2 * new {
         let oldest = round + 1;
@@ -17,21 +15,18 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back<S: Subject>() {
     }
 }
 
-pub(crate) fn delayed_keys_and_keys_in_work_take_room<S: Subject>() {
-    let mut script = Script::<S>::new();
-    let Some(capacity) = capacity(&script) else {
-        return;
-    };
+pub(crate) fn delayed_keys_and_keys_in_work_take_room(script: &mut Script) {
+    let capacity = script.capacity();
     script.add(1, Added::Ready);
     script.get(1);
-    for key in 2..=capacity as Key {
+    for key in 2..=capacity {
         script.add_after(key, 10, Added::Delayed);
     }
-    let new = capacity as Key + 1;
+    let new = capacity + 1;
     script.refused(new, Rejected::Full(new));
     let delayed = script.subject.add_after(new, ms(1));
     assert_eq!(delayed, Err(Rejected::Full(new)), "add_after {new}");
-    assert_eq!(script.subject.totals().held, capacity);
+    assert_eq!(script.subject.totals().held, usize::from(capacity));
     script.done(1);
     script.add(new, Added::Ready);
 }

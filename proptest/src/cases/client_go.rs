@@ -5,40 +5,38 @@
 //! goroutines, one thread takes the parts of all; where they wait for a goroutine, here nothing is
 //! under way between two steps.
 
+use requeue_core::binding::{Getter, Next};
 use requeue_core::{Added, Drained, Rejected};
 
+use super::recorder::Recorder;
 use super::{Script, unexpected};
-use crate::subject::{Handed, Key, Subject};
+use crate::subject::{Handed, Key, Subject, Ticket};
 
 const FOO: Key = 1;
 const BAR: Key = 2;
 const BAZ: Key = 3;
 
-/// How a test shuts its queue down.
-type ShutDown<S> = fn(&mut S);
+/// The ways in which a test shuts its queue down.
+const WAYS_TO_SHUT_DOWN: [fn(&mut Recorder); 2] = [Subject::shut_down, |subject| {
+    let _ = subject.begin_drain();
+}];
 
-fn ways_to_shut_down<S: Subject>() -> [ShutDown<S>; 2] {
-    [Subject::shut_down, |subject| {
-        let _ = subject.begin_drain();
-    }]
-}
-
-pub(crate) fn basic<S: Subject>() {
+pub(crate) fn basic(script: &mut Script) {
     const PRODUCERS: Key = 50;
     const TOO_LATE: Key = 51;
-    for shut_down in ways_to_shut_down() {
-        let mut script = Script::<S>::new();
-        let mut workers = Workers::<S>::new(10);
+    for shut_down in WAYS_TO_SHUT_DOWN {
+        script.restart();
+        let mut workers = Workers::new(10);
         for _ in 0..50 {
             for key in 1..=PRODUCERS {
                 let added = script.subject.add(key);
                 assert!(added.is_ok(), "{added:?}");
             }
-            workers.work(&mut script, 3);
+            workers.work(script, 3);
         }
         shut_down(&mut script.subject);
         script.refused(TOO_LATE, Rejected::Closed(TOO_LATE));
-        while workers.work(&mut script, 3) {}
+        while workers.work(script, 3) {}
         assert!(workers.seen.iter().all(|(key, _)| *key <= PRODUCERS));
         script.closed();
         script.len(0);
@@ -46,13 +44,13 @@ pub(crate) fn basic<S: Subject>() {
 }
 
 /// Workers, each of which is on a key until some time.
-struct Workers<S: Subject> {
-    on: Vec<Option<(Key, S::Ticket, u64)>>,
+struct Workers {
+    on: Vec<Option<(Key, Ticket, u64)>>,
     seen: Vec<(Key, u64)>,
     millis: u64,
 }
 
-impl<S: Subject> Workers<S> {
+impl Workers {
     fn new(count: usize) -> Self {
         Self {
             on: std::iter::repeat_with(|| None).take(count).collect(),
@@ -62,11 +60,11 @@ impl<S: Subject> Workers<S> {
     }
 
     /// One millisecond of work. Answers whether anybody was busy.
-    fn work(&mut self, script: &mut Script<S>, millis_per_key: u64) -> bool {
+    fn work(&mut self, script: &mut Script, millis_per_key: u64) -> bool {
         let millis = self.millis;
         for worker in &mut self.on {
             if let Some((_, ticket, _)) = worker.take_if(|(_, _, until)| *until <= millis) {
-                assert_eq!(script.subject.done(ticket), Ok(()));
+                assert_eq!(script.subject.release(ticket), Ok(()));
             }
         }
         for index in 0..self.on.len() {
@@ -87,9 +85,9 @@ impl<S: Subject> Workers<S> {
     }
 }
 
-pub(crate) fn add_while_processing<S: Subject>() {
-    for shut_down in ways_to_shut_down() {
-        let mut script = Script::<S>::new();
+pub(crate) fn add_while_processing(script: &mut Script) {
+    for shut_down in WAYS_TO_SHUT_DOWN {
+        script.restart();
         for key in 1..=50 {
             script.add(key, Added::Ready);
         }
@@ -100,7 +98,7 @@ pub(crate) fn add_while_processing<S: Subject>() {
                 if runs[usize::from(key)] < 2 {
                     script.add(key, Added::Dirty);
                 }
-                assert_eq!(script.subject.done(ticket), Ok(()));
+                assert_eq!(script.subject.release(ticket), Ok(()));
             }
         }
         shut_down(&mut script.subject);
@@ -110,8 +108,7 @@ pub(crate) fn add_while_processing<S: Subject>() {
     }
 }
 
-pub(crate) fn len<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn len(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.len(1);
     script.add(BAR, Added::Ready);
@@ -120,8 +117,7 @@ pub(crate) fn len<S: Subject>() {
     script.len(2);
 }
 
-pub(crate) fn reinsert<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn reinsert(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
     script.add(FOO, Added::Dirty);
@@ -131,8 +127,7 @@ pub(crate) fn reinsert<S: Subject>() {
     script.len(0);
 }
 
-pub(crate) fn collapse<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn collapse(script: &mut Script) {
     script.add(BAR, Added::Ready);
     script.add(BAR, Added::Coalesced);
     script.get(BAR);
@@ -140,27 +135,26 @@ pub(crate) fn collapse<S: Subject>() {
     script.len(0);
 }
 
-pub(crate) fn collapse_while_processing<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn collapse_while_processing(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
     script.add(FOO, Added::Dirty);
     script.add(FOO, Added::Coalesced);
 
-    let mut another = S::Getter::default();
+    let mut another = Getter::default();
     let next = script.subject.get(&mut another);
-    assert!(matches!(next, requeue_core::Next::Wait { .. }), "{next:?}");
+    assert!(matches!(next, Next::Wait { .. }), "{next:?}");
     script.done(FOO);
     match script.subject.get(&mut another) {
-        requeue_core::Next::Work(handed) if handed.key == FOO => {}
+        Next::Work(handed) if handed.key == FOO => {}
         other => unexpected(format!("key {FOO}"), &other),
     }
     script.done(FOO);
     script.len(0);
 }
 
-pub(crate) fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
-    let mut script = two_in_work::<S>();
+pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
+    two_in_work(script);
     let drain = script.subject.begin_drain();
     script.closed();
     script.done(FOO);
@@ -169,15 +163,15 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-pub(crate) fn no_queue_drainage_using_shut_down<S: Subject>() {
-    let mut script = two_in_work::<S>();
+pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
+    two_in_work(script);
     script.subject.shut_down();
     script.closed();
     assert_eq!(script.subject.totals().active, 2);
 }
 
-pub(crate) fn force_queue_shutdown_using_shut_down<S: Subject>() {
-    let mut script = two_in_work::<S>();
+pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
+    two_in_work(script);
     let drain = script.subject.begin_drain();
     script.closed();
     script.drained(&drain, Drained::Pending);
@@ -185,8 +179,7 @@ pub(crate) fn force_queue_shutdown_using_shut_down<S: Subject>() {
     script.drained(&drain, Drained::Interrupted);
 }
 
-pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
     script.add(FOO, Added::Dirty);
@@ -199,8 +192,7 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item<S: Subje
     script.drained(&drain, Drained::Complete);
 }
 
-pub(crate) fn garbage_collection<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn garbage_collection(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
     script.done(FOO);
@@ -208,8 +200,7 @@ pub(crate) fn garbage_collection<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn simple_queue<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn simple_queue(script: &mut Script) {
     script.add_after(FOO, 50, Added::Delayed);
     script.len(0);
     script.advance(60);
@@ -220,8 +211,7 @@ pub(crate) fn simple_queue<S: Subject>() {
     script.len(0);
 }
 
-pub(crate) fn deduping<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn deduping(script: &mut Script) {
     script.add_after(FOO, 50, Added::Delayed);
     script.add_after(FOO, 70, Added::Coalesced);
     script.len(0);
@@ -241,8 +231,7 @@ pub(crate) fn deduping<S: Subject>() {
     script.len(0);
 }
 
-pub(crate) fn add_two_fire_early<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn add_two_fire_early(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 50, Added::Delayed);
     script.len(0);
@@ -258,8 +247,7 @@ pub(crate) fn add_two_fire_early<S: Subject>() {
     script.get(BAZ);
 }
 
-pub(crate) fn copy_shifting<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn copy_shifting(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 500, Added::Delayed);
     script.add_after(BAZ, 250, Added::Delayed);
@@ -271,10 +259,9 @@ pub(crate) fn copy_shifting<S: Subject>() {
     script.get(FOO);
 }
 
-pub(crate) fn rate_limiting_queue<S: Subject>() {
+pub(crate) fn rate_limiting_queue(script: &mut Script) {
     const ONE: Key = 1;
     const TWO: Key = 2;
-    let mut script = Script::<S>::new();
     script.fail(ONE, 1);
     script.fail(ONE, 2);
     script.requeues(ONE, 2);
@@ -285,11 +272,9 @@ pub(crate) fn rate_limiting_queue<S: Subject>() {
     script.fail(ONE, 1);
 }
 
-fn two_in_work<S: Subject>() -> Script<S> {
-    let mut script = Script::<S>::new();
+fn two_in_work(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.add(BAR, Added::Ready);
     script.get(FOO);
     script.get(BAR);
-    script
 }

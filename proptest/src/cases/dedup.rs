@@ -1,10 +1,8 @@
 use requeue_core::Added;
 
 use super::Script;
-use crate::subject::Subject;
 
-pub(crate) fn many_adds_make_one_run<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn many_adds_make_one_run(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(1, Added::Coalesced);
     script.add(1, Added::Coalesced);
@@ -15,8 +13,7 @@ pub(crate) fn many_adds_make_one_run<S: Subject>() {
     script.nothing_to_get();
 }
 
-pub(crate) fn a_delayed_key_that_is_added_runs_now_and_once_more_later<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_delayed_key_that_is_added_runs_now_and_once_more_later(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     script.get(1);
@@ -28,8 +25,7 @@ pub(crate) fn a_delayed_key_that_is_added_runs_now_and_once_more_later<S: Subjec
     script.nothing_to_get();
 }
 
-pub(crate) fn a_delay_that_ends_while_its_key_is_ready_makes_no_second_run<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_delay_that_ends_while_its_key_is_ready_makes_no_second_run(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     script.advance(10);

@@ -5,8 +5,7 @@ use requeue_core::Added;
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn no_key_is_early<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn no_key_is_early(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.subject.advance(ms(10) - Duration::from_nanos(1));
     script.nothing_to_get();
@@ -15,8 +14,7 @@ pub(crate) fn no_key_is_early<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn keys_come_in_the_order_of_their_deadlines<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn keys_come_in_the_order_of_their_deadlines(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
     script.add_after(3, 20, Added::Delayed);
@@ -26,8 +24,7 @@ pub(crate) fn keys_come_in_the_order_of_their_deadlines<S: Subject>() {
     }
 }
 
-pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(2, Added::Ready);
     script.advance(10);
@@ -35,8 +32,7 @@ pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn nobody_can_tell_how_late_a_key_was_released<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn nobody_can_tell_how_late_a_key_was_released(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);
     script.add(2, Added::Ready);

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use requeue_core::{Added, Completion, Drained, Finished, Instant, Next, NotActive, Rejected};
+use requeue_core::binding::{Getter, Next};
+use requeue_core::{Action, Added, Drained, Finished, Instant, NotActive, Rejected};
 
-use super::{Script, full, ms};
-use crate::conformance::not_tried;
+use super::{Script, ms};
 use crate::subject::{Key, Left, Setup, Subject};
 
-pub(crate) fn drain_waits_for_ready_keys<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     let drain = script.subject.begin_drain();
@@ -22,8 +21,7 @@ pub(crate) fn drain_waits_for_ready_keys<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-pub(crate) fn drain_waits_for_dirty_keys<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn drain_waits_for_dirty_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -35,8 +33,7 @@ pub(crate) fn drain_waits_for_dirty_keys<S: Subject>() {
     script.drained(&drain, Drained::Complete);
 }
 
-pub(crate) fn every_drainer_is_woken<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn every_drainer_is_woken(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     let drains = [script.subject.begin_drain(), script.subject.begin_drain()];
@@ -46,12 +43,11 @@ pub(crate) fn every_drainer_is_woken<S: Subject>() {
         script.drained(drain, Drained::Complete);
     }
     if let Some(wake) = script.subject.wakes() {
-        assert_eq!(wake, requeue_core::Wake::All);
+        assert_eq!(wake, requeue_core::binding::Wake::All);
     }
 }
 
-pub(crate) fn shut_down_interrupts_drain<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.subject.shut_down();
@@ -61,44 +57,40 @@ pub(crate) fn shut_down_interrupts_drain<S: Subject>() {
     script.drained(&drain, Drained::Interrupted);
 }
 
-pub(crate) fn done_of_inactive_key_is_an_error<S: Subject>() {
-    let mut script = Script::<S>::new();
-    assert_eq!(script.subject.done_key(1), Err(NotActive), "unknown");
+pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
+    assert_eq!(script.subject.release_key(1), Err(NotActive), "unknown");
     script.add_after(2, 10, Added::Delayed);
-    assert_eq!(script.subject.done_key(2), Err(NotActive), "delayed");
+    assert_eq!(script.subject.release_key(2), Err(NotActive), "delayed");
     script.add(1, Added::Ready);
     script.get(1);
     script.done(1);
-    assert_eq!(script.subject.done_key(1), Err(NotActive), "done before");
+    assert_eq!(script.subject.release_key(1), Err(NotActive), "done before");
     script.advance(10);
     script.get(2);
 }
 
-pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice(script: &mut Script) {
     script.add(1, Added::Ready);
-    assert_eq!(script.subject.done_key(1), Err(NotActive));
+    assert_eq!(script.subject.release_key(1), Err(NotActive));
     script.len(1);
     script.get(1);
     script.nothing_to_get();
 }
 
-pub(crate) fn done_with_a_stale_ticket_is_an_error<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn done_with_a_stale_ticket_is_an_error(script: &mut Script) {
     script.add(1, Added::Ready);
     let stale = script.get(1);
     script.done(1);
     script.add(1, Added::Ready);
     let current = script.get(1);
-    let retry = script.subject.complete(stale, Completion::Retry);
+    let retry = script.subject.finish(stale, Action::Retry);
     assert_eq!(retry, Err(NotActive));
     script.requeues(1, 0);
-    assert_eq!(script.subject.done(current), Ok(()));
+    assert_eq!(script.subject.release(current), Ok(()));
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn add_after_shutdown_is_an_error<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn add_after_shutdown_is_an_error(script: &mut Script) {
     script.subject.shut_down();
     script.refused(1, Rejected::Closed(1));
     let subject = &mut script.subject;
@@ -113,8 +105,7 @@ pub(crate) fn add_after_shutdown_is_an_error<S: Subject>() {
     assert_eq!(subject.totals().held, 0);
 }
 
-pub(crate) fn limiter_not_charged_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn limiter_not_charged_after_shutdown(script: &mut Script) {
     script.fail(1, 1);
     script.subject.shut_down();
     let retried = script.subject.add_rate_limited(1);
@@ -122,8 +113,7 @@ pub(crate) fn limiter_not_charged_after_shutdown<S: Subject>() {
     script.requeues(1, 1);
 }
 
-pub(crate) fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.fail(2, 1);
     script.fail(2, 2);
@@ -153,8 +143,7 @@ pub(crate) fn delayed_keys_are_handed_back_after_shutdown<S: Subject>() {
     script.closed();
 }
 
-pub(crate) fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn ready_keys_can_be_taken_back_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add_after(1, 5, Added::Delayed);
     assert_eq!(script.subject.take_ready(), None, "not before shutdown");
@@ -175,12 +164,11 @@ pub(crate) fn ready_keys_can_be_taken_back_after_shutdown<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     let drain = script.subject.begin_drain();
-    let finished = script.subject.complete(ticket, Completion::Retry);
+    let finished = script.subject.finish(ticket, Action::Retry);
     assert_eq!(finished, Ok(Finished::Leftover(ms(1))));
     script.drained(&drain, Drained::Complete);
     script.advance(5);
@@ -195,8 +183,7 @@ pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed<S: Subject>() {
     script.subject.assert_valid();
 }
 
-pub(crate) fn delays_saturate<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn delays_saturate(script: &mut Script) {
     script.advance(1);
     let longest = Duration::from_nanos(u64::MAX - 1);
     assert_eq!(script.subject.add_after(1, longest), Ok(Added::Delayed));
@@ -208,11 +195,10 @@ pub(crate) fn delays_saturate<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn duration_max_is_never<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn duration_max_is_never(script: &mut Script) {
     let added = script.subject.add_after(1, Duration::MAX);
     assert_eq!(added, Ok(Added::Delayed));
-    let mut getter = S::Getter::default();
+    let mut getter = Getter::default();
     let next = script.subject.get(&mut getter);
     assert!(matches!(next, Next::Wait { until: None }), "{next:?}");
     script.subject.leave(&mut getter);
@@ -222,8 +208,7 @@ pub(crate) fn duration_max_is_never<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn equal_deadlines_leave_in_insertion_order(script: &mut Script) {
     for key in 1..=9 {
         script.add_after(key, 10, Added::Delayed);
     }
@@ -235,10 +220,8 @@ pub(crate) fn equal_deadlines_leave_in_insertion_order<S: Subject>() {
     }
 }
 
-pub(crate) fn a_full_queue_hands_the_key_back<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
-        return;
-    };
+pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
+    let new = script.fill();
     script.refused(new, Rejected::Full(new));
     let subject = &mut script.subject;
     assert_eq!(subject.add_after(new, ms(1)), Err(Rejected::Full(new)));
@@ -252,28 +235,24 @@ pub(crate) fn a_full_queue_hands_the_key_back<S: Subject>() {
     script.add(new, Added::Ready);
 }
 
-pub(crate) fn a_key_that_is_held_is_never_refused<S: Subject>() {
-    let Some((mut script, _)) = full::<S>() else {
-        return;
-    };
+pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
+    script.fill();
     script.add(1, Added::Coalesced);
     script.add_after(1, 5, Added::Delayed);
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
     script.fail(1, 1);
-    let finished = script.subject.complete(ticket, Completion::Retry);
+    let finished = script.subject.finish(ticket, Action::Retry);
     assert_eq!(finished, Ok(Finished::Ready));
     script.subject.assert_valid();
 }
 
-pub(crate) fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
-        return;
-    };
+pub(crate) fn the_oldest_memory_of_failures_makes_room(script: &mut Script) {
+    let new = script.fill();
     for key in 1..new {
         let ticket = script.get(key);
         script.fail(key, 1);
-        assert_eq!(script.subject.done(ticket), Ok(()));
+        assert_eq!(script.subject.release(ticket), Ok(()));
     }
     script.advance(1);
     // The last key of all comes to rest first.
@@ -295,13 +274,10 @@ pub(crate) fn the_oldest_memory_of_failures_makes_room<S: Subject>() {
     script.refused(refused, Rejected::Full(refused));
 }
 
-pub(crate) fn memories_of_failures_can_be_limited<S: Subject>() {
+pub(crate) fn memories_of_failures_can_be_limited(script: &mut Script) {
     let mut setup = Setup::exponential();
-    setup.memories_max = 2;
-    let mut script = Script::<S>::with(&setup);
-    if script.subject.capacity().is_some() {
-        return not_tried("the queue has a capacity, and no limit to its memories");
-    }
+    setup.failure_records_max = 2;
+    script.renew(&setup);
     for key in 1..=3 {
         let retried = script.subject.add_rate_limited(key);
         assert!(retried.is_ok(), "{retried:?}");

@@ -1,10 +1,8 @@
 use requeue_core::Added;
 
 use super::Script;
-use crate::subject::Subject;
 
-pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -15,8 +13,7 @@ pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn a_key_added_while_in_work_comes_back_once<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_added_while_in_work_comes_back_once(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -29,8 +26,7 @@ pub(crate) fn a_key_added_while_in_work_comes_back_once<S: Subject>() {
     script.nothing_to_get();
 }
 
-pub(crate) fn a_delay_that_ends_while_its_key_is_in_work_makes_one_more_run<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_delay_that_ends_while_its_key_is_in_work_makes_one_more_run(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     script.get(1);

@@ -3,15 +3,13 @@ use requeue_core::{Added, Drained};
 use super::Script;
 use crate::subject::Subject;
 
-pub(crate) fn a_queue_with_nothing_to_do_has_drained<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_queue_with_nothing_to_do_has_drained(script: &mut Script) {
     let drain = script.subject.begin_drain();
     script.drained(&drain, Drained::Complete);
     script.closed();
 }
 
-pub(crate) fn delayed_keys_are_not_waited_for<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn delayed_keys_are_not_waited_for(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     let drain = script.subject.begin_drain();

@@ -1,59 +1,52 @@
 use std::time::Duration;
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
-use super::calls::{add, advance, cancel, do_it, drain, shut_down, start};
-use crate::histories::{Script, Step};
+use super::calls::{add, advance, cancel, drain, shut_down, start};
+use crate::histories::{CallScript, Step};
 use crate::subject::Call;
-use crate::suite::Op;
 
 /// Key 1 is in work.
 fn at_work() -> [Step; 2] {
-    [add(1), do_it(Op::TryGet)]
+    [add(1), Step::TryGet]
 }
 
-fn script<const N: usize>(steps: [Step; N]) -> Script {
-    Script::new(at_work().into_iter().chain(steps))
+fn script<const N: usize>(steps: [Step; N]) -> CallScript {
+    CallScript::new(at_work().into_iter().chain(steps))
 }
 
-pub(crate) fn the_last_key_in_work_ends_the_drain() -> Script {
-    script([drain(), Step::Settle, do_it(Op::DoneKey(1)), Step::Settle])
+pub(crate) fn the_last_key_in_work_ends_the_drain() -> CallScript {
+    script([drain(), Step::Settle, Step::DoneKey(1), Step::Settle])
 }
 
-pub(crate) fn everybody_who_waits_for_the_drain_is_woken() -> Script {
+pub(crate) fn everybody_who_waits_for_the_drain_is_woken() -> CallScript {
     let calls = [drain(), drain(), drain(), Step::Settle];
-    let done = [do_it(Op::DoneKey(1)), Step::Settle];
-    Script::new(at_work().into_iter().chain(calls).chain(done))
+    let done = [Step::DoneKey(1), Step::Settle];
+    CallScript::new(at_work().into_iter().chain(calls).chain(done))
 }
 
-pub(crate) fn the_last_key_that_is_taken_back_ends_the_drain() -> Script {
-    Script::new([
-        add(1),
-        drain(),
-        Step::Settle,
-        do_it(Op::TakeReady),
-        Step::Settle,
-    ])
+pub(crate) fn the_last_key_that_is_taken_back_ends_the_drain() -> CallScript {
+    CallScript::new([add(1), drain(), Step::Settle, Step::TakeReady, Step::Settle])
 }
 
-pub(crate) fn a_worker_that_asks_for_more_ends_the_drain() -> Script {
-    let next = start(Call::Next(Completion::Succeeded));
-    Script::new([add(1), drain(), Step::Settle, next, Step::Settle])
+pub(crate) fn a_worker_that_asks_for_more_ends_the_drain() -> CallScript {
+    let next = start(Call::Next(Action::Success));
+    CallScript::new([add(1), drain(), Step::Settle, next, Step::Settle])
 }
 
-pub(crate) fn shutting_down_ends_the_wait_for_the_drain() -> Script {
+pub(crate) fn shutting_down_ends_the_wait_for_the_drain() -> CallScript {
     script([drain(), Step::Settle, shut_down(), Step::Settle])
 }
 
-pub(crate) fn a_drain_that_takes_too_long_is_given_up() -> Script {
+pub(crate) fn a_drain_that_takes_too_long_is_given_up() -> CallScript {
     let limited = start(Call::DrainTimeout(Duration::from_millis(10)));
     let times = [advance(9), Step::Settle, advance(1), Step::Settle];
     let calls = [limited, drain(), Step::Settle];
-    Script::new(at_work().into_iter().chain(calls).chain(times))
+    CallScript::new(at_work().into_iter().chain(calls).chain(times))
 }
 
-pub(crate) fn a_cancelled_wait_for_the_drain_harms_nobody() -> Script {
+pub(crate) fn a_cancelled_wait_for_the_drain_harms_nobody() -> CallScript {
     let calls = [drain(), drain(), Step::Settle, cancel(0)];
-    let done = [do_it(Op::DoneKey(1)), Step::Settle];
-    Script::new(at_work().into_iter().chain(calls).chain(done))
+    let done = [Step::DoneKey(1), Step::Settle];
+    CallScript::new(at_work().into_iter().chain(calls).chain(done))
 }

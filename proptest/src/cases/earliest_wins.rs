@@ -3,8 +3,7 @@ use requeue_core::{Added, Instant};
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn the_earlier_deadline_counts<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn the_earlier_deadline_counts(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.add_after(1, 40, Added::Coalesced);
     script.add_after(1, 30, Added::Coalesced);
@@ -19,8 +18,7 @@ pub(crate) fn the_earlier_deadline_counts<S: Subject>() {
     script.nothing_to_get();
 }
 
-pub(crate) fn a_failure_does_not_put_an_earlier_deadline_off<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_failure_does_not_put_an_earlier_deadline_off(script: &mut Script) {
     script.fail(1, 1);
     script.fail(1, 2);
     script.fail(1, 4);

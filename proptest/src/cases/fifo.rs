@@ -1,10 +1,8 @@
 use requeue_core::Added;
 
 use super::Script;
-use crate::subject::Subject;
 
-pub(crate) fn keys_come_out_in_the_order_in_which_they_became_ready<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn keys_come_out_in_the_order_in_which_they_became_ready(script: &mut Script) {
     for key in [3, 1, 2] {
         script.add(key, Added::Ready);
     }
@@ -14,8 +12,7 @@ pub(crate) fn keys_come_out_in_the_order_in_which_they_became_ready<S: Subject>(
     script.nothing_to_get();
 }
 
-pub(crate) fn a_key_that_was_worked_on_goes_to_the_end<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_that_was_worked_on_goes_to_the_end(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     script.get(1);

@@ -1,10 +1,9 @@
-use requeue_core::{Added, Completion, Finished};
+use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn a_key_that_is_forgotten_starts_anew<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_that_is_forgotten_starts_anew(script: &mut Script) {
     assert_eq!(script.subject.forget(1), 0, "nobody has failed yet");
     script.fail(1, 1);
     script.fail(1, 2);
@@ -13,26 +12,24 @@ pub(crate) fn a_key_that_is_forgotten_starts_anew<S: Subject>() {
     script.fail(1, 1);
 }
 
-pub(crate) fn a_run_that_succeeded_forgets<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let again = Completion::SucceededAgainAfter(ms(5));
-    let finished = script.subject.complete(ticket, again);
+    let again = Action::RequeueAfter(ms(5));
+    let finished = script.subject.finish(ticket, again);
     assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
     script.requeues(1, 0);
 
     script.fail(1, 1);
     script.advance(5);
     let ticket = script.get(1);
-    let finished = script.subject.complete(ticket, Completion::Succeeded);
+    let finished = script.subject.finish(ticket, Action::Success);
     assert_eq!(finished, Ok(Finished::Idle));
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn forgetting_leaves_the_delay<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn forgetting_leaves_the_delay(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.fail(1, 1);
     assert_eq!(script.subject.forget(1), 1);

@@ -3,8 +3,7 @@ use requeue_core::Added;
 use super::{Script, ms};
 use crate::subject::{Key, Left, Subject};
 
-pub(crate) fn nothing_that_was_not_worked_on_is_lost<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.fail(2, 1);
     script.add(4, Added::Ready);
@@ -29,8 +28,7 @@ pub(crate) fn nothing_that_was_not_worked_on_is_lost<S: Subject>() {
     script.subject.assert_valid();
 }
 
-pub(crate) fn a_key_in_work_is_nobodys_leftover<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_key_in_work_is_nobodys_leftover(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);

@@ -1,13 +1,13 @@
-use requeue_core::{Added, Completion, Finished};
+use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
+use crate::limiter::LimiterSpec;
 use crate::subject::{Setup, Subject};
-use crate::trace::limiter::LimiterSpec;
 
 const MS: u64 = 1_000_000;
 
-pub(crate) fn each_failure_of_a_key_doubles_its_delay<S: Subject>() {
-    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::Exponential {
+pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
+    script.renew(&Setup::new(LimiterSpec::Exponential {
         base_ns: MS,
         max_ns: 5 * MS,
     }));
@@ -18,8 +18,8 @@ pub(crate) fn each_failure_of_a_key_doubles_its_delay<S: Subject>() {
     script.fail(2, 1);
 }
 
-pub(crate) fn the_first_failures_are_fast<S: Subject>() {
-    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::FastSlow {
+pub(crate) fn the_first_failures_are_fast(script: &mut Script) {
+    script.renew(&Setup::new(LimiterSpec::FastSlow {
         fast_ns: 2 * MS,
         slow_ns: 10 * MS,
         max_fast_attempts: 2,
@@ -29,7 +29,7 @@ pub(crate) fn the_first_failures_are_fast<S: Subject>() {
     }
 }
 
-pub(crate) fn the_longest_of_several_delays_counts<S: Subject>() {
+pub(crate) fn the_longest_of_several_delays_counts(script: &mut Script) {
     let exponential = LimiterSpec::Exponential {
         base_ns: MS,
         max_ns: 100 * MS,
@@ -40,18 +40,17 @@ pub(crate) fn the_longest_of_several_delays_counts<S: Subject>() {
         max_fast_attempts: 1,
     };
     let limiters = vec![exponential, fast_slow];
-    let mut script = Script::<S>::with(&Setup::new(LimiterSpec::MaxOf { limiters }));
+    script.renew(&Setup::new(LimiterSpec::MaxOf { limiters }));
     for delay in [3, 3, 4, 8] {
         script.fail(1, delay);
     }
 }
 
-pub(crate) fn a_run_that_failed_is_charged<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
     for (failures, delay) in [(1, 1), (2, 2), (3, 4)] {
         script.add(1, Added::Ready);
         let ticket = script.get(1);
-        let finished = script.subject.complete(ticket, Completion::Retry);
+        let finished = script.subject.finish(ticket, Action::Retry);
         assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
         script.requeues(1, failures);
         script.advance(delay);
@@ -60,14 +59,11 @@ pub(crate) fn a_run_that_failed_is_charged<S: Subject>() {
     }
 }
 
-pub(crate) fn a_run_that_is_put_off_is_not_charged<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let finished = script
-        .subject
-        .complete(ticket, Completion::RetryAfter(ms(7)));
+    let finished = script.subject.finish(ticket, Action::RetryAfter(ms(7)));
     assert_eq!(finished, Ok(Finished::Delayed(ms(7))));
     script.requeues(1, 1);
     script.advance(6);

@@ -1,13 +1,9 @@
 use requeue_core::Added;
 
-use super::{Script, gives_back, ms};
+use super::{Script, ms};
 use crate::subject::{Left, Subject};
 
-pub(crate) fn its_key_comes_back_as_failed<S: Subject>() {
-    if !gives_back::<S>() {
-        return;
-    }
-    let mut script = Script::<S>::new();
+pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
     script.add(1, Added::Ready);
     for (failures, delay) in [(1, 1), (2, 2)] {
         script.subject.panic_at_work();
@@ -21,11 +17,7 @@ pub(crate) fn its_key_comes_back_as_failed<S: Subject>() {
     script.get(1);
 }
 
-pub(crate) fn its_key_is_kept_while_the_queue_shuts_down<S: Subject>() {
-    if !gives_back::<S>() {
-        return;
-    }
-    let mut script = Script::<S>::new();
+pub(crate) fn its_key_is_kept_while_the_queue_shuts_down(script: &mut Script) {
     script.add(1, Added::Ready);
     script.subject.shut_down();
     script.subject.panic_at_work();

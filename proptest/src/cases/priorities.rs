@@ -1,21 +1,7 @@
-use requeue_core::{AddOptions, Added, Completion};
+use requeue_core::{Action, AddOptions, Added};
 
 use super::{Script, ms};
-use crate::conformance::not_tried;
 use crate::subject::{Key, Subject};
-
-/// How many levels a queue must have for these cases.
-const LEVELS_MIN: u8 = 3;
-
-/// A queue with levels; nothing if it has none.
-fn leveled<S: Subject>() -> Option<Script<S>> {
-    let script = Script::<S>::new();
-    if script.subject.levels() < LEVELS_MIN {
-        not_tried("the queue has too few priority levels");
-        return None;
-    }
-    Some(script)
-}
 
 fn at(priority: u8) -> AddOptions {
     AddOptions {
@@ -25,84 +11,66 @@ fn at(priority: u8) -> AddOptions {
 }
 
 #[track_caller]
-fn add<S: Subject>(script: &mut Script<S>, key: Key, options: AddOptions, expected: Added) {
+fn add(script: &mut Script, key: Key, options: AddOptions, expected: Added) {
     let added = script.subject.add_with(key, options);
     let added = added.map(|retried| retried.added);
     assert_eq!(added, Ok(expected), "add_with {key}, {options:?}");
     script.subject.assert_valid();
 }
 
-pub(crate) fn the_highest_level_comes_first<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
+pub(crate) fn the_highest_level_comes_first(script: &mut Script) {
     for (key, level) in [(1, 0), (2, 2), (3, 1)] {
-        add(&mut script, key, at(level), Added::Ready);
+        add(script, key, at(level), Added::Ready);
     }
     for key in [2, 3, 1] {
         script.get(key);
     }
 }
 
-pub(crate) fn keys_of_a_level_keep_their_order<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
+pub(crate) fn keys_of_a_level_keep_their_order(script: &mut Script) {
     for key in [3, 1, 2] {
-        add(&mut script, key, at(1), Added::Ready);
+        add(script, key, at(1), Added::Ready);
     }
     for key in [3, 1, 2] {
         script.get(key);
     }
 }
 
-pub(crate) fn an_add_never_lowers_a_priority<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
-    add(&mut script, 1, at(2), Added::Ready);
-    add(&mut script, 2, at(1), Added::Ready);
-    add(&mut script, 1, at(0), Added::Coalesced);
+pub(crate) fn an_add_never_lowers_a_priority(script: &mut Script) {
+    add(script, 1, at(2), Added::Ready);
+    add(script, 2, at(1), Added::Ready);
+    add(script, 1, at(0), Added::Coalesced);
     script.get(1);
     script.get(2);
 }
 
-pub(crate) fn a_raise_goes_to_the_end_of_its_level<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
+pub(crate) fn a_raise_goes_to_the_end_of_its_level(script: &mut Script) {
     script.add(1, Added::Ready);
-    add(&mut script, 2, at(2), Added::Ready);
+    add(script, 2, at(2), Added::Ready);
     let raised = script.subject.add_with(1, at(2));
     assert!(raised.is_ok(), "{raised:?}");
-    add(&mut script, 3, at(2), Added::Ready);
+    add(script, 3, at(2), Added::Ready);
     for key in [2, 1, 3] {
         script.get(key);
     }
 }
 
-pub(crate) fn a_delayed_key_keeps_its_priority<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
+pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
     let later = AddOptions {
         after: Some(ms(10)),
         ..at(1)
     };
-    add(&mut script, 1, later, Added::Delayed);
+    add(script, 1, later, Added::Delayed);
     script.add(2, Added::Ready);
     script.advance(10);
     script.get(1);
     script.get(2);
 }
 
-pub(crate) fn a_priority_survives_retries<S: Subject>() {
-    let Some(mut script) = leveled::<S>() else {
-        return;
-    };
-    add(&mut script, 1, at(2), Added::Ready);
+pub(crate) fn a_priority_survives_retries(script: &mut Script) {
+    add(script, 1, at(2), Added::Ready);
     let ticket = script.get(1);
-    let retried = script.subject.complete(ticket, Completion::Retry);
+    let retried = script.subject.finish(ticket, Action::Retry);
     assert!(retried.is_ok(), "{retried:?}");
     script.add(2, Added::Ready);
     script.advance(1);

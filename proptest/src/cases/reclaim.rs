@@ -1,12 +1,10 @@
 use requeue_core::{Added, Rejected};
 
-use super::{Script, capacity, full};
-use crate::subject::{Key, Subject};
+use super::Script;
+use crate::subject::Subject;
 
-pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
-    let Some((mut script, new)) = full::<S>() else {
-        return;
-    };
+pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
+    let new = script.fill();
     // Each has failed and is delayed, ready or in work besides.
     for key in 1..new {
         script.fail(key, 1);
@@ -21,12 +19,8 @@ pub(crate) fn work_is_never_dropped_for_room<S: Subject>() {
     }
 }
 
-pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice<S: Subject>() {
-    let mut script = Script::<S>::new();
-    let Some(capacity) = capacity(&script) else {
-        return;
-    };
-    let capacity = capacity as Key;
+pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
+    let capacity = script.capacity();
     for key in 1..=capacity {
         script.fail(key, 1);
         script.advance(1);

@@ -1,10 +1,9 @@
-use requeue_core::{Added, Completion};
+use requeue_core::{Action, Added};
 
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn keys_that_are_ready_are_still_handed_out<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     script.subject.shut_down();
@@ -18,8 +17,7 @@ pub(crate) fn keys_that_are_ready_are_still_handed_out<S: Subject>() {
     assert_eq!(script.subject.totals().held, 0);
 }
 
-pub(crate) fn a_dirty_key_comes_back_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -31,12 +29,11 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown<S: Subject>() {
     script.closed();
 }
 
-pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    let again = Completion::RetryAfter(ms(5));
-    assert!(script.subject.complete(ticket, again).is_ok());
+    let again = Action::RetryAfter(ms(5));
+    assert!(script.subject.finish(ticket, again).is_ok());
     script.subject.shut_down();
     script.advance(5);
     script.closed();

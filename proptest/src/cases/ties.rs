@@ -3,8 +3,7 @@ use requeue_core::{Added, Instant};
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: &mut Script) {
     script.add_after(2, 10, Added::Delayed);
     script.advance(5);
     script.add_after(3, 5, Added::Delayed);
@@ -20,8 +19,7 @@ pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set<S: Subje
     }
 }
 
-pub(crate) fn a_deadline_that_moves_is_set_anew<S: Subject>() {
-    let mut script = Script::<S>::new();
+pub(crate) fn a_deadline_that_moves_is_set_anew(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
     script.add_after(3, 10, Added::Delayed);

@@ -1,20 +1,20 @@
 use std::time::Duration;
 
 use super::calls::{add, advance, get, start};
-use crate::histories::{Script, Step};
+use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
 fn get_within(millis: u64) -> Step {
     start(Call::GetTimeout(Duration::from_millis(millis)))
 }
 
-pub(crate) fn one_gives_up_at_its_time_and_not_before() -> Script {
+pub(crate) fn one_gives_up_at_its_time_and_not_before() -> CallScript {
     let early = [get_within(10), Step::Settle, advance(9), Step::Settle];
-    Script::new(early.into_iter().chain([advance(1), Step::Settle]))
+    CallScript::new(early.into_iter().chain([advance(1), Step::Settle]))
 }
 
-pub(crate) fn no_time_is_no_wait() -> Script {
-    Script::new([
+pub(crate) fn no_time_is_no_wait() -> CallScript {
+    CallScript::new([
         get_within(0),
         Step::Settle,
         add(1),
@@ -23,8 +23,8 @@ pub(crate) fn no_time_is_no_wait() -> Script {
     ])
 }
 
-pub(crate) fn a_key_that_comes_in_the_last_moment_is_handed_out() -> Script {
-    Script::new([
+pub(crate) fn a_key_that_comes_in_the_last_moment_is_handed_out() -> CallScript {
+    CallScript::new([
         get_within(10),
         Step::Settle,
         advance(10),
@@ -33,7 +33,7 @@ pub(crate) fn a_key_that_comes_in_the_last_moment_is_handed_out() -> Script {
     ])
 }
 
-pub(crate) fn one_who_gives_up_takes_no_wake_along() -> Script {
+pub(crate) fn one_who_gives_up_takes_no_wake_along() -> CallScript {
     let calls = [
         get_within(10),
         get(),
@@ -41,5 +41,5 @@ pub(crate) fn one_who_gives_up_takes_no_wake_along() -> Script {
         advance(10),
         Step::Settle,
     ];
-    Script::new(calls.into_iter().chain([add(1), Step::Settle]))
+    CallScript::new(calls.into_iter().chain([add(1), Step::Settle]))
 }

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::calls::{add, add_after, advance, get, start};
-use crate::histories::{Script, Step};
+use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
-pub(crate) fn a_deadline_wakes_one_who_sleeps() -> Script {
+pub(crate) fn a_deadline_wakes_one_who_sleeps() -> CallScript {
     let before = [
         add_after(1, 10),
         get(),
@@ -20,49 +20,49 @@ pub(crate) fn a_deadline_wakes_one_who_sleeps() -> Script {
         Step::Settle,
     ];
     let again = [advance(10), Step::Settle];
-    Script::new(before.into_iter().chain(after).chain(again))
+    CallScript::new(before.into_iter().chain(after).chain(again))
 }
 
-pub(crate) fn a_deadline_before_the_watched_one_is_watched() -> Script {
+pub(crate) fn a_deadline_before_the_watched_one_is_watched() -> CallScript {
     let watched = [get(), get(), add_after(1, 50), Step::Settle];
     let before = [add_after(2, 10), Step::Settle, advance(10), Step::Settle];
     let then = [advance(40), Step::Settle];
-    Script::new(watched.into_iter().chain(before).chain(then))
+    CallScript::new(watched.into_iter().chain(before).chain(then))
 }
 
-pub(crate) fn a_deadline_that_moves_forward_is_watched() -> Script {
+pub(crate) fn a_deadline_that_moves_forward_is_watched() -> CallScript {
     let watched = [get(), add_after(1, 50), Step::Settle];
     let before = [add_after(1, 10), Step::Settle, advance(10), Step::Settle];
-    Script::new(watched.into_iter().chain(before))
+    CallScript::new(watched.into_iter().chain(before))
 }
 
-pub(crate) fn a_keeper_that_is_served_hands_the_watch_over() -> Script {
+pub(crate) fn a_keeper_that_is_served_hands_the_watch_over() -> CallScript {
     let keeper = [add_after(1, 10), get(), get(), Step::Settle];
     let served = [add(2), Step::Settle, advance(10), Step::Settle];
-    Script::new(keeper.into_iter().chain(served))
+    CallScript::new(keeper.into_iter().chain(served))
 }
 
-pub(crate) fn a_keeper_that_times_out_hands_the_watch_over() -> Script {
+pub(crate) fn a_keeper_that_times_out_hands_the_watch_over() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(10)));
     let keeper = [add_after(1, 30), limited, get(), Step::Settle];
     let late = [advance(10), Step::Settle, advance(20), Step::Settle];
-    Script::new(keeper.into_iter().chain(late))
+    CallScript::new(keeper.into_iter().chain(late))
 }
 
-pub(crate) fn keys_due_at_once_reach_as_many() -> Script {
+pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
     let calls = [get(), get(), get(), add_after(1, 10), add_after(2, 10)];
-    Script::new(
+    CallScript::new(
         calls
             .into_iter()
             .chain([Step::Settle, advance(10), Step::Settle]),
     )
 }
 
-pub(crate) fn deadlines_come_one_after_another() -> Script {
+pub(crate) fn deadlines_come_one_after_another() -> CallScript {
     let keys = [add_after(1, 10), add_after(2, 20), add_after(3, 30)];
     let calls = [get(), get(), get(), Step::Settle];
     let days = [(); 3]
         .into_iter()
         .flat_map(|()| [advance(10), Step::Settle]);
-    Script::new(keys.into_iter().chain(calls).chain(days))
+    CallScript::new(keys.into_iter().chain(calls).chain(days))
 }

@@ -1,56 +1,55 @@
 use std::time::Duration;
 
-use requeue_core::Completion;
+use requeue_core::Action;
 
-use super::calls::{add, add_after, advance, cancel, do_it, get, shut_down, start};
-use crate::histories::{Script, Step};
+use super::calls::{add, add_after, advance, cancel, get, shut_down, start};
+use crate::histories::{CallScript, Step};
 use crate::subject::Call;
-use crate::suite::Op;
 
-pub(crate) fn a_key_that_is_ready_wakes_one_who_sleeps() -> Script {
-    Script::new([get(), Step::Settle, add(1), Step::Settle])
+pub(crate) fn a_key_that_is_ready_wakes_one_who_sleeps() -> CallScript {
+    CallScript::new([get(), Step::Settle, add(1), Step::Settle])
 }
 
-pub(crate) fn whoever_is_served_wakes_the_next() -> Script {
-    let together = do_it(Op::AddMany(vec![1, 2]));
-    Script::new([get(), get(), get(), Step::Settle, together, Step::Settle])
+pub(crate) fn whoever_is_served_wakes_the_next() -> CallScript {
+    let together = Step::AddMany(vec![1, 2]);
+    CallScript::new([get(), get(), get(), Step::Settle, together, Step::Settle])
 }
 
-pub(crate) fn each_of_several_keys_reaches_a_sleeper() -> Script {
+pub(crate) fn each_of_several_keys_reaches_a_sleeper() -> CallScript {
     let adds = [add(1), add(2), add(3)];
     let calls = [get(), get(), get(), Step::Settle];
-    Script::new(calls.into_iter().chain(adds).chain([Step::Settle]))
+    CallScript::new(calls.into_iter().chain(adds).chain([Step::Settle]))
 }
 
-pub(crate) fn a_wake_for_a_key_that_is_gone_is_not_missed_later() -> Script {
-    Script::new([
+pub(crate) fn a_wake_for_a_key_that_is_gone_is_not_missed_later() -> CallScript {
+    CallScript::new([
         get(),
         get(),
         add(1),
-        do_it(Op::TryGet),
+        Step::TryGet,
         add(2),
         Step::Settle,
-        do_it(Op::DoneKey(1)),
+        Step::DoneKey(1),
         add(1),
         Step::Settle,
     ])
 }
 
-pub(crate) fn a_key_that_comes_back_wakes_one_who_sleeps() -> Script {
-    Script::new([
+pub(crate) fn a_key_that_comes_back_wakes_one_who_sleeps() -> CallScript {
+    CallScript::new([
         add(1),
-        do_it(Op::TryGet),
+        Step::TryGet,
         add(1),
         get(),
         Step::Settle,
-        do_it(Op::DoneKey(1)),
+        Step::DoneKey(1),
         Step::Settle,
     ])
 }
 
-pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> Script {
-    let next = start(Call::Next(Completion::Succeeded));
-    Script::new([
+pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> CallScript {
+    let next = start(Call::Next(Action::Success));
+    CallScript::new([
         add(1),
         next.clone(),
         Step::Settle,
@@ -61,9 +60,9 @@ pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> Script {
     ])
 }
 
-pub(crate) fn shutting_down_wakes_everybody() -> Script {
+pub(crate) fn shutting_down_wakes_everybody() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(9)));
-    Script::new([
+    CallScript::new([
         get(),
         limited,
         get(),
@@ -73,8 +72,8 @@ pub(crate) fn shutting_down_wakes_everybody() -> Script {
     ])
 }
 
-pub(crate) fn what_is_ready_is_handed_out_before_anybody_is_sent_home() -> Script {
-    Script::new([
+pub(crate) fn what_is_ready_is_handed_out_before_anybody_is_sent_home() -> CallScript {
+    CallScript::new([
         get(),
         get(),
         Step::Settle,
@@ -84,7 +83,7 @@ pub(crate) fn what_is_ready_is_handed_out_before_anybody_is_sent_home() -> Scrip
     ])
 }
 
-pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> Script {
+pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> CallScript {
     let (polled, polled_too) = (Step::Nudge(0), Step::Nudge(1));
     let calls = [get(), get(), polled, polled_too, Step::Settle];
     let later = [
@@ -94,7 +93,7 @@ pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> Script {
         advance(5),
         Step::Settle,
     ];
-    Script::new(
+    CallScript::new(
         calls
             .into_iter()
             .chain(later)
@@ -102,7 +101,7 @@ pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> Script {
     )
 }
 
-pub(crate) fn one_who_finds_no_place_harms_nobody() -> Script {
+pub(crate) fn one_who_finds_no_place_harms_nobody() -> CallScript {
     // More than a table of wakers is likely to hold.
     let calls = std::iter::repeat_with(get).take(12);
     let served = [
@@ -112,5 +111,5 @@ pub(crate) fn one_who_finds_no_place_harms_nobody() -> Script {
         add_after(1, 1),
         advance(1),
     ];
-    Script::new(calls.chain(served).chain([cancel(0)]))
+    CallScript::new(calls.chain(served).chain([cancel(0)]))
 }

@@ -2,10 +2,10 @@
 
 use requeue_core::{Drained, Instant};
 
-use super::run::Run;
-use crate::conformance::Rule;
-use crate::subject::{Answer, CallId, Handed, Subject, Waits};
-use crate::{Model, ModelDrain, ModelTicket};
+use super::pair::Pair;
+use crate::Model;
+use crate::rules::Rule;
+use crate::subject::{Answer, CallId, Drain, Handed, Subject, Ticket};
 
 /// A call that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) enum For {
     },
     Drain {
         deadline: Option<Instant>,
-        drain: ModelDrain,
+        drain: Drain,
     },
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Verdict {
     /// The model once those have looked who had to.
     pub(super) model: Model,
     /// Who has got a key, and what that is for the model.
-    pub(super) handed: Vec<(CallId, ModelTicket)>,
+    pub(super) handed: Vec<(CallId, Ticket)>,
     /// Who has ended without.
     pub(super) ended: Vec<CallId>,
     /// What each of them has answered.
-    pub(super) told: Vec<(CallId, String)>,
+    pub(super) answered: Vec<(CallId, String)>,
 }
 
 /// Something is not as it has to be.
@@ -57,15 +57,15 @@ pub(super) enum End {
     Refused,
 }
 
-impl<S: Waits> Run<S> {
+impl Pair {
     /// Holds the answers of the calls `ids`, who have all had their chance to look, against what
     /// the model says.
     pub(super) fn judge(&self, ids: &[CallId]) -> Result<Verdict, Fault> {
         let mut verdict = Verdict {
-            model: self.pair.model.clone(),
+            model: self.model.clone(),
             handed: Vec::new(),
             ended: Vec::new(),
-            told: Vec::new(),
+            answered: Vec::new(),
         };
         let calls = || self.calls.iter().filter(|call| ids.contains(&call.id));
         let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
@@ -84,7 +84,7 @@ impl<S: Waits> Run<S> {
         verdict: &mut Verdict,
     ) -> Result<Vec<Outstanding>, Fault> {
         let model = &mut verdict.model;
-        let mut expected: Vec<Handed<ModelTicket>> = Vec::new();
+        let mut expected: Vec<Handed> = Vec::new();
         while expected.len() < getters.len() {
             let Some(handed) = model.try_get() else {
                 break;
@@ -99,13 +99,15 @@ impl<S: Waits> Run<S> {
             };
             let what = |key, requeues, priority| (key, requeues, priority);
             let got_what = what(got.key, got.requeues, got.priority);
-            let same = |it: &Handed<_>| what(it.key, it.requeues, it.priority) == got_what;
+            let same = |it: &Handed| what(it.key, it.requeues, it.priority) == got_what;
             let Some(index) = expected.iter().position(same) else {
                 return Err(self.unexpected_key(call.id, got));
             };
             let handed = expected.remove(index);
             verdict.handed.push((call.id, handed.ticket));
-            verdict.told.push((call.id, format!("key {}", handed.key)));
+            verdict
+                .answered
+                .push((call.id, format!("key {}", handed.key)));
         }
         match expected.first() {
             Some(missing) => {
@@ -128,7 +130,7 @@ impl<S: Waits> Run<S> {
             None => return Ok(()),
         };
         verdict.ended.push(call.id);
-        verdict.told.push((call.id, what));
+        verdict.answered.push((call.id, what));
         Ok(())
     }
 
@@ -154,12 +156,12 @@ impl<S: Waits> Run<S> {
     /// Whether the places were taken when a call came that has to wait.
     fn is_without_place(&self, call: Outstanding) -> bool {
         let before = self.calls.iter().filter(|other| other.id < call.id).count();
-        let places = self.pair.subject.places();
+        let places = self.abilities.places;
         places.is_some_and(|places| before >= places)
     }
 }
 
-fn agree<T>(expected: Option<End>, answer: Option<&Answer<T>>) -> bool {
+fn agree(expected: Option<End>, answer: Option<&Answer>) -> bool {
     match (expected, answer) {
         (None, None)
         | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Answer::TimedOut))

@@ -4,10 +4,6 @@ use requeue_core::Drained;
 
 use super::{Model, Rules};
 
-/// One wait for the drain.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelDrain(usize);
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drains {
     waits: Vec<Wait>,
@@ -54,17 +50,18 @@ impl Model {
         }
     }
 
-    pub(super) fn wait_for_drain(&mut self) -> ModelDrain {
+    /// Begins a wait, and returns its number.
+    pub(super) fn wait_for_drain(&mut self) -> usize {
         self.shutting_down = true;
         self.drains.waits.push(Wait::default());
         if self.processing.is_empty() {
             self.drains.all_return();
         }
-        ModelDrain(self.drains.waits.len() - 1)
+        self.drains.waits.len() - 1
     }
 
-    pub(super) fn drain_stands(&self, drain: &ModelDrain) -> Drained {
-        let wait = self.drains.waits.get(drain.0).copied().unwrap_or_default();
+    pub(super) fn drain_stands(&self, drain: usize) -> Drained {
+        let wait = self.drains.waits.get(drain).copied().unwrap_or_default();
         match self.rules {
             Rules::ClientGo if wait.returned => Drained::Complete,
             Rules::ClientGo => Drained::Pending,

@@ -3,14 +3,14 @@
 use requeue_core::{AddOptions, Added, Rejected};
 
 use super::{Model, Rules, remove};
-use crate::subject::{Key, Retried};
+use crate::subject::{Key, Scheduled};
 
 impl Model {
     pub(super) fn add_as(
         &mut self,
         key: Key,
         options: AddOptions,
-    ) -> Result<Retried, Rejected<Key>> {
+    ) -> Result<Scheduled, Rejected<Key>> {
         if self.shutting_down {
             return Err(Rejected::Closed(key));
         }
@@ -31,18 +31,18 @@ impl Model {
         let due = delay.map(|delay| self.now + delay);
         let added = match due {
             _ if options.expedite => self.expedite(key, due, level),
-            Some(due) => self.come_back(key, due, level),
+            Some(due) => self.retry_at(key, due, level),
             None => self.mark(key, self.now, level),
         };
         let delay = delay.unwrap_or_default();
-        Ok(Retried { delay, added })
+        Ok(Scheduled { delay, added })
     }
 
     /// There is one place for a key, at the sooner of two times and the higher of two levels.
     fn expedite(&mut self, key: Key, due: Option<requeue_core::Instant>, level: u8) -> Added {
         let is_later = due.is_some_and(|due| due > self.now || due.is_never());
         if let Some(due) = due.filter(|_| is_later && !self.dirty.contains(&key)) {
-            return self.come_back(key, due, level);
+            return self.retry_at(key, due, level);
         }
         self.figures.retries += u64::from(due.is_some());
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();

@@ -2,21 +2,18 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drained, Finished, Instant, Next, NotActive,
-    Rejected, Wake,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
 };
 
-use super::{Model, ModelDrain, ModelTicket, Rules};
+use super::{Model, Rules};
 use crate::Figures;
-use crate::subject::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn};
+use crate::subject::{
+    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+};
 
 impl Subject for Model {
-    type Ticket = ModelTicket;
-    type Getter = ();
-    type Drain = ModelDrain;
-    const GIVES_BACK: bool = true;
-
     fn new(setup: &Setup) -> Self {
         Self::new(Rules::Requeue, setup, None).with_levels(32)
     }
@@ -27,6 +24,13 @@ impl Subject for Model {
 
     fn levels(&self) -> u8 {
         self.levels
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            gives_back: true,
+            ..Abilities::default()
+        }
     }
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
@@ -41,11 +45,11 @@ impl Subject for Model {
         self.add_later(key, due)
     }
 
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
         self.retry(key)
     }
 
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.add_as(key, options)
     }
 
@@ -69,11 +73,11 @@ impl Subject for Model {
         self.forget_key(key)
     }
 
-    fn try_get(&mut self) -> Option<Handed<ModelTicket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.take()
     }
 
-    fn get(&mut self, _: &mut ()) -> Next<Handed<ModelTicket>> {
+    fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.take() {
             Some(handed) => Next::Work(handed),
             None if self.shutting_down => Next::Closed,
@@ -83,7 +87,7 @@ impl Subject for Model {
         }
     }
 
-    fn get_many(&mut self, max: usize, getter: &mut ()) -> Next<Vec<Handed<ModelTicket>>> {
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let mut taken = Vec::new();
         loop {
             match self.get(getter) {
@@ -98,50 +102,37 @@ impl Subject for Model {
         }
     }
 
-    fn next(
-        &mut self,
-        ticket: ModelTicket,
-        completion: Completion,
-        getter: &mut (),
-    ) -> Turn<ModelTicket> {
-        let finished = self.complete_run(ticket, completion);
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
+        let finished = self.finish(ticket, action);
         (finished, self.get(getter))
     }
 
-    fn leave(&mut self, _: &mut ()) {}
+    fn leave(&mut self, _: &mut Getter) {}
 
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive> {
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
         self.done_by_name(key)
     }
 
-    fn done(&mut self, ticket: ModelTicket) -> Result<(), NotActive> {
-        self.complete_run(ticket, Completion::Done).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+        self.finish(ticket, Action::Release).map(|_| ())
     }
 
-    fn complete_many(
-        &mut self,
-        tickets: Vec<ModelTicket>,
-        completion: Completion,
-    ) -> Result<(), NotActive> {
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
         let mut outcome = Ok(());
         for ticket in tickets {
-            let finished = self.complete_run(ticket, completion);
+            let finished = self.finish(ticket, action);
             outcome = outcome.and(finished.map(|_| ()));
         }
         outcome
     }
 
-    fn complete(
-        &mut self,
-        ticket: ModelTicket,
-        completion: Completion,
-    ) -> Result<Finished, NotActive> {
-        self.complete_run(ticket, completion)
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.complete_run(ticket.numbered()?, action)
     }
 
     fn panic_at_work(&mut self) {
         if let Some(handed) = self.take() {
-            let given_back = self.complete_run(handed.ticket, Completion::Retry);
+            let given_back = self.finish(handed.ticket, Action::Retry);
             debug_assert!(given_back.is_ok(), "{given_back:?}");
         }
     }
@@ -150,12 +141,15 @@ impl Subject for Model {
         self.close();
     }
 
-    fn begin_drain(&mut self) -> ModelDrain {
-        self.wait_for_drain()
+    fn begin_drain(&mut self) -> Drain {
+        Drain::Numbered(self.wait_for_drain())
     }
 
-    fn drained(&mut self, drain: &ModelDrain) -> Drained {
-        self.drain_stands(drain)
+    fn drained(&mut self, drain: &Drain) -> Drained {
+        match *drain {
+            Drain::Numbered(number) => self.drain_stands(number),
+            Drain::Core(_) => Drained::Pending,
+        }
     }
 
     fn take_delayed(&mut self) -> Option<Left> {

@@ -1,4 +1,4 @@
-//! Many seeds, and the shortest story of one that fails.
+//! Many seeds, and the shortest history of one that fails.
 
 use std::env;
 use std::fmt::{self, Debug};
@@ -7,13 +7,13 @@ use std::time::Duration;
 use requeue_core::{RateLimiter, Workers};
 
 use super::World;
-use super::choices::{Choices, Dice, Fault, Terms};
+use super::choices::{ChoiceRng, Choices, Fault, Terms};
 use super::driven::Driven;
 use super::plan::{Bounds, Plan, Tree, drawn};
 use super::play::{Played, play};
 use super::settings::{Settings, limited};
 use super::shrink::shrunk;
-use super::story::{Breach, Rule, excerpt, timeline};
+use super::timeline::{Breach, Property, excerpt, timeline};
 
 /// Many histories of one world, each from its seed.
 ///
@@ -43,7 +43,7 @@ use super::story::{Breach, Rule, excerpt, timeline};
 /// #     fn event(&self) -> BoxedStrategy<u8> { any::<u8>().boxed() }
 /// #     fn happen(&mut self, key: &u8, keys: &Keys<u8>) { let _ = keys.add(*key); }
 /// #     async fn reconcile(_: Context<Self>, _: u8) -> Result<Action, CallFailed> {
-/// #         Ok(Action::Done)
+/// #         Ok(Action::Success)
 /// #     }
 /// # }
 /// #[test]
@@ -188,7 +188,7 @@ impl<W: World> Check<W> {
     ///
     /// # Panics
     ///
-    /// If a rule is broken, with the [story](Failure); or if a variable is not a number.
+    /// If a property is broken, with the [failure](Failure); or if a variable is not a number.
     #[track_caller]
     pub fn run(mut self) {
         if let Some(seeds) = number("REQUEUE_SIM_SEEDS") {
@@ -208,7 +208,7 @@ impl<W: World> Check<W> {
     ///
     /// # Errors
     ///
-    /// The story of the first that does.
+    /// The failure of the first that does.
     ///
     /// # Examples
     ///
@@ -234,7 +234,7 @@ impl<W: World> Check<W> {
     ///
     /// # Errors
     ///
-    /// Its story if it fails.
+    /// Its failure, if it fails.
     ///
     /// # Examples
     ///
@@ -246,7 +246,7 @@ impl<W: World> Check<W> {
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
         let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
-        let played = self.play(&plan, self.dice(seed, &plan));
+        let played = self.play(&plan, self.choices(seed, &plan));
         if let Some(breach) = played.breach {
             let chosen = played.chosen;
             return Err(self.shorten(seed, breach, Plan { chosen, ..plan }, trees));
@@ -281,10 +281,10 @@ impl<W: World> Check<W> {
     /// ```
     pub fn history(&self, seed: u64) -> String {
         let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
-        timeline(&self.play(&plan, self.dice(seed, &plan)).log)
+        timeline(&self.play(&plan, self.choices(seed, &plan)).log)
     }
 
-    /// Shortens what failed, and tells it.
+    /// Shortens what failed, and reports it.
     fn shorten(&self, seed: u64, breach: Breach, plan: Plan<W>, trees: Vec<Tree<W>>) -> Failure {
         let first = self.play_again(&plan);
         if first.breach.as_ref() != Some(&breach) {
@@ -292,20 +292,20 @@ impl<W: World> Check<W> {
             let reason = format!("first it was: {breach}");
             return Failure::new(seed, other_history(&reason), log, &plan, &plan);
         }
-        let rule = breach.rule;
+        let property = breach.property;
         let shortest = shrunk(plan.clone(), trees, |plan| {
             let breach = self.play_again(plan).breach;
-            breach.is_some_and(|breach| breach.rule == rule)
+            breach.is_some_and(|breach| breach.property == property)
         });
-        let told = self.play_again(&shortest);
-        let log = excerpt(&timeline(&told.log));
-        Failure::new(seed, told.breach.unwrap_or(breach), log, &shortest, &plan)
+        let again = self.play_again(&shortest);
+        let log = excerpt(&timeline(&again.log));
+        Failure::new(seed, again.breach.unwrap_or(breach), log, &shortest, &plan)
     }
 
-    fn dice(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
+    fn choices(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
         let events = u32::try_from(plan.arrivals.len()).unwrap_or(u32::MAX);
-        let dice = Dice::new(seed, events, &self.terms);
-        Choices::drawn(dice)
+        let rng = ChoiceRng::new(seed, events, &self.terms);
+        Choices::drawn(rng)
     }
 
     fn play_again(&self, plan: &Plan<W>) -> Played<W> {
@@ -346,13 +346,13 @@ impl std::ops::AddAssign for Summary {
     }
 }
 
-/// A seed that fails, and the shortest history found that breaks the same rule. Its `Display` is
-/// the whole story.
+/// A seed that fails, and the shortest history found that breaks the same property. Its `Display`
+/// is the whole report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// The rule, and why it does not hold in the shortest history.
+    /// The property, and why it does not hold in the shortest history.
     pub breach: Breach,
     /// The shortest history: the virtual time, who, the key, and what.
     pub timeline: String,
@@ -403,13 +403,16 @@ impl std::error::Error for Failure {}
 
 fn other_history(reason: &str) -> Breach {
     Breach {
-        rule: Rule::SameSeedSameHistory,
+        property: Property::SameSeedSameHistory,
         reason: format!("something in the world is left to chance: {reason}"),
     }
 }
 
 /// The number in a variable of the environment, if it is set.
-#[expect(clippy::panic, reason = "a test that is told nonsense fails")]
+#[expect(
+    clippy::panic,
+    reason = "a test with a setting that is no number fails"
+)]
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
     match text.parse() {

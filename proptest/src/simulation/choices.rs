@@ -90,7 +90,7 @@ pub(super) struct Choices<K> {
 #[derive(Debug)]
 enum Source<K> {
     Replay(Chosen<K>),
-    Draw(Box<Dice>),
+    Draw(Box<ChoiceRng>),
 }
 
 /// Within which bounds a seed chooses.
@@ -104,7 +104,7 @@ pub(super) struct Terms {
 
 /// How a seed chooses.
 #[derive(Debug)]
-pub(super) struct Dice {
+pub(super) struct ChoiceRng {
     rng: TestRng,
     faults: Vec<Fault>,
     faults_left: u32,
@@ -119,13 +119,13 @@ pub(super) struct Dice {
     choices_left: u32,
 }
 
-impl Dice {
+impl ChoiceRng {
     /// The temper of a history is drawn first, so that some are calm and some are wild.
     ///
     /// The first fault comes wherever a history with so many events may have got to: what fails
     /// early is mostly set right by what comes later, and what nobody comes back to is late.
     pub(super) fn new(seed: u64, events: u32, terms: &Terms) -> Self {
-        let mut rng = rng(seed, 2);
+        let mut rng = seeded(seed, 2);
         let is_wild = rng.random_range(0..6) > 0;
         let latency_ms = u64::try_from(terms.latency.as_millis()).unwrap_or(u64::MAX);
         let scale = [1, 4, 20][rng.random_range(0..3)];
@@ -207,8 +207,8 @@ impl Fault {
 }
 
 impl<K: Ord> Choices<K> {
-    pub(super) fn drawn(dice: Dice) -> Self {
-        Self::from(Source::Draw(Box::new(dice)))
+    pub(super) fn drawn(rng: ChoiceRng) -> Self {
+        Self::from(Source::Draw(Box::new(rng)))
     }
 
     pub(super) fn replayed(chosen: Chosen<K>) -> Self {
@@ -226,7 +226,7 @@ impl<K: Ord> Choices<K> {
     pub(super) fn choose(&mut self, site: Site<K>, point: Point) -> Choice {
         let mut choice = match &mut self.source {
             Source::Replay(chosen) => chosen.get(&site).copied().unwrap_or_default(),
-            Source::Draw(dice) => dice.choose(point),
+            Source::Draw(rng) => rng.choose(point),
         };
         let mut injected = self.injected;
         if let Some(fault) = injected.take_if(|fault| fault.is_possible_at(point)) {
@@ -261,7 +261,7 @@ fn some_of(faults: &[Fault], rng: &mut TestRng) -> Vec<Fault> {
 }
 
 /// The random numbers of a seed, for one of its purposes.
-pub(super) fn rng(seed: u64, purpose: u8) -> TestRng {
+pub(super) fn seeded(seed: u64, purpose: u8) -> TestRng {
     let mut bytes = [purpose; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)

@@ -11,23 +11,24 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{AddOptions, Added, Clock, Instant, Rejected};
+use requeue_core::binding::Clock;
+use requeue_core::{AddOptions, Added, Instant, Rejected};
 
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
-use super::hub::{Hub, Slot, Task};
-use super::story::{What, Who};
+use super::shared::{Shared, Slot, Task};
+use super::timeline::{What, Who};
 
 /// Where keys are added; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
 /// The example of the [module](super) has one.
 pub struct Keys<K> {
-    pub(super) hub: Rc<Hub<K>>,
+    pub(super) shared: Rc<Shared<K>>,
     pub(super) who: Who,
 }
 
 impl<K: Ord + Clone + Debug> Keys<K> {
-    /// Marks a key as having work to do.
+    /// KeyLevels a key as having work to do.
     ///
     /// # Errors
     ///
@@ -52,35 +53,35 @@ impl<K: Ord + Clone + Debug> Keys<K> {
     ///
     /// As [`add`](Self::add).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Added, Rejected<K>> {
-        self.hub.add(self.who, key, options)
+        self.shared.add(self.who, key, options)
     }
 
     /// Whether the queue is shutting down.
     pub fn shutting_down(&self) -> bool {
-        self.hub.ledger.borrow().is_closed()
+        self.shared.ledger.borrow().is_closed()
     }
 
     /// The virtual time.
     pub fn now(&self) -> Instant {
-        self.hub.now()
+        self.shared.now()
     }
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.hub.write(self.who, None, What::Note(note.into()));
+        self.shared.write(self.who, None, What::Note(note.into()));
     }
 }
 
 impl<K: Ord + Clone + Debug> Clock for Keys<K> {
     fn now(&self) -> Instant {
-        self.hub.now()
+        self.shared.now()
     }
 }
 
 impl<K> Clone for Keys<K> {
     fn clone(&self) -> Self {
         Self {
-            hub: Rc::clone(&self.hub),
+            shared: Rc::clone(&self.shared),
             who: self.who,
         }
     }
@@ -171,7 +172,7 @@ impl<W: World> Context<W> {
     /// Waits on virtual time.
     pub async fn sleep(&self, delay: Duration) {
         self.write(What::Sleeps(delay));
-        sleep_until(&self.keys.hub, self.now() + delay, RANK).await;
+        sleep_until(&self.keys.shared, self.now() + delay, RANK).await;
     }
 
     /// Lets others go first, for as long as the seed says. The run may end here, by a fault.
@@ -199,18 +200,18 @@ impl<W: World> Context<W> {
         let number = self.points.get();
         self.points.set(number + 1);
         let key = Some(&self.key);
-        self.keys.hub.choose(key, self.run, number, point)
+        self.keys.shared.choose(key, self.run, number, point)
     }
 
     /// Lets time pass, and then the fault happen if it ends the run.
     async fn meet(&self, choice: Choice) {
-        let hub = &self.keys.hub;
-        sleep_until(hub, self.now() + choice.delay, choice.rank).await;
+        let shared = &self.keys.shared;
+        sleep_until(shared, self.now() + choice.delay, choice.rank).await;
         match choice.fault {
             // Not `panic!`, which would be reported by the hook for panics.
             Some(Fault::Panic) => resume_unwind(Box::new("simulated")),
             Some(Fault::Abort) => {
-                hub.aborts.set(true);
+                shared.aborts.set(true);
                 pending().await
             }
             Some(Fault::RequestLost | Fault::AnswerLost) | None => {}
@@ -218,7 +219,7 @@ impl<W: World> Context<W> {
     }
 
     fn write(&self, what: What) {
-        self.keys.hub.write(self.keys.who, Some(&self.key), what);
+        self.keys.shared.write(self.keys.who, Some(&self.key), what);
     }
 }
 
@@ -291,15 +292,15 @@ pub(super) fn after(delay: Duration) -> AddOptions {
 }
 
 /// Waits until `until`, and lets others go first in any case.
-async fn sleep_until<K: Ord + Clone + Debug>(hub: &Rc<Hub<K>>, until: Instant, rank: u8) {
-    let mut timer = Timer { hub, slot: None };
+async fn sleep_until<K: Ord + Clone + Debug>(shared: &Rc<Shared<K>>, until: Instant, rank: u8) {
+    let mut timer = Timer { shared, slot: None };
     poll_fn(|context| match timer.slot {
         None => {
             let task = Task::Wake(context.waker().clone());
-            timer.slot = Some(hub.plan(until, rank, task));
+            timer.slot = Some(shared.plan(until, rank, task));
             Poll::Pending
         }
-        Some(slot) if hub.renew(slot, context.waker()) => Poll::Pending,
+        Some(slot) if shared.renew(slot, context.waker()) => Poll::Pending,
         Some(_) => Poll::Ready(()),
     })
     .await;
@@ -307,14 +308,14 @@ async fn sleep_until<K: Ord + Clone + Debug>(hub: &Rc<Hub<K>>, until: Instant, r
 
 /// Nobody is woken for a wait that was dropped.
 struct Timer<'h, K: Ord + Clone + Debug> {
-    hub: &'h Hub<K>,
+    shared: &'h Shared<K>,
     slot: Option<Slot>,
 }
 
 impl<K: Ord + Clone + Debug> Drop for Timer<'_, K> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            let _ = self.hub.cancel(slot);
+            let _ = self.shared.cancel(slot);
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::hash::Hash;
 use std::time::Duration;
 
+use requeue_core::binding::{Effect, Getter, Next, Ticket, Work};
 use requeue_core::{
-    AddOptions, Completion, Effect, Facts, Finished, Getter, Instant, Leftover, Limited, Metrics,
-    Next, NotActive, Queue, RateLimiter, Rejected, Storage, Ticket, Work,
+    Action, AddOptions, Finished, Instant, Leftover, Metrics, NotActive, Queue, RateLimiter,
+    Rejected, Scheduled, Storage,
 };
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its
@@ -19,15 +20,15 @@ pub trait Driven<K> {
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Limited, Rejected<K>>>;
+    ) -> Effect<Result<Scheduled, Rejected<K>>>;
     /// One look of a worker that may have to wait.
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<K>>>;
     /// Completes the run of a key, and says what becomes of it.
-    fn complete(
+    fn finish(
         &mut self,
         ticket: Ticket,
         key: &K,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>>;
     /// The deadline that a key waits for, in work or not.
@@ -60,10 +61,10 @@ pub struct Taken<K> {
     pub waited: Duration,
 }
 
-impl<K, F: Facts> From<Work<K, F>> for Taken<K> {
-    fn from(work: Work<K, F>) -> Self {
+impl<K> From<Work<K>> for Taken<K> {
+    fn from(work: Work<K>) -> Self {
         Self {
-            waited: work.waited(),
+            waited: work.waited,
             key: work.key,
             ticket: work.ticket,
             requeues: work.requeues,
@@ -83,26 +84,26 @@ where
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Limited, Rejected<K>>> {
+    ) -> Effect<Result<Scheduled, Rejected<K>>> {
         self.add_with(key, options, now)
     }
 
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<K>>> {
-        self.get(now, getter).map(|next| match next {
+        self.poll_get(now, getter).map(|next| match next {
             Next::Work(work) => Next::Work(Taken::from(work)),
             Next::Wait { until } => Next::Wait { until },
             Next::Closed => Next::Closed,
         })
     }
 
-    fn complete(
+    fn finish(
         &mut self,
         ticket: Ticket,
         _key: &K,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>> {
-        self.complete(ticket, completion, now)
+        self.finish(ticket, action, now)
     }
 
     fn due(&mut self, key: &K, now: Instant) -> Effect<Option<Instant>> {
@@ -111,7 +112,7 @@ where
     }
 
     fn shut_down(&mut self, now: Instant) -> Effect<()> {
-        self.shut_down_with_drain(now).map(|_| ())
+        self.begin_drain(now).map(|_| ())
     }
 
     fn is_drained(&self) -> bool {

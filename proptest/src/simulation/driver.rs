@@ -16,11 +16,11 @@ use super::World;
 use super::choices::{Choices, Chosen, Point};
 use super::context::Keys;
 use super::driven::Driven;
-use super::hub::{Hub, Task};
 use super::plan::Stop;
-use super::seat::{Seat, State};
 use super::settings::{Settings, limited};
-use super::story::{Breach, Entry, Rule, What, Who, timeline};
+use super::shared::{Shared, Task};
+use super::timeline::{Breach, Entry, Property, What, Who, timeline};
+use super::worker::{State, Worker};
 use crate::caught::guarded;
 
 /// A world, its queue and its workers, on virtual time: for scripted tests.
@@ -83,13 +83,13 @@ use crate::caught::guarded;
 /// ```
 #[must_use = "nothing happens until it is driven"]
 pub struct Simulation<W: World> {
-    hub: Rc<Hub<W::Key>>,
+    shared: Rc<Shared<W::Key>>,
     world: Rc<RefCell<W>>,
     settings: Settings<W>,
-    seats: Vec<Seat<W>>,
+    workers: Vec<Worker<W>>,
     /// How many times each worker has looked for a key, its successors included.
     looks: Vec<u32>,
-    /// The seats of those who sleep, in the order in which they are woken.
+    /// The workers of those who sleep, in the order in which they are woken.
     line: VecDeque<usize>,
     events: Vec<W::Event>,
     stop: Option<Stop>,
@@ -108,12 +108,12 @@ impl<W: World> Simulation<W> {
     }
 
     pub(super) fn with(world: W, settings: Settings<W>, choices: Choices<W::Key>) -> Self {
-        let hub = Rc::new(Hub::new((settings.queue)(), choices));
+        let shared = Rc::new(Shared::new((settings.queue)(), choices));
         let mut simulation = Self {
-            hub,
+            shared,
             world: Rc::new(RefCell::new(world)),
             settings,
-            seats: Vec::new(),
+            workers: Vec::new(),
             looks: Vec::new(),
             line: VecDeque::new(),
             events: Vec::new(),
@@ -123,7 +123,7 @@ impl<W: World> Simulation<W> {
             steps: 0,
             breach: None,
         };
-        simulation.seat_workers();
+        simulation.start_workers();
         simulation
     }
 
@@ -147,9 +147,9 @@ impl<W: World> Simulation<W> {
     }
 
     fn on(mut self, queue: Rc<dyn Fn() -> Box<dyn Driven<W::Key>>>) -> Self {
-        self.hub.replace_queue(queue());
+        self.shared.replace_queue(queue());
         self.settings.queue = queue;
-        self.seat_workers();
+        self.start_workers();
         self
     }
 
@@ -158,7 +158,7 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a rule, the same from then on.
+    /// [`Breach`] of a property, the same from then on.
     ///
     /// # Examples
     ///
@@ -182,7 +182,7 @@ impl<W: World> Simulation<W> {
         let stepped = guarded(|| self.try_step());
         let stepped = stepped.unwrap_or_else(|panic| {
             let reason = format!("it panicked: {panic}");
-            Err(self.breach(Rule::QueueIsValid, &reason))
+            Err(self.breach(Property::QueueIsValid, &reason))
         });
         if let Err(breach) = &stepped {
             self.breach = Some(breach.clone());
@@ -192,19 +192,19 @@ impl<W: World> Simulation<W> {
 
     fn try_step(&mut self) -> Result<bool, Breach> {
         self.deliver_wakes();
-        let Some(next) = self.hub.next_time() else {
+        let Some(next) = self.shared.next_time() else {
             return Ok(false);
         };
-        if next > self.hub.now() {
+        if next > self.shared.now() {
             self.before_time_passes(next)?;
-            self.hub.set_now(next);
+            self.shared.set_now(next);
         }
-        match self.hub.next_task() {
-            Some(Task::Turn(seat)) => self.turn(seat)?,
-            Some(Task::Alarm(seat)) => {
-                self.seats[seat].alarm = None;
-                self.line.retain(|sleeper| *sleeper != seat);
-                self.plan_turn(seat);
+        match self.shared.next_task() {
+            Some(Task::Turn(worker)) => self.turn(worker)?,
+            Some(Task::Alarm(worker)) => {
+                self.workers[worker].alarm = None;
+                self.line.retain(|sleeper| *sleeper != worker);
+                self.plan_turn(worker);
             }
             Some(Task::Wake(waker)) => waker.wake(),
             Some(Task::Event(event)) => {
@@ -220,72 +220,72 @@ impl<W: World> Simulation<W> {
     }
 
     fn happens(&mut self, event: &W::Event) -> Result<(), Breach> {
-        self.hub
+        self.shared
             .write(Who::World, None, What::Event(format!("{event:?}")));
         let keys = self.keys();
         guarded(|| self.world.borrow_mut().happen(event, &keys))
-            .map_err(|reason| self.breach(Rule::WorldPanics, &reason))
+            .map_err(|reason| self.breach(Property::WorldPanics, &reason))
     }
 
     /// What the queue and the runs' wakers said: who has a turn.
     fn deliver_wakes(&mut self) {
-        let hub = Rc::clone(&self.hub);
-        let mut count = hub.wake_one.take();
-        if hub.wake_all.take() {
+        let shared = Rc::clone(&self.shared);
+        let mut count = shared.wake_one.take();
+        if shared.wake_all.take() {
             count = self.line.len();
         }
         for _ in 0..count {
-            if let Some(seat) = self.line.pop_front() {
-                self.plan_turn(seat);
+            if let Some(worker) = self.line.pop_front() {
+                self.plan_turn(worker);
             }
         }
-        for seat in 0..self.seats.len() {
-            let Seat { state, bell, .. } = &self.seats[seat];
+        for worker in 0..self.workers.len() {
+            let Worker { state, bell, .. } = &self.workers[worker];
             if matches!(state, State::Busy(_)) && bell.has_rung() {
-                self.plan_turn(seat);
+                self.plan_turn(worker);
             }
         }
     }
 
     fn plan_turn(&mut self, number: usize) {
-        let seat = &mut self.seats[number];
-        if std::mem::replace(&mut seat.has_turn, true) {
+        let worker = &mut self.workers[number];
+        if std::mem::replace(&mut worker.has_turn, true) {
             return;
         }
-        if let Some(alarm) = seat.alarm.take() {
-            let _ = self.hub.cancel(alarm);
+        if let Some(alarm) = worker.alarm.take() {
+            let _ = self.shared.cancel(alarm);
         }
-        let choice = match &seat.state {
+        let choice = match &worker.state {
             State::Busy(run) => {
                 let point = run.points.replace(run.points.get() + 1);
-                self.hub
+                self.shared
                     .choose(Some(&run.key), run.number, point, Point::Turn)
             }
             State::Idle | State::Gone => {
                 self.looks[number] += 1;
                 let worker = u32::try_from(number).unwrap_or(u32::MAX);
-                self.hub
+                self.shared
                     .choose(None, worker, self.looks[number], Point::Turn)
             }
         };
-        let at = self.hub.now() + choice.delay;
-        self.hub.plan(at, choice.rank, Task::Turn(number));
+        let at = self.shared.now() + choice.delay;
+        self.shared.plan(at, choice.rank, Task::Turn(number));
     }
 
     /// Everybody comes to work on a new queue.
-    fn seat_workers(&mut self) {
-        self.seats.clear();
+    fn start_workers(&mut self) {
+        self.workers.clear();
         self.looks.resize(self.settings.workers.count().get(), 0);
-        self.hub.cancel_turns();
+        self.shared.cancel_turns();
         self.line.clear();
         self.closing = None;
         for number in 0..self.settings.workers.count().get() {
-            self.seats.push(Seat::new());
+            self.workers.push(Worker::new());
             // They look before anything happens, and so sleep in order.
-            let Seat { getter, alarm, .. } = &mut self.seats[number];
-            if let requeue_core::Next::Wait { until } = self.hub.get(getter) {
+            let Worker { getter, alarm, .. } = &mut self.workers[number];
+            if let requeue_core::binding::Next::Wait { until } = self.shared.get(getter) {
                 let until = until.filter(|until| !until.is_never());
-                *alarm = until.map(|at| self.hub.plan(at, 0, Task::Alarm(number)));
+                *alarm = until.map(|at| self.shared.plan(at, 0, Task::Alarm(number)));
                 self.line.push_back(number);
             }
         }
@@ -293,20 +293,20 @@ impl<W: World> Simulation<W> {
 
     fn keys(&self) -> Keys<W::Key> {
         Keys {
-            hub: Rc::clone(&self.hub),
+            shared: Rc::clone(&self.shared),
             who: Who::World,
         }
     }
 
-    fn breach(&self, rule: Rule, reason: &str) -> Breach {
+    fn breach(&self, property: Property, reason: &str) -> Breach {
         Breach {
-            rule,
-            reason: format!("{reason} (at {})", self.hub.now()),
+            property,
+            reason: format!("{reason} (at {})", self.shared.now()),
         }
     }
 
-    pub(super) fn hub(&self) -> &Hub<W::Key> {
-        &self.hub
+    pub(super) fn shared(&self) -> &Shared<W::Key> {
+        &self.shared
     }
 
     pub(super) fn steps(&self) -> u64 {
@@ -314,22 +314,25 @@ impl<W: World> Simulation<W> {
     }
 
     pub(super) fn into_history(self) -> (Vec<Entry<W::Key>>, Chosen<W::Key>) {
-        let log = self.hub.log.take();
-        let choices = self.hub.choices.replace(Choices::replayed(Chosen::new()));
+        let log = self.shared.log.take();
+        let choices = self
+            .shared
+            .choices
+            .replace(Choices::replayed(Chosen::new()));
         (log, choices.into_chosen())
     }
 
     /// The history so far: the virtual time, who, the key, and what.
     pub fn timeline(&self) -> String {
-        timeline(&self.hub.log.borrow())
+        timeline(&self.shared.log.borrow())
     }
 }
 
 impl<W: World> Debug for Simulation<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Simulation")
-            .field("now", &self.hub.now())
-            .field("workers", &self.seats.len())
+            .field("now", &self.shared.now())
+            .field("workers", &self.workers.len())
             .field("steps", &self.steps)
             .finish_non_exhaustive()
     }

@@ -8,7 +8,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 
 use super::World;
-use super::choices::{Chosen, rng};
+use super::choices::{Chosen, seeded};
 
 /// How a queue is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +82,24 @@ pub(super) struct Bounds {
 
 /// Draws the events of a seed.
 pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>, Vec<Tree<W>>) {
-    let mut dice = rng(seed, 1);
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng(seed, 3));
+    let mut rng = seeded(seed, 1);
+    let mut runner = TestRunner::new_with_rng(Config::default(), seeded(seed, 3));
     let strategy = world.event();
-    let most = [SHORT, 2 * SHORT, bounds.events_max][dice.random_range(0..3)];
-    let count = dice.random_range(1..=most.min(bounds.events_max).max(1));
+    let most = [SHORT, 2 * SHORT, bounds.events_max][rng.random_range(0..3)];
+    let count = rng.random_range(1..=most.min(bounds.events_max).max(1));
     let span_ms = u64::try_from(bounds.span.as_millis()).unwrap_or(u64::MAX);
     // Some histories are crowded, some are leisurely.
-    let span_ms = (span_ms / [1, 10, 100][dice.random_range(0..3)]).max(1);
+    let span_ms = (span_ms / [1, 10, 100][rng.random_range(0..3)]).max(1);
     let (mut arrivals, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
     let mut at = Duration::ZERO;
     for _ in 0..count {
         // A third comes in bursts, and some of a burst are the same again.
-        let is_burst = dice.random_range(0..3) == 0;
+        let is_burst = rng.random_range(0..3) == 0;
         if !is_burst {
-            let gap = dice.random_range(0..=2 * span_ms / count as u64);
+            let gap = rng.random_range(0..=2 * span_ms / count as u64);
             at += Duration::from_millis(gap);
         }
-        let is_same = is_burst && dice.random_range(0..2) == 0 && !trees.is_empty();
+        let is_same = is_burst && rng.random_range(0..2) == 0 && !trees.is_empty();
         if !is_same {
             match strategy.new_tree(&mut runner) {
                 Ok(tree) => trees.push(tree),
@@ -111,12 +111,12 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
         let event = trees[origin].current();
         arrivals.push(Arrival { at, event, origin });
     }
-    let stop = (bounds.stops && dice.random_range(0..4) == 0).then(|| {
+    let stop = (bounds.stops && rng.random_range(0..4) == 0).then(|| {
         let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
         let kinds = [Stop::Drain, Stop::Finish, Stop::Abort, Stop::Crash];
         let count = if world.list().is_some() { 4 } else { 3 };
-        let at = Duration::from_millis(dice.random_range(0..=within));
-        (at, kinds[dice.random_range(0..count)])
+        let at = Duration::from_millis(rng.random_range(0..=within));
+        (at, kinds[rng.random_range(0..count)])
     });
     let chosen = Chosen::new();
     let plan = Plan {

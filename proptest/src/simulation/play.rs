@@ -9,7 +9,7 @@ use super::choices::{Choices, Chosen};
 use super::driver::Simulation;
 use super::plan::Plan;
 use super::settings::Settings;
-use super::story::{Breach, Entry, What};
+use super::timeline::{Breach, Entry, What};
 
 /// How a history went.
 pub(super) struct Played<W: World> {
@@ -64,9 +64,9 @@ fn until_quiet<W: World>(
             break;
         }
         let now = simulation.now();
-        let calm = now.saturating_since(last.max(simulation.hub().last_fault.get()));
+        let calm = now.saturating_since(last.max(simulation.shared().last_fault.get()));
         // Where keys come back for ever there is a moment when none is in work; or else it is late.
-        let is_quiet = calm >= settle && simulation.hub().ledger.borrow().is_quiet(now);
+        let is_quiet = calm >= settle && simulation.shared().ledger.borrow().is_quiet(now);
         if is_quiet || calm >= settle.saturating_mul(2) {
             break;
         }

@@ -1,4 +1,4 @@
-//! The shortest history that still breaks the rule.
+//! The shortest history that still breaks the property.
 
 use std::time::Duration;
 

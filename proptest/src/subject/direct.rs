@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::{Effect, Getter, Next, Step, Wake};
 use requeue_core::{
-    AddOptions, Added, AddedMany, Completion, Drain, Drained, Effect, Finished, Fixed, Getter,
-    Growable, Index, Instant, Metrics, Next, NoMetrics, NotActive, Priorities, Queue, RandomState,
-    Rejected, Step, Storage, Ticket, Wake,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Fixed, Growable, Index, Instant,
+    Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage,
 };
 
-use super::{Handed, Key, Known, Left, Retried, Setup, Subject, Totals, Turn, map_next};
+use super::{
+    Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// core's `Queue` with storage `S` and metrics `M`.
 ///
@@ -38,7 +40,7 @@ impl<P: Priorities> Home for Growable<RandomState, P> {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue =
             Queue::from_parts(setup.limiter.build(), metrics, RandomState::default(), 0);
-        queue.limit_memories(setup.memories_max);
+        queue.limit_failure_records(setup.failure_records_max);
         queue
     }
 }
@@ -75,8 +77,8 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
         }
     }
 
-    fn time_for(&mut self, completion: Completion) -> Instant {
-        if completion.needs_time() {
+    fn time_for(&mut self, action: Action) -> Instant {
+        if action.needs_time() {
             self.now
         } else {
             self.any_time()
@@ -94,10 +96,6 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
 }
 
 impl<S: Home, M: Note> Subject for Direct<S, M> {
-    type Ticket = Ticket;
-    type Getter = Getter;
-    type Drain = Drain;
-
     fn new(setup: &Setup) -> Self {
         Self {
             queue: S::build(setup, M::default()),
@@ -131,19 +129,19 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.obey(effect)
     }
 
-    fn add_rate_limited(&mut self, key: Key) -> Result<Retried, Rejected<Key>> {
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
         let effect = self.queue.add_rate_limited(key, self.now);
-        self.obey(effect).map(Retried::from)
+        self.obey(effect).map(Scheduled::from)
     }
 
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Retried, Rejected<Key>> {
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         let now = if options.needs_time() {
             self.now
         } else {
             self.any_time()
         };
         let effect = self.queue.add_with(key, options, now);
-        self.obey(effect).map(Retried::from)
+        self.obey(effect).map(Scheduled::from)
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -158,38 +156,36 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.queue.forget(&key)
     }
 
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         let now = self.any_time();
         let effect = self.queue.try_get(now);
         self.obey(effect).map(Handed::from)
     }
 
-    fn get(&mut self, getter: &mut Getter) -> Next<Handed<Ticket>> {
+    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
         let now = self.any_time();
-        let effect = self.queue.get(now, getter);
+        let effect = self.queue.poll_get(now, getter);
         map_next(self.obey(effect), Handed::from)
     }
 
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed<Ticket>>> {
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let now = self.any_time();
         let mut taken = Vec::new();
         let effect = self
             .queue
-            .get_many(max, now, getter, |work| taken.push(Handed::from(work)));
+            .poll_get_many(max, now, getter, |work| taken.push(Handed::from(work)));
         map_next(self.obey(effect), |count| {
             assert_eq!(count, taken.len(), "as many keys as the queue says");
             taken
         })
     }
 
-    fn next(
-        &mut self,
-        ticket: Ticket,
-        completion: Completion,
-        getter: &mut Getter,
-    ) -> Turn<Ticket> {
-        let now = self.time_for(completion);
-        let effect = self.queue.next(ticket, completion, now, getter);
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
+        let Ok(ticket) = ticket.core() else {
+            return (Err(NotActive), self.get(getter));
+        };
+        let now = self.time_for(action);
+        let effect = self.queue.poll_next(ticket, action, now, getter);
         let Step { finished, next, .. } = self.obey(effect);
         (finished, map_next(next, Handed::from))
     }
@@ -199,31 +195,28 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.obey(effect);
     }
 
-    fn done_key(&mut self, key: Key) -> Result<(), NotActive> {
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
         let now = self.any_time();
-        let effect = self.queue.done_key(&key, now);
+        let effect = self.queue.release_key(&key, now);
         self.obey(effect)
     }
 
-    fn done(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
         let now = self.any_time();
-        let effect = self.queue.done(ticket, now);
+        let effect = self.queue.release(ticket.core()?, now);
         self.obey(effect)
     }
 
-    fn complete_many(
-        &mut self,
-        tickets: Vec<Ticket>,
-        completion: Completion,
-    ) -> Result<(), NotActive> {
-        let now = self.time_for(completion);
-        let effect = self.queue.complete_many(tickets, completion, now);
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
+        let now = self.time_for(action);
+        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+        let effect = self.queue.finish_many(tickets, action, now);
         self.obey(effect)
     }
 
-    fn complete(&mut self, ticket: Ticket, completion: Completion) -> Result<Finished, NotActive> {
-        let now = self.time_for(completion);
-        let effect = self.queue.complete(ticket, completion, now);
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        let now = self.time_for(action);
+        let effect = self.queue.finish(ticket.core()?, action, now);
         self.obey(effect)
     }
 
@@ -233,12 +226,15 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     }
 
     fn begin_drain(&mut self) -> Drain {
-        let effect = self.queue.shut_down_with_drain(self.now);
-        self.obey(effect)
+        let effect = self.queue.begin_drain(self.now);
+        Drain::Core(self.obey(effect))
     }
 
     fn drained(&mut self, drain: &Drain) -> Drained {
-        self.queue.drained(drain)
+        match drain {
+            Drain::Core(drain) => self.queue.drain_status(drain),
+            Drain::Numbered(_) => Drained::Pending,
+        }
     }
 
     fn take_delayed(&mut self) -> Option<Left> {

@@ -1,33 +1,31 @@
 //! requeue-embassy: its own lock and way of waiting, on a clock that stands still.
 
 use std::fmt;
-use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::{
-    Completion, Drained, Fixed, Guard, Instant, NoPriorities, Priorities, Queue, Ticket,
-};
+use requeue_core::binding::{FixedWaitList, Lock, State, Timer};
+use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities};
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{GetError, Locked, Shared, Timer, TooManyWaiters, Wakers, WorkQueue};
+use requeue_embassy::{Locked, Shared, TooManyWaiters, With, WorkQueue};
 
 use super::futures::poll_once;
-use super::shared::{Runtime, handed};
-use super::{
-    Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup, Sleep, WaitingRuntime,
-};
+use super::work_queue::{Runtime, handed};
+use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup};
 use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use crate::limiter::AnyLimiter;
 
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
 
+type Parts<C, P> = With<Figures, u16, C, P>;
 type Inner<const N: usize, P, C> =
-    WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, C, P>;
-type Held<const N: usize, P> = Queue<Key, Fixed<N, u16, P>, AnyLimiter, Figures>;
+    WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
+type Guarded<const N: usize, P> =
+    State<Key, Fixed<N, u16, P>, AnyLimiter, Figures, FixedWaitList<WAITERS>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
-pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C = HandClock> {
+pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C: HandTimer = HandClock> {
     queue: Rc<Inner<N, P, C>>,
     waits: bool,
     calls: Futures,
@@ -41,14 +39,6 @@ pub trait HandTimer: Timer + 'static {
     fn advance(&self, by: Duration);
 }
 
-impl Timer for HandClock {
-    type Sleep = Sleep;
-
-    fn sleep_until(&self, due: Instant) -> Sleep {
-        self.sleep_until(due)
-    }
-}
-
 impl HandTimer for HandClock {
     fn new() -> Self {
         Self::new()
@@ -59,12 +49,14 @@ impl HandTimer for HandClock {
     }
 }
 
-impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
+impl<const N: usize, P: Priorities + 'static, C: HandTimer> Runtime for Embassy<N, P, C> {
     type Storage = Fixed<N, u16, P>;
     type Metrics = Figures;
-    type Lock = Locked<NoopRawMutex, Held<N, P>>;
+    type Waiters = FixedWaitList<WAITERS>;
+    type Lock = Locked<NoopRawMutex, Guarded<N, P>>;
     type Clock = C;
-    type Waker = Wakers<NoopRawMutex, WAITERS>;
+    type Calls = Futures;
+    const PLACES: Option<usize> = Some(WAITERS);
 
     fn new(setup: &Setup) -> Self {
         let queue = Fixed::build(setup, Figures::default());
@@ -75,7 +67,7 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
         }
     }
 
-    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Figures, u16, C, P> {
+    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>> {
         &self.queue
     }
 
@@ -84,7 +76,7 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -93,65 +85,52 @@ impl<const N: usize, P: Priorities, C: HandTimer> Runtime for Embassy<N, P, C> {
         };
         guard.and_then(handed)
     }
-}
-
-impl<const N: usize, P: Priorities + 'static, C: HandTimer> WaitingRuntime for Embassy<N, P, C> {
-    type Calls = Futures;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = Rc::clone(&self.queue);
         Some(match call {
-            Call::Get => Box::pin(async move { work(queue.get().await) }),
+            Call::Get => Box::pin(async move { Answer::from(queue.get().await.map(handed)) }),
             Call::GetTimeout(timeout) => {
-                Box::pin(async move { work(queue.get_timeout(timeout).await) })
+                Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
             }
-            Call::Next(completion) => Box::pin(async move {
+            Call::Next(action) => Box::pin(async move {
                 match queue.try_get() {
-                    Some(guard) => work(queue.next(guard, completion).await),
+                    Some(guard) => Answer::from(queue.next(guard, action).await.map(handed)),
                     None => Answer::Closed,
                 }
             }),
-            Call::Drain => Box::pin(async move { drained(queue.shut_down_with_drain().await) }),
+            Call::Drain => Box::pin(async move { drained(queue.drain().await) }),
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { drained(queue.drain_timeout(timeout).await) })
             }
         })
     }
 
-    fn next_unrun(&mut self, completion: Completion) -> bool {
+    fn next_unrun(&mut self, action: Action) -> bool {
         let guard = self.queue.try_get();
         guard
-            .map(|guard| drop(self.queue.next(guard, completion)))
+            .map(|guard| drop(self.queue.next(guard, action)))
             .is_some()
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        let figures = self
+            .queue
+            .lock()
+            .with(|state| state.queue().metrics().clone());
+        Some(figures)
     }
 
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-
-    fn places(&self) -> Option<usize> {
-        Some(WAITERS)
-    }
 }
 
-fn work<H>(got: Result<Guard<Key, H>, GetError>) -> Answer<Ticket>
-where
-    H: Deref<Target: requeue_core::Complete>,
-{
-    match got.map(handed) {
-        Ok(Some(handed)) => Answer::Work(handed),
-        Err(GetError::TimedOut) => Answer::TimedOut,
-        Err(GetError::TooManyWaiters) => Answer::Refused,
-        // A guard without a ticket does not come from `get`.
-        Ok(None) | Err(_) => Answer::Closed,
-    }
-}
-
-fn drained(got: Result<Drained, TooManyWaiters>) -> Answer<Ticket> {
+fn drained(got: Result<Drained, TooManyWaiters>) -> Answer {
     got.map_or(Answer::Refused, Answer::Drained)
 }
 
-impl<const N: usize, P: Priorities, C> fmt::Debug for Embassy<N, P, C> {
+impl<const N: usize, P: Priorities, C: HandTimer> fmt::Debug for Embassy<N, P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
     }

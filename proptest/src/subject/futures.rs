@@ -6,12 +6,10 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use requeue_core::Ticket;
-
-use super::waits::{Answer, CallId, Drive};
+use super::calls::{Answer, CallId, Drive};
 
 /// A call that is a future.
-pub type LocalCall = Pin<Box<dyn Future<Output = Answer<Ticket>>>>;
+pub type LocalCall = Pin<Box<dyn Future<Output = Answer>>>;
 
 /// Calls that are futures.
 ///
@@ -24,7 +22,7 @@ pub type LocalCall = Pin<Box<dyn Future<Output = Answer<Ticket>>>>;
 #[derive(Default)]
 pub struct Futures {
     waiting: BTreeMap<CallId, Task>,
-    answers: BTreeMap<CallId, Answer<Ticket>>,
+    answers: BTreeMap<CallId, Answer>,
     woken: Arc<Woken>,
 }
 
@@ -42,8 +40,8 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 /// How often calls are polled until it is clear that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
 
-/// What a future answers that is polled once, and dropped if that was not enough.
-pub(crate) fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+/// Polls a future once and drops it. Returns its output if that was enough.
+pub fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
@@ -79,8 +77,6 @@ impl Futures {
 
 impl Drive for Futures {
     type Begun = LocalCall;
-    const RUNS_BY_ITSELF: bool = false;
-    const CANCELS: bool = true;
 
     fn start(&mut self, id: CallId, future: LocalCall) {
         let generation = 0;
@@ -107,7 +103,7 @@ impl Drive for Futures {
         false
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer<Ticket>> {
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
         self.answers.remove(&id)
     }
 

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use requeue_core::{Clock, Instant};
+use requeue_core::Instant;
+use requeue_core::binding::{Clock, Timer};
 
 /// A clock for tests on one thread: it stands still until it is moved, and rings its timers then.
 /// Clones show the same time.
@@ -18,7 +19,8 @@ use requeue_core::{Clock, Instant};
 /// use std::pin::pin;
 /// use std::task::{Context, Waker};
 /// use std::time::Duration;
-/// use requeue_core::{Clock, Instant};
+/// use requeue_core::binding::Clock;
+/// use requeue_core::Instant;
 /// use requeue_proptest::subject::HandClock;
 ///
 /// let clock = HandClock::new();
@@ -84,6 +86,16 @@ impl HandClock {
 impl Clock for HandClock {
     fn now(&self) -> Instant {
         self.0.borrow().now
+    }
+}
+
+impl Timer for HandClock {
+    type Alarm = Sleep;
+
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
+        if alarm.as_ref().get_ref().as_ref().map(|sleep| sleep.due) != until {
+            alarm.set(until.map(|due| self.sleep_until(due)));
+        }
     }
 }
 

@@ -3,20 +3,22 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::{Clock, Completion, GetError, Growable, Instant, Queue, Ticket};
-use requeue_tokio::{Guard, Locked, Shared, TokioClock, Wakers, WorkQueue};
+use requeue_core::binding::{Clock, GrowableWaitList, State};
+use requeue_core::{Action, Growable, Instant, Reporter};
+use requeue_tokio::{Locked, Shared, TokioClock, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;
-use super::shared::{Runtime, handed, panicking};
-use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup, WaitingRuntime};
-use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use super::work_queue::{Runtime, handed, panicking};
+use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup};
+use crate::figures::{Figures, SharedFigures};
+use crate::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
 #[derive(Debug)]
 pub struct Tasks<S: Home = Growable> {
-    queue: WorkQueue<Key, AnyLimiter, Figures, S>,
+    queue: WorkQueue<Key, AnyLimiter, S>,
+    figures: SharedFigures,
     waits: bool,
     calls: Futures,
 }
@@ -69,27 +71,31 @@ impl Paused {
     }
 }
 
-impl<S: Home> Runtime for Tasks<S> {
+impl<S: Home + 'static> Runtime for Tasks<S> {
     type Storage = S;
-    type Metrics = Figures;
-    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
     type Clock = TokioClock;
-    type Waker = Wakers;
+    type Calls = Futures;
+    const GRAIN: Duration = TICK;
 
     fn new(setup: &Setup) -> Self {
-        let queue = S::build(setup, Figures::default());
+        let figures = SharedFigures::default();
+        let queue = S::build(setup, Reporter::new(figures.clone()));
         // Inside the runtime, so that the queue's clock is the paused one.
         if let Some(paused) = Paused::here() {
             paused.advance_to_whole_tick();
         }
         Self {
             queue: WorkQueue::from(queue),
+            figures,
             waits: false,
             calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, S> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
         &self.queue
     }
 
@@ -102,7 +108,7 @@ impl<S: Home> Runtime for Tasks<S> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -115,50 +121,39 @@ impl<S: Home> Runtime for Tasks<S> {
     fn panic_at_work(&mut self) {
         panicking(|| self.queue.try_get());
     }
-}
-
-impl<S: Home + 'static> WaitingRuntime for Tasks<S> {
-    type Calls = Futures;
-    const GRAIN: Duration = TICK;
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
         Some(match call {
-            Call::Get => Box::pin(async move { work(queue.get().await) }),
+            Call::Get => Box::pin(async move { Answer::from(queue.get().await.and_then(handed)) }),
             Call::GetTimeout(timeout) => {
-                Box::pin(async move { work_in_time(queue.get_timeout(timeout).await) })
+                Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
             }
-            Call::Next(completion) => {
+            Call::Next(action) => {
                 let guard = queue.try_get()?;
-                Box::pin(async move { work(queue.next(guard, completion).await) })
+                Box::pin(
+                    async move { Answer::from(queue.next(guard, action).await.and_then(handed)) },
+                )
             }
-            Call::Drain => {
-                Box::pin(async move { Answer::Drained(queue.shut_down_with_drain().await) })
-            }
+            Call::Drain => Box::pin(async move { Answer::Drained(queue.drain().await) }),
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
             }
         })
     }
 
-    fn next_unrun(&mut self, completion: Completion) -> bool {
+    fn next_unrun(&mut self, action: Action) -> bool {
         let guard = self.queue.try_get();
         guard
-            .map(|guard| drop(self.queue.next(guard, completion)))
+            .map(|guard| drop(self.queue.next(guard, action)))
             .is_some()
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        Some(self.figures.get())
     }
 
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-}
-
-fn work<S: Home>(guard: Option<Guard<Key, AnyLimiter, Figures, S>>) -> Answer<Ticket> {
-    work_in_time(guard.ok_or(GetError::Closed))
-}
-
-fn work_in_time<S: Home>(
-    got: Result<Guard<Key, AnyLimiter, Figures, S>, GetError>,
-) -> Answer<Ticket> {
-    Answer::from(got.map(handed))
 }

@@ -6,51 +6,59 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Clock, Growable, Instant, Lock, Queue, Ticket};
-use requeue_std::{Condvars, Locked, ManualClock, Shared, WorkQueue};
+use requeue_core::binding::{Clock, GrowableWaitList, Lock, State};
+use requeue_core::{Growable, Instant, Reporter};
+use requeue_std::{Locked, ManualClock, QueueClock, Shared, WorkQueue};
 
-use super::shared::{Runtime, handed, panicking};
-use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup, WaitingRuntime};
-use crate::Figures;
-use crate::trace::limiter::AnyLimiter;
+use super::work_queue::{Runtime, handed, panicking};
+use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
+use crate::figures::{Figures, SharedFigures};
+use crate::limiter::AnyLimiter;
 
-type Inner<S> = WorkQueue<Key, AnyLimiter, Figures, ManualClock, S>;
+type Inner<S> = WorkQueue<Key, AnyLimiter, S>;
 
 /// requeue-std's queue.
 #[derive(Debug)]
 pub struct Threads<S: Home = Growable> {
     queue: Inner<S>,
+    figures: SharedFigures,
     waits: bool,
     calls: ThreadCalls<S>,
 }
 
-impl<S: Home> Runtime for Threads<S> {
+impl<S: Home + 'static> Runtime for Threads<S>
+where
+    Inner<S>: Send,
+{
     type Storage = S;
-    type Metrics = Figures;
-    type Lock = Locked<Queue<Key, S, AnyLimiter, Figures>>;
-    type Clock = ManualClock;
-    type Waker = Condvars;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
+    type Clock = QueueClock;
+    type Calls = ThreadCalls<S>;
 
     fn new(setup: &Setup) -> Self {
-        let queue = S::build(setup, Figures::default());
-        let queue = WorkQueue::from_queue(queue, ManualClock::new());
+        let (figures, clock) = (SharedFigures::default(), ManualClock::new());
+        let queue = S::build(setup, Reporter::new(figures.clone()));
+        let queue = WorkQueue::from_queue(queue, clock.clone());
         Self {
-            calls: ThreadCalls::new(queue.clone()),
+            calls: ThreadCalls::new(queue.clone(), clock),
             queue,
+            figures,
             waits: false,
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, Figures, ManualClock, S> {
+    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
         &self.queue
     }
 
     fn advance(&mut self, by: Duration) {
-        self.queue.clock().advance(by);
+        self.calls.clock.advance(by);
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed<Ticket>> {
+    fn try_get(&mut self) -> Option<Handed> {
         self.waits = !self.waits;
         let guard = if self.waits {
             self.queue.get_timeout(Duration::ZERO).ok()
@@ -63,32 +71,23 @@ impl<S: Home> Runtime for Threads<S> {
     fn panic_at_work(&mut self) {
         panicking(|| self.queue.try_get());
     }
-}
-
-impl<S: Home + 'static> WaitingRuntime for Threads<S>
-where
-    Inner<S>: Send,
-{
-    type Calls = ThreadCalls<S>;
 
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
         Some(Box::new(move || match call {
-            Call::Get => match queue.get().and_then(handed) {
-                Some(handed) => Answer::Work(handed),
-                None => Answer::Closed,
-            },
+            Call::Get => Answer::from(queue.get().and_then(handed)),
             Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
-            Call::Next(completion) => {
-                let next = queue.try_get().map(|guard| queue.next(guard, completion));
-                match next.flatten().and_then(handed) {
-                    Some(handed) => Answer::Work(handed),
-                    None => Answer::Closed,
-                }
+            Call::Next(action) => {
+                let next = queue.try_get().map(|guard| queue.next(guard, action));
+                Answer::from(next.flatten().and_then(handed))
             }
-            Call::Drain => Answer::Drained(queue.shut_down_with_drain()),
+            Call::Drain => Answer::Drained(queue.drain()),
             Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
         }))
+    }
+
+    fn figures(&self) -> Option<Figures> {
+        Some(self.figures.get())
     }
 
     fn calls(&mut self) -> &mut ThreadCalls<S> {
@@ -97,7 +96,7 @@ where
 }
 
 /// A call that a thread makes.
-pub type ThreadCall = Box<dyn FnOnce() -> Answer<Ticket> + Send>;
+pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
 
 /// Calls that are made by threads, each by one of its own.
 ///
@@ -107,17 +106,19 @@ pub type ThreadCall = Box<dyn FnOnce() -> Answer<Ticket> + Send>;
 #[derive(Debug)]
 pub struct ThreadCalls<S: Home = Growable> {
     queue: Inner<S>,
+    clock: ManualClock,
     waiting: usize,
-    answers: BTreeMap<CallId, thread::Result<Answer<Ticket>>>,
+    answers: BTreeMap<CallId, thread::Result<Answer>>,
     answered: (Sender<Answered>, Receiver<Answered>),
 }
 
-type Answered = (CallId, thread::Result<Answer<Ticket>>);
+type Answered = (CallId, thread::Result<Answer>);
 
 impl<S: Home> ThreadCalls<S> {
-    fn new(queue: Inner<S>) -> Self {
+    fn new(queue: Inner<S>, clock: ManualClock) -> Self {
         Self {
             queue,
+            clock,
             waiting: 0,
             answers: BTreeMap::new(),
             answered: channel(),
@@ -129,8 +130,8 @@ impl<S: Home> ThreadCalls<S> {
         let (asleep, deadline) = self
             .queue
             .lock()
-            .with(|queue| (queue.asleep(), queue.next_deadline()));
-        let alarm = self.queue.clock().next_alarm();
+            .with(|state| (state.queue().asleep(), state.queue().next_deadline()));
+        let alarm = self.clock.next_alarm();
         asleep == 0 || deadline.is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due))
     }
 }
@@ -153,7 +154,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
     /// The manual clock leaves it to the test to wake those whose time has come. Nobody is woken
     /// if nobody asked to be.
     fn settle(&mut self) -> bool {
-        let clock = self.queue.clock();
+        let clock = &self.clock;
         let now = clock.now();
         let rings = |alarm: Option<Instant>| alarm.is_some_and(|alarm| alarm <= now);
         if rings(clock.next_alarm()) {
@@ -164,11 +165,11 @@ impl<S: Home> Drive for ThreadCalls<S> {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
-        let clock = self.queue.clock();
+        let clock = &self.clock;
         clock.waiting() == self.waiting && !rings(clock.next_alarm()) && self.is_watched()
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer<Ticket>> {
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
         let answer = self.answers.remove(&id)?;
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }

@@ -12,10 +12,12 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use requeue_core::binding::{Clock, Finish, FixedWaitList, Lock, State, WaitList, WorkQueue};
 use requeue_core::{
-    Clock, Completion, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Lock,
-    Metrics, Queue, RandomState, Storage, Times, Waker, WorkQueue, default_controller,
+    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Queue,
+    RandomState, Reporter, Storage, Times, default_controller,
 };
+use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
 use tokio::runtime;
@@ -30,7 +32,7 @@ const KEYS: u8 = 4;
 struct Timed;
 
 impl Metrics for Timed {
-    type Stamps = Times;
+    type Timestamps = Times;
 }
 
 #[derive(Clone, Debug)]
@@ -40,7 +42,7 @@ enum Step {
     AddAfter(u8, Duration),
     AddRateLimited(u8),
     Take,
-    Complete(Completion),
+    Complete(Action),
     Report,
 }
 
@@ -60,11 +62,11 @@ fn time() -> impl Strategy<Value = Instant> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let completion = prop_oneof![
-        Just(Completion::Done),
-        Just(Completion::Succeeded),
-        Just(Completion::Retry),
-        delay().prop_map(Completion::RetryAfter),
+    let action = prop_oneof![
+        Just(Action::Release),
+        Just(Action::Success),
+        Just(Action::Retry),
+        delay().prop_map(Action::RetryAfter),
     ];
     prop_oneof![
         3 => time().prop_map(Step::Set),
@@ -72,12 +74,12 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..KEYS, delay()).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
         1 => (0..KEYS).prop_map(Step::AddRateLimited),
         3 => Just(Step::Take),
-        3 => completion.prop_map(Step::Complete),
+        3 => action.prop_map(Step::Complete),
         1 => Just(Step::Report),
     ]
 }
 
-type State<S> = Queue<u8, S, DefaultController, Timed>;
+type Keys<S, M> = Queue<u8, S, DefaultController, M>;
 
 /// What one key was added for and has not been handed out for.
 #[derive(Debug, Default)]
@@ -88,25 +90,24 @@ struct Owed {
 }
 
 /// A queue on a clock that the script moves, and what it owes.
-struct World<'q, S: Storage, Q, C, W>
+struct World<'q, Q, C>
 where
-    Q: Lock<State = State<S>>,
-    C: Clock,
-    W: Waker,
+    WorkQueue<Q, C>: Finish,
 {
-    queue: &'q WorkQueue<Q, C, W>,
+    queue: &'q WorkQueue<Q, C>,
     owed: BTreeMap<u8, Owed>,
-    in_work: Vec<Guard<u8, &'q WorkQueue<Q, C, W>>>,
+    in_work: Vec<Guard<u8, &'q WorkQueue<Q, C>>>,
 }
 
-impl<'q, S, Q, C, W> World<'q, S, Q, C, W>
+impl<'q, S, M, W, Q, C> World<'q, Q, C>
 where
     S: Storage,
-    Q: Lock<State = State<S>>,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<u8, S, DefaultController, M, W>>,
     C: Clock,
-    W: Waker,
 {
-    fn new(queue: &'q WorkQueue<Q, C, W>) -> Self {
+    fn new(queue: &'q WorkQueue<Q, C>) -> Self {
         Self {
             queue,
             owed: BTreeMap::new(),
@@ -130,10 +131,10 @@ where
                 self.owe(key, delay);
             }
             Step::Take => self.take(),
-            Step::Complete(completion) if !self.in_work.is_empty() => self.complete(completion),
+            Step::Complete(action) if !self.in_work.is_empty() => self.finish(action),
             Step::Set(_) | Step::Complete(_) | Step::Report => self.queue.report_running(),
         }
-        self.queue.lock().with(|queue| queue.assert_valid());
+        self.queue.lock().with(|state| state.queue().assert_valid());
     }
 
     /// What is due now is handed out from now on, wherever the clock goes: every step looks.
@@ -168,15 +169,15 @@ where
         }
     }
 
-    fn complete(&mut self, completion: Completion) {
+    fn finish(&mut self, action: Action) {
         let guard = self.in_work.remove(0);
         let key = *guard;
-        match (guard.complete(completion).unwrap(), completion) {
-            (Finished::Delayed(delay), _) | (_, Completion::RetryAfter(delay)) => {
+        match (guard.finish(action).unwrap(), action) {
+            (Finished::Delayed(delay), _) | (_, Action::RetryAfter(delay)) => {
                 self.owe(key, delay);
             }
             // The limiter has spoken, and the key that comes back sooner does not tell.
-            (Finished::Ready, Completion::Retry) => {
+            (Finished::Ready, Action::Retry) => {
                 let due = self.queue.state(&key).and_then(|state| state.due);
                 self.owed.entry(key).or_default().later = due;
             }
@@ -190,26 +191,27 @@ where
         for _ in 0..=2 * KEYS {
             self.take();
             if !self.in_work.is_empty() {
-                self.complete(Completion::Done);
+                self.finish(Action::Release);
             }
         }
         let drain = self.queue.begin_drain();
-        assert_eq!(self.queue.drained(&drain), Drained::Complete);
+        assert_eq!(self.queue.drain_status(&drain), Drained::Complete);
         let left = std::iter::from_fn(|| self.queue.take_delayed());
         let left: BTreeSet<_> = left.map(|left| left.key).collect();
         let owed = self.owed.iter().filter(|(_, owed)| owed.later.is_some());
         assert_eq!(left, owed.map(|(key, _)| *key).collect());
         assert!(self.owed.values().all(|owed| !owed.is_due), "due, and lost");
-        self.queue.lock().with(|queue| queue.assert_valid());
+        self.queue.lock().with(|state| state.queue().assert_valid());
     }
 }
 
-fn survives<S, Q, C, W>(queue: &WorkQueue<Q, C, W>, script: &[Step], mut set: impl FnMut(Instant))
+fn survives<S, M, W, Q, C>(queue: &WorkQueue<Q, C>, script: &[Step], mut set: impl FnMut(Instant))
 where
     S: Storage,
-    Q: Lock<State = State<S>>,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<u8, S, DefaultController, M, W>>,
     C: Clock,
-    W: Waker,
 {
     let mut world = World::new(queue);
     for step in script {
@@ -221,11 +223,11 @@ where
     world.end();
 }
 
-fn growable() -> State<Growable> {
-    Queue::from_parts(default_controller(), Timed, RandomState::default(), 0)
+fn growable<M: Metrics>(metrics: M) -> Keys<Growable, M> {
+    Queue::from_parts(default_controller(), metrics, RandomState::default(), 0)
 }
 
-fn fixed() -> State<Fixed<4>> {
+fn fixed() -> Keys<Fixed<4>, Timed> {
     Queue::with_metrics(default_controller(), Timed)
 }
 
@@ -239,21 +241,14 @@ impl<T> Lock for Single<T> {
     }
 }
 
-/// Nobody sleeps here.
-struct Restless;
-
-impl Waker for Restless {
-    fn wake_one(&self) {}
-    fn wake_all(&self) {}
-}
-
-fn bare<S: Storage>(queue: State<S>, script: &[Step]) {
-    let queue = WorkQueue::from_parts(Single(RefCell::new(queue)), Own::default(), Restless);
+fn bare<S: Storage>(queue: Keys<S, Timed>, script: &[Step]) {
+    let state = State::new(queue, FixedWaitList::<0>::new());
+    let queue = WorkQueue::new(Single(RefCell::new(state)), Own::default());
     survives(&queue, script, |now| queue.clock().set(now));
 }
 
 type OfEmbassy<C> =
-    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, DefaultController, 3, Timed, u8, C>;
+    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, DefaultController, 3, With<Timed, u8, C>>;
 
 fn cases(base: u32) -> ProptestConfig {
     ProptestConfig {
@@ -267,11 +262,11 @@ proptest! {
 
     #[test]
     fn a_clock_that_goes_anywhere_loses_nothing(script in vec(step(), 1..40)) {
-        bare(growable(), &script);
+        bare(growable(Timed), &script);
         bare(fixed(), &script);
 
         let clock = requeue_std::ManualClock::new();
-        let queue = requeue_std::WorkQueue::from_queue(growable(), clock.clone());
+        let queue = requeue_std::WorkQueue::from_queue(growable(Reporter::new(Timed)), clock.clone());
         survives(&queue, &script, |now| clock.set(now));
 
         let clock = requeue_embassy::ManualClock::<NoopRawMutex>::new();
@@ -285,7 +280,7 @@ proptest! {
         let mut builder = runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build().unwrap();
         let _inside = runtime.enter();
-        let queue = requeue_tokio::WorkQueue::from(growable());
+        let queue = requeue_tokio::WorkQueue::from(growable(Reporter::new(Timed)));
         survives(&queue, &script, |time| {
             let ahead = time.saturating_since(queue.clock().now());
             runtime.block_on(tokio::time::advance(ahead));

@@ -6,7 +6,9 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::{Complete, Completion, Fixed, Guard, Lock, NoLimit, NoMetrics, Queue};
+use requeue_core::binding::{Finish, Lock};
+use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
+use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
 use requeue_test_tools::{ByHand, Dice, by_hand, in_time};
@@ -37,7 +39,7 @@ trait Crowd {
 }
 
 /// A run with an await in its middle; dropped there, its key comes back.
-async fn work<H: Deref<Target: Complete>>(guard: Guard<u8, H>, owed: &Owed) {
+async fn work<H: Deref<Target: Finish>>(guard: Guard<u8, H>, owed: &Owed) {
     struct Run<'o>(&'o Owed, u8);
     impl Drop for Run<'_> {
         fn drop(&mut self) {
@@ -48,7 +50,7 @@ async fn work<H: Deref<Target: Complete>>(guard: Guard<u8, H>, owed: &Owed) {
     let run = Run(owed, *guard);
     yield_now().await;
     std::mem::forget(run);
-    guard.forget().unwrap();
+    guard.success().unwrap();
 }
 
 /// Binds a queue: `$fits` makes an option of what its calls answer.
@@ -70,7 +72,7 @@ macro_rules! bind {
                     && let Some(guard) = queue.try_get()
                 {
                     owed.borrow_mut().remove(&*guard);
-                    let next = queue.next(guard, Completion::Succeeded);
+                    let next = queue.next(guard, Action::Success);
                     return Box::pin(async move {
                         if let Some(guard) = $fits(next.await) {
                             work(guard, owed).await;
@@ -95,14 +97,15 @@ macro_rules! bind {
                     match kind {
                         0 => drop($fits(self.0.drain_timeout(MILLISECOND).await)),
                         1 => drop($fits(self.0.drained().await)),
-                        _ => drop($fits(self.0.shut_down_with_drain().await)),
+                        _ => drop($fits(self.0.drain().await)),
                     }
                 })
             }
 
             fn look(&self) -> (usize, usize, bool) {
                 let ready = self.0.len();
-                self.0.lock().with(|queue| {
+                self.0.lock().with(|state| {
+                    let queue = state.queue();
                     queue.assert_valid();
                     (ready, queue.asleep(), queue.is_drained())
                 })
@@ -133,14 +136,8 @@ impl<T> Fits<T> for Option<T> {
 
 impl<T> Fits<T> for Result<T, requeue_core::GetError> {
     fn fits(self) -> Option<T> {
-        self.ok()
-    }
-}
-
-impl<T> Fits<T> for Result<T, requeue_embassy::GetError> {
-    fn fits(self) -> Option<T> {
         let error = self.as_ref().err();
-        assert_ne!(error, Some(&requeue_embassy::GetError::TooManyWaiters));
+        assert_ne!(error, Some(&requeue_core::GetError::TooManyWaiters));
         self.ok()
     }
 }
@@ -175,9 +172,7 @@ type OfEmbassy = requeue_embassy::WorkQueue<
     8,
     NoLimit,
     CALLS_MAX,
-    NoMetrics,
-    u8,
-    requeue_embassy::ManualClock<NoopRawMutex>,
+    With<NoMetrics, u8, requeue_embassy::ManualClock<NoopRawMutex>>,
 >;
 
 bind!(OfTokio, fits, |this: &Self, by| this
@@ -298,8 +293,8 @@ fn calls_of_tokio_that_are_dropped_anywhere_lose_neither_keys_nor_wakes() {
             let runtime = paused();
             let handle = runtime.handle().clone();
             let _inside = handle.enter();
-            let queue = Queue::builder().limiter(NoLimit).build();
-            history(&(OfTokio::from(queue), runtime), seed);
+            let queue: OfTokio = requeue_tokio::WorkQueue::builder().limiter(NoLimit).build();
+            history(&(queue, runtime), seed);
         }
     });
 }

@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Completion, Drained, Lock};
+use requeue_core::binding::Lock;
+use requeue_core::{Action, Drained};
 use requeue_proptest::rounds;
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
@@ -117,14 +118,14 @@ macro_rules! bind {
             fn take(&self, find: Find<'_>) {
                 if let Some(guard) = self.try_get() {
                     find(guard.key());
-                    let _ = guard.complete(Completion::Done);
+                    let _ = guard.finish(Action::Release);
                 }
             }
 
             fn take_in_time(&self, find: Find<'_>) {
                 if let Ok(guard) = $now!(self.get_timeout(Duration::ZERO)) {
                     find(guard.key());
-                    let _ = guard.forget();
+                    let _ = guard.success();
                 }
             }
 
@@ -133,7 +134,7 @@ macro_rules! bind {
                 self.add(KEYS);
                 if let Some(batch) = $now!(self.get_many(2)) {
                     batch.keys().for_each(find);
-                    let _ = batch.done();
+                    let _ = batch.release();
                 }
             }
 
@@ -145,25 +146,25 @@ macro_rules! bind {
                 // Dirty, so that there is a next one.
                 let key = guard.0;
                 self.add(key);
-                if let Some(guard) = $now!(self.next(guard, Completion::Done)) {
+                if let Some(guard) = $now!(self.next(guard, Action::Release)) {
                     find(guard.key());
-                    let _ = guard.forget();
+                    let _ = guard.success();
                 }
             }
 
             fn work(&self, find: Find<'_>) {
                 while let Some(guard) = $now!(self.get()) {
                     find(guard.key());
-                    let _ = guard.forget();
+                    let _ = guard.success();
                 }
             }
 
             fn asleep(&self) -> usize {
-                self.lock().with(|queue| queue.asleep())
+                self.lock().with(|state| state.queue().asleep())
             }
 
             fn drain(&self) -> Drained {
-                $now!(self.shut_down_with_drain())
+                $now!(self.drain())
             }
 
             fn leftovers(&self) -> Vec<Fragile> {

@@ -4,9 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use requeue_core::{Clock, Fixed, Instant, Lock, NoLimit, Queue, Rejected, Waker, WorkQueue};
-use requeue_embassy::ManualClock;
+use requeue_core::binding::{Clock, FixedWaitList, Lock, State, WaitList, WorkQueue};
+use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
+use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;
 use requeue_test_tools::{Dice, in_time};
 
@@ -35,15 +36,7 @@ impl Clock for Stopped {
     }
 }
 
-/// Nobody sleeps here.
-struct Restless;
-
-impl Waker for Restless {
-    fn wake_one(&self) {}
-    fn wake_all(&self) {}
-}
-
-type Keys = Queue<u32, Fixed<ROOM>, NoLimit>;
+type Keys<W> = State<u32, Fixed<ROOM>, NoLimit, NoMetrics, W>;
 
 /// What became of the adds of one key.
 #[derive(Default)]
@@ -65,11 +58,11 @@ struct World {
 }
 
 impl World {
-    fn produce<Q, C, W>(&self, queue: &WorkQueue<Q, C, W>, mut dice: Dice)
+    fn produce<W, Q, C>(&self, queue: &WorkQueue<Q, C>, mut dice: Dice)
     where
-        Q: Lock<State = Keys>,
+        W: WaitList,
+        Q: Lock<State = Keys<W>>,
         C: Clock,
-        W: Waker,
     {
         for _ in 0..ADDS {
             let key = dice.roll(u64::from(KEYS)) as u32;
@@ -97,11 +90,11 @@ impl World {
         }
     }
 
-    fn work<Q, C, W>(&self, queue: &WorkQueue<Q, C, W>)
+    fn work<W, Q, C>(&self, queue: &WorkQueue<Q, C>)
     where
-        Q: Lock<State = Keys>,
+        W: WaitList,
+        Q: Lock<State = Keys<W>>,
         C: Clock,
-        W: Waker,
     {
         loop {
             // Asked first: what is added before the end is found after it.
@@ -117,7 +110,7 @@ impl World {
             let version = ledger.version.load(Ordering::SeqCst);
             thread::yield_now();
             ledger.seen.fetch_max(version, Ordering::SeqCst);
-            guard.forget().unwrap();
+            guard.success().unwrap();
         }
     }
 
@@ -139,11 +132,11 @@ impl World {
 }
 
 /// Producers that are too many, and workers that are too few.
-fn crowd<Q, C, W>(queue: &WorkQueue<Q, C, W>)
+fn crowd<W, Q, C>(queue: &WorkQueue<Q, C>)
 where
-    Q: Lock<State = Keys> + Sync,
+    W: WaitList,
+    Q: Lock<State = Keys<W>> + Sync,
     C: Clock + Sync,
-    W: Waker + Sync,
 {
     for round in 0..u64::from(rounds(60)) {
         let world = &World::default();
@@ -164,7 +157,8 @@ where
                 .for_each(|thread| thread.join().unwrap());
         });
         world.balances();
-        queue.lock().with(|queue| {
+        queue.lock().with(|state| {
+            let queue = state.queue();
             queue.assert_valid();
             assert_eq!(queue.held_len(), 0, "all room is found again");
         });
@@ -172,7 +166,7 @@ where
         let refused = (0..=ROOM as u32).filter_map(|key| queue.add(key).err());
         assert_eq!(refused.collect::<Vec<_>>(), [Rejected::Full(ROOM as u32)]);
         while let Some(guard) = queue.try_get() {
-            guard.forget().unwrap();
+            guard.success().unwrap();
         }
     }
 }
@@ -180,8 +174,8 @@ where
 #[test]
 fn a_full_queue_behind_a_lock_hands_back_what_it_refuses_and_loses_nothing() {
     in_time(|| {
-        let queue = Locked(Mutex::new(Queue::new(NoLimit)));
-        crowd(&WorkQueue::from_parts(queue, Stopped, Restless));
+        let state = State::new(Queue::new(NoLimit), FixedWaitList::<0>::new());
+        crowd(&WorkQueue::new(Locked(Mutex::new(state)), Stopped));
     });
 }
 
@@ -193,9 +187,7 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
         ROOM,
         NoLimit,
         3,
-        requeue_core::NoMetrics,
-        u8,
-        ManualClock,
+        With<NoMetrics, u8, ManualClock>,
     >;
     in_time(|| {
         let queue = Embassy::from_queue(Queue::new(NoLimit), ManualClock::new());

@@ -2,35 +2,35 @@
 
 use std::time::Duration;
 
-use requeue_core::{
-    Added, Clock, Fixed, Getter, Growable, Instant, Lock, Next, NoMetrics, Queue, RateLimiter,
-    Storage, Waker, WorkQueue,
-};
+use requeue_core::binding::{Clock, Getter, Lock, Next, State, WaitList, WorkQueue};
+use requeue_core::{Added, Fixed, Instant, Metrics, NoMetrics, Queue, RateLimiter, Storage};
+use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 
 /// Never.
 struct Never;
 
 impl RateLimiter for Never {
-    type Memory = u32;
+    type Record = u32;
 
-    fn when(&mut self, memory: &mut u32, _: Instant) -> Duration {
-        *memory += 1;
+    fn when(&mut self, record: &mut u32, _: Instant) -> Duration {
+        *record += 1;
         Duration::MAX
     }
 
-    fn requeues(&self, memory: &u32) -> u32 {
-        *memory
+    fn requeues(&self, record: &u32) -> u32 {
+        *record
     }
 }
 
 /// `advance` moves the clock as far as it goes.
-fn is_held_back<S, Q, C, W>(queue: &WorkQueue<Q, C, W>, advance: impl FnOnce())
+fn is_held_back<S, M, W, Q, C>(queue: &WorkQueue<Q, C>, advance: impl FnOnce())
 where
     S: Storage,
-    Q: Lock<State = Queue<u32, S, Never>>,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<u32, S, Never, M, W>>,
     C: Clock,
-    W: Waker,
 {
     let limited = queue.add_rate_limited(1).unwrap();
     assert_eq!(
@@ -40,29 +40,32 @@ where
 
     let mut getter = Getter::new();
     assert_eq!(
-        queue.poll_get(&mut getter),
+        queue.with(|queue, now| queue.poll_get(now, &mut getter)),
         Next::Wait { until: None },
         "no timer"
     );
-    assert_eq!(queue.lock().with(|queue| queue.next_deadline()), None);
+    assert_eq!(
+        queue.lock().with(|state| state.queue().next_deadline()),
+        None
+    );
     advance();
     assert_eq!(
-        queue.poll_get(&mut getter),
+        queue.with(|queue, now| queue.poll_get(now, &mut getter)),
         Next::Wait { until: None },
         "not now, either"
     );
     assert_eq!(queue.state(&1).unwrap().due, Some(Instant::NEVER));
-    queue.leave(&mut getter);
+    queue.with(|queue, _| queue.leave(&mut getter));
 
     // Whoever adds it gets it all the same.
     queue.add(1).unwrap();
-    queue.try_get().unwrap().done().unwrap();
+    queue.try_get().unwrap().release().unwrap();
 
     queue.shut_down();
     let left = queue.take_delayed().unwrap();
     assert_eq!((left.key, left.left, left.requeues), (1, Duration::MAX, 1));
     assert!(queue.take_delayed().is_none());
-    queue.lock().with(|queue| queue.assert_valid());
+    queue.lock().with(|state| state.queue().assert_valid());
 }
 
 const EVER: Duration = Duration::from_nanos(u64::MAX);
@@ -70,14 +73,14 @@ const EVER: Duration = Duration::from_nanos(u64::MAX);
 #[test]
 fn a_key_that_is_held_back_for_ever_is_handed_back_to_threads() {
     let clock = requeue_std::ManualClock::new();
-    let queue = Queue::<_, Growable, _>::growable(Never);
-    let queue = requeue_std::WorkQueue::from_queue(queue, clock.clone());
+    let parts = requeue_std::WorkQueue::builder().limiter(Never);
+    let queue = parts.clock(clock.clone()).build();
     is_held_back(&queue, || clock.advance(EVER));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_held_back_for_ever_is_handed_back_to_tasks() {
-    let queue = requeue_tokio::WorkQueue::from(Queue::<_, Growable, _>::growable(Never));
+    let queue = requeue_tokio::WorkQueue::builder().limiter(Never).build();
     tokio::time::advance(Duration::from_secs(1_000_000_000)).await;
     is_held_back(&queue, || {});
 }
@@ -90,9 +93,7 @@ fn a_key_that_is_held_back_for_ever_is_handed_back_to_embassy() {
         4,
         Never,
         3,
-        NoMetrics,
-        u8,
-        requeue_embassy::ManualClock<NoopRawMutex>,
+        With<NoMetrics, u8, requeue_embassy::ManualClock<NoopRawMutex>>,
     >;
     let queue = Keys::from_queue(
         Queue::<_, Fixed<4>, _>::new(Never),

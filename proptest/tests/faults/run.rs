@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::{Action, Drained, Instant, Lock, Metrics, Queue, RateLimiter, Workers};
+use requeue_core::binding::{Lock, State, WaitList};
+use requeue_core::{
+    Action, Drained, Growable, Instant, Metrics, Queue, RateLimiter, Reporter, Times, Workers,
+};
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
@@ -76,10 +79,10 @@ impl World {
         })
     }
 
-    fn queue(self: &Arc<Self>) -> Queue<Key, requeue_core::Growable, Foreign, Foreign> {
+    fn queue(self: &Arc<Self>) -> Queue<Key, Growable, Foreign, Reporter> {
         let foreign = || Foreign(Arc::clone(self));
-        let builder = Queue::builder().limiter(foreign()).metrics(foreign());
-        builder.build()
+        let metrics = Reporter::new(foreign());
+        Queue::builder().limiter(foreign()).metrics(metrics).build()
     }
 
     fn keys(self: &Arc<Self>) -> impl Iterator<Item = Key> {
@@ -115,7 +118,7 @@ impl World {
             return Err("on purpose");
         }
         self.is_settled[usize::from(key)].store(true, Ordering::SeqCst);
-        Ok(Action::Done)
+        Ok(Action::Success)
     }
 
     fn unsettled(&self) -> usize {
@@ -134,11 +137,13 @@ impl World {
         self.unsettled() <= kept
     }
 
-    fn assert_over<Q>(&self, lock: &Q)
+    fn assert_over<W, Q>(&self, lock: &Q)
     where
-        Q: Lock<State = Queue<Key, requeue_core::Growable, Foreign, Foreign>>,
+        W: WaitList,
+        Q: Lock<State = State<Key, Growable, Foreign, Reporter, W>>,
     {
-        lock.with(|queue| {
+        lock.with(|state| {
+            let queue = state.queue();
             queue.assert_valid();
             let kept = usize::from(self.point.breaks_a_contract());
             assert!(queue.active_len() <= kept, "{self:?}");
@@ -185,7 +190,7 @@ impl Drop for Key {
 struct Foreign(Arc<World>);
 
 impl RateLimiter for Foreign {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _: Instant) -> Duration {
         *failures += 1;
@@ -199,13 +204,13 @@ impl RateLimiter for Foreign {
 }
 
 impl Metrics for Foreign {
-    type Stamps = ();
+    type Timestamps = Times;
 
     fn depth(&mut self, _: usize) {
         self.0.pass(Point::Metrics);
     }
 
-    fn add(&mut self) {
+    fn added(&mut self) {
         self.0.pass(Point::Metrics);
     }
 
@@ -245,7 +250,7 @@ fn threads(point: Point, nth: u32) -> bool {
         if point.breaks_a_contract() {
             queue.shut_down();
         } else {
-            assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+            assert_eq!(queue.drain(), Drained::Complete);
         }
         if let Err(panic) = run.join().unwrap() {
             assert!(!point.is_caught(), "{world:?}");
@@ -271,7 +276,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
         world.end(key.0)
     };
     let mut runs = JoinSet::new();
-    let begin = || queue.run(world.workers(), reconcile).into_future();
+    let begin = || queue.run(world.workers(), reconcile);
     runs.spawn(begin());
     while !world.is_over() {
         yield_now().await;
@@ -286,7 +291,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
     if point.breaks_a_contract() {
         queue.shut_down();
     } else {
-        assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+        assert_eq!(queue.drain().await, Drained::Complete);
     }
     while let Some(ended) = runs.join_next().await {
         if let Err(ended) = ended {

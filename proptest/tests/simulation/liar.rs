@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use requeue_core::binding::{Effect, Getter, Next, Ticket, Wake};
 use requeue_core::{
-    AddOptions, Completion, Effect, Finished, Getter, Growable, Instant, ItemExponentialFailure,
-    Leftover, Limited, Next, NotActive, Queue, Rejected, Ticket, Wake,
+    Action, AddOptions, Finished, Growable, Instant, ItemExponentialFailure, Leftover, NotActive,
+    Queue, Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{Driven, Taken};
 
@@ -64,14 +65,14 @@ impl Driven<u8> for Liar {
         key: u8,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Limited, Rejected<u8>>> {
+    ) -> Effect<Result<Scheduled, Rejected<u8>>> {
         let is_active = self.active.contains(&key);
         match self.lie {
             Lie::LosesDirtyMarks if is_active => {
                 // What another queue would have answered.
                 let added = self.twice.add_with(key, options, now);
                 let _ = self.twice.try_get(now).value.map(|work| {
-                    let done = self.twice.done(work.ticket, now);
+                    let done = self.twice.release(work.ticket, now);
                     done.value
                 });
                 let wake = Wake::None;
@@ -110,23 +111,23 @@ impl Driven<u8> for Liar {
         Effect { value, wake }
     }
 
-    fn complete(
+    fn finish(
         &mut self,
         ticket: Ticket,
         key: &u8,
-        completion: Completion,
+        action: Action,
         now: Instant,
     ) -> Effect<Result<Finished, NotActive>> {
         assert!(self.lie != Lie::Panics, "nothing is left");
         if self.twice_active.remove(key) {
-            return self.twice.complete(ticket, completion, now);
+            return self.twice.finish(ticket, action, now);
         }
         self.active.remove(key);
-        let completion = match completion {
-            Completion::Retry if self.lie == Lie::ForgetsRetries => Completion::Done,
+        let action = match action {
+            Action::Retry if self.lie == Lie::ForgetsRetries => Action::Release,
             other => other,
         };
-        self.queue.complete(ticket, completion, now)
+        self.queue.finish(ticket, action, now)
     }
 
     fn due(&mut self, key: &u8, now: Instant) -> Effect<Option<Instant>> {

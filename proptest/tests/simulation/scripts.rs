@@ -11,7 +11,7 @@ use requeue_core::{
     Action, Added, Fixed, Instant, ItemExponentialFailure, NoLimit, Queue, Rejected, Workers,
 };
 use requeue_proptest::simulation::{
-    Breach, CallFailed, Context, Fault, Keys, Rule, Simulation, Stop, World,
+    Breach, CallFailed, Context, Fault, Keys, Property, Simulation, Stop, World,
 };
 
 /// Its runs do what the test says for their key.
@@ -113,9 +113,9 @@ fn workers_run_side_by_side_and_a_key_is_run_again_if_it_is_added_meanwhile() {
 #[test]
 fn what_a_run_answers_is_done() {
     let actions = vec![
-        ("a", Action::PutOff(7 * MS)),
+        ("a", Action::RetryAfter(7 * MS)),
         ("a", Action::RequeueAfter(3 * MS)),
-        ("a", Action::Done),
+        ("a", Action::Success),
     ];
     let mut sim = simulation(
         Scripted {
@@ -191,14 +191,14 @@ fn a_run_that_waits_for_nobody_is_told_with_its_time_and_key() {
     sim.add_after("gated", 3 * MS).unwrap();
     sim.advance(3 * MS).unwrap();
     let breach = sim.run_until_idle().unwrap_err();
-    assert_eq!(breach.rule, Rule::RunEnds);
+    assert_eq!(breach.property, Property::RunEnds);
     for part in ["\"gated\"", "worker 0", "began at 3ms"] {
         assert!(breach.reason.contains(part), "{breach}");
     }
     let mut sim = simulation(Scripted::default(), 1);
     sim.add("gated").unwrap();
     let breach = sim.advance(Duration::from_secs(601)).unwrap_err();
-    assert_eq!(breach.rule, Rule::RunEnds);
+    assert_eq!(breach.property, Property::RunEnds);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl World for Counting {
         let read = |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
         let (wanted, marked) = context.call("read", read).await?;
         if habit == Habit::QuitsAtShutdown && context.keys().shutting_down() {
-            return Ok(Action::Done);
+            return Ok(Action::Success);
         }
         let write = |world: &mut Self| {
             let real = world.real.entry(key).or_insert(0);
@@ -105,12 +105,12 @@ impl World for Counting {
         };
         let written = context.call("write", write).await;
         if habit == Habit::SwallowsFailures {
-            return Ok(Action::Done);
+            return Ok(Action::Success);
         }
         written?;
         let mark = |world: &mut Self| world.marked.insert(key, wanted);
         context.call("mark", mark).await?;
-        Ok(Action::Done)
+        Ok(Action::Success)
     }
 
     fn always(&self) -> Result<(), String> {

@@ -1,12 +1,9 @@
-//! Seven faults, and what the suite says of each: a short history, and the rule that is broken.
+//! Seven faults, and what the suite says of each: a short hireport, and the rule that is broken.
 
-use proptest::strategy::Strategy;
-use requeue_proptest::conformance::{
-    cancelled_getters, drain_wakes, panicking_worker, timekeeper_hand_over,
-};
-use requeue_proptest::histories::{Step, find, find_any, histories};
+use proptest::strategy::{BoxedStrategy, Strategy};
+use requeue_proptest::conformance::hold;
+use requeue_proptest::histories::{Step, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
-use requeue_proptest::suite::Op;
 
 use super::{Plan, Toy};
 
@@ -54,60 +51,58 @@ impl Plan for Careless {
     const OVERLOOKS_PANICS: bool = true;
 }
 
-/// The message of a test that has to fail.
-fn failure_of(test: impl FnOnce()) -> String {
-    let test = std::panic::AssertUnwindSafe(test);
-    let Err(failure) = std::panic::catch_unwind(test) else {
+/// The message of a rule that must not hold.
+fn failure_of<P: Plan>(group: &str, name: &str) -> String {
+    let Err(failure) = std::panic::catch_unwind(|| hold::<Faulty<P>>(group, name)) else {
         panic!("the fault is not found");
     };
     let message = failure.downcast_ref::<String>().map(String::as_str);
     message.unwrap_or("no message").to_owned()
 }
 
-/// What is told of a fault that drawn histories show: the steps, as few as they get, and the rule.
+/// What is reported of a fault that drawn histories show: few steps, and the rule.
 #[track_caller]
-fn tells<P: Plan>(steps_max: usize, phrases: &[&str], rule: &str) {
-    tells_among::<P>(&histories(), steps_max, phrases, rule);
+fn finds<P: Plan>(steps_max: usize, phrases: &[&str], rule: &str) {
+    finds_among::<P>(calls().boxed(), steps_max, phrases, rule);
 }
 
 #[track_caller]
-fn tells_among<P: Plan>(
-    histories: &impl Strategy<Value = Vec<Step>>,
+fn finds_among<P: Plan>(
+    drawn: BoxedStrategy<Vec<Step>>,
     steps_max: usize,
     phrases: &[&str],
     rule: &str,
 ) {
-    let failure = find::<Faulty<P>>(histories).unwrap();
-    let story = failure.to_string();
-    println!("{story}");
+    let failure = find::<Faulty<P>>(Some(drawn)).unwrap();
+    let report = failure.to_string();
+    println!("{report}");
     assert!(
-        failure.story.len() < steps_max,
-        "more than {steps_max} steps:\n{story}"
+        failure.timeline.len() < steps_max,
+        "more than {steps_max} steps:\n{report}"
     );
-    assert!(story.lines().count() <= steps_max + 2, "{story}");
+    assert!(report.lines().count() <= steps_max + 2, "{report}");
     for phrase in phrases {
-        assert!(story.contains(phrase), "no {phrase:?} in\n{story}");
+        assert!(report.contains(phrase), "no {phrase:?} in\n{report}");
     }
-    assert_eq!(failure.rule.unwrap().group, rule, "{story}");
+    assert_eq!(failure.rule.unwrap().group, rule, "{report}");
 }
 
 #[test]
 fn a_lost_baton_is_found() {
-    tells::<LostBaton>(5, &["is cancelled", "sleeps on"], "cancelled_getters");
+    finds::<LostBaton>(5, &["is cancelled", "sleeps on"], "cancelled_getters");
     let failure =
-        failure_of(cancelled_getters::one_who_was_woken_passes_the_wake_on::<Faulty<LostBaton>>);
+        failure_of::<LostBaton>("cancelled_getters", "one_who_was_woken_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");
 }
 
 #[test]
 fn a_missed_drain_wake_is_found() {
-    tells::<MissedDrain>(
+    finds::<MissedDrain>(
         5,
         &["Drain", "should have ended", "sleeps on"],
         "drain_wakes",
     );
-    let failure =
-        failure_of(drain_wakes::the_last_key_in_work_ends_the_drain::<Faulty<MissedDrain>>);
+    let failure = failure_of::<MissedDrain>("drain_wakes", "the_last_key_in_work_ends_the_drain");
     assert!(
         failure.contains("should have ended: Drained(Complete)"),
         "{failure}"
@@ -122,9 +117,10 @@ fn a_lowered_deadline_that_is_not_armed_anew_is_found() {
         "call #1 should have answered key",
         "sleeps on",
     ];
-    tells::<LateAlarm>(7, &phrases, "timekeeper_hand_over");
-    let failure = failure_of(
-        timekeeper_hand_over::a_deadline_that_moves_forward_is_watched::<Faulty<LateAlarm>>,
+    finds::<LateAlarm>(7, &phrases, "timekeeper_hand_over");
+    let failure = failure_of::<LateAlarm>(
+        "timekeeper_hand_over",
+        "a_deadline_that_moves_forward_is_watched",
     );
     assert!(failure.contains("Ok(Sooner)"), "{failure}");
     assert!(
@@ -138,24 +134,25 @@ fn a_lowered_deadline_that_is_not_armed_anew_is_found() {
 fn a_double_hand_out_is_found() {
     let completes = |step: &Step| match step {
         Step::Start(call) => *call != Call::Get,
-        Step::Do(op) => !matches!(op, Op::Add(_)),
         Step::NextUnrun(_) => true,
-        _ => false,
+        Step::Add(_) | Step::Cancel(_) | Step::Nudge(_) | Step::Settle => false,
+        _ => true,
     };
-    let nobody_completes = histories().prop_map(move |mut steps| {
+    let nobody_completes = calls().prop_map(move |mut steps| {
         steps.retain(|step| !completes(step));
         steps
     });
     let phrases = ["Add(1): Ok(Ready)", "call #1", "key 1", "call #2"];
-    tells_among::<HandedOutTwice>(&nobody_completes, 4, &phrases, "dirty_re_add");
-    assert!(find::<Faulty<HandedOutTwice>>(&histories()).is_some());
+    finds_among::<HandedOutTwice>(nobody_completes.boxed(), 4, &phrases, "dirty_re_add");
+    assert!(find::<Faulty<HandedOutTwice>>(Some(calls().boxed())).is_some());
 }
 
 #[test]
 fn a_leaked_slot_is_found() {
-    tells::<LeakedSlot>(7, &["dropped before it runs"], "cancelled_getters");
-    let failure = failure_of(
-        cancelled_getters::a_run_that_was_declared_over_is_completed::<Faulty<LeakedSlot>>,
+    finds::<LeakedSlot>(7, &["dropped before it runs"], "cancelled_getters");
+    let failure = failure_of::<LeakedSlot>(
+        "cancelled_getters",
+        "a_run_that_was_declared_over_is_completed",
     );
     assert!(
         failure.contains("even if it is dropped before it ran"),
@@ -165,18 +162,18 @@ fn a_leaked_slot_is_found() {
 
 #[test]
 fn a_call_that_gives_up_a_part_of_a_millisecond_early_is_found() {
-    let failure = find_any::<Faulty<Hasty>>().unwrap();
-    let story = failure.to_string();
-    assert_eq!(failure.story.len(), 0, "{story}");
-    assert!(story.contains("ns): call #1 should wait"), "{story}");
-    assert!(find::<Faulty<Hasty>>(&histories()).is_none());
+    let failure = find::<Faulty<Hasty>>(None).unwrap();
+    let report = failure.to_string();
+    assert_eq!(failure.timeline.len(), 0, "{report}");
+    assert!(report.contains("ns): call #1 should wait"), "{report}");
+    assert!(find::<Faulty<Hasty>>(Some(calls().boxed())).is_none());
 }
 
-/// Of a case that is no history of calls, too.
+/// The same holds for a case that never waits.
 #[test]
-fn a_case_tells_how_it_got_there() {
-    let failure = failure_of(panicking_worker::its_key_comes_back_as_failed::<Faulty<Careless>>);
-    let (story, place) = failure.split_once(", at ").unwrap();
+fn a_case_reports_how_it_got_there() {
+    let failure = failure_of::<Careless>("panicking_worker", "its_key_comes_back_as_failed");
+    let (report, place) = failure.split_once(", at ").unwrap();
     let expected = "\
 panicking_worker::its_key_comes_back_as_failed
   1. a new queue, limited by Exponential { base_ns: 1000000, max_ns: 1000000000 }
@@ -186,7 +183,7 @@ panicking_worker::its_key_comes_back_as_failed
 assertion `left == right` failed: num_requeues 1
   left: 0
  right: 1";
-    assert_eq!(story, expected);
+    assert_eq!(report, expected);
     assert!(place.contains("panicking_worker.rs"), "{place}");
     assert!(place.contains("Broken: panicking_worker: "), "{place}");
 }

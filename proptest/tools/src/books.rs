@@ -75,7 +75,7 @@ impl<const N: usize> Books<N> {
         self.keys.iter().all(Key::is_settled)
     }
 
-    /// Whether no key is in work.
+    /// Whether no key is active.
     pub fn is_idle(&self) -> bool {
         self.at_work.load(Ordering::SeqCst) == 0
     }

@@ -59,7 +59,7 @@ impl<F: Future> ByHand<F> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
-    /// Polls it with the waker of somebody else than before.
+    /// Polls it with another waker than before.
     pub fn poll_anew(&mut self) -> Poll<F::Output> {
         self.wakes = Arc::default();
         self.poll()
@@ -75,7 +75,7 @@ impl<F: Future> ByHand<F> {
         self.seen != Some(self.wakes())
     }
 
-    /// Polls it, and answers whether it waits.
+    /// Polls it, and returns whether it waits.
     pub fn is_pending(&mut self) -> bool {
         self.poll().is_pending()
     }

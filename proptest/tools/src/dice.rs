@@ -34,7 +34,7 @@ impl Dice {
         (z ^ (z >> 31)) % sides
     }
 
-    /// Dice for somebody else, who rolls them in their own time.
+    /// Returns dice for another thread or task, which rolls them in its own time.
     pub fn another(&mut self) -> Self {
         Self(self.roll(u64::MAX))
     }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// So long a test may take before somebody waits for nothing.
+/// How long a test may take before a call waits in vain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Does `work` on a thread of its own.
@@ -28,7 +28,7 @@ pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         value
     });
     match ended.recv_timeout(PATIENCE) {
-        Err(RecvTimeoutError::Timeout) => panic!("somebody waits for nothing"),
+        Err(RecvTimeoutError::Timeout) => panic!("a call waits in vain"),
         _ => worker.join().unwrap_or_else(|panic| resume_unwind(panic)),
     }
 }

@@ -1,18 +1,18 @@
-//! parking_lot's names and the system's time over [shuttle](::shuttle), which tries many schedules.
+//! parking_lot's mutex, the parker and the system's time over [shuttle](::shuttle), which tries
+//! many schedules.
 //!
-//! shuttle's condition variable knows no time limit. This one does, in a time that stands still
-//! until a test moves it: a schedule in which nobody watches a deadline then ends with everybody
-//! asleep, which shuttle reports.
-#![allow(clippy::expect_used, reason = "compiled for tests alone")]
+//! The time stands still until a test moves it: a schedule in which no thread watches a deadline
+//! then ends with all threads asleep, which shuttle reports.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::ops::{Deref, DerefMut};
-use std::sync::PoisonError;
-use std::task;
-use std::task::Poll;
+use std::mem;
+use std::sync::{Arc, PoisonError};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
+
+use shuttle::sync::MutexGuard;
 
 use crate::clock::SystemClock;
 
@@ -29,126 +29,72 @@ impl<T> Mutex<T> {
         Self(shuttle::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard {
-            mutex: self,
-            held: Some(self.acquire()),
-        }
-    }
-
     /// As parking_lot's, it is not poisoned.
-    fn acquire(&self) -> shuttle::sync::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// As parking_lot's.
-#[derive(Debug)]
-pub struct MutexGuard<'m, T> {
-    mutex: &'m Mutex<T>,
-    /// Absent while its owner waits.
-    held: Option<shuttle::sync::MutexGuard<'m, T>>,
+/// As the one over std, but that it does not wake up for no reason of its own: shuttle's `park`
+/// does, and would hide a wake that is lost.
+pub(crate) struct Parker {
+    token: Arc<Token>,
+    waker: Waker,
 }
 
-impl<T> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.held.as_ref().expect(HELD)
-    }
-}
-
-impl<T> DerefMut for MutexGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.held.as_mut().expect(HELD)
-    }
-}
-
-/// As parking_lot's, but that the schedule chooses which of those who wait a signal reaches: all of
-/// them run, and the first takes it.
-#[derive(Debug, Default)]
-pub struct Condvar(std::sync::Mutex<Waiters>);
-
-#[derive(Debug, Default)]
-struct Waiters {
-    /// Numbers those who wait, in the order in which they come.
-    next: u64,
-    /// Those who wait and sleep.
-    asleep: BTreeMap<u64, task::Waker>,
-    /// Signals that nobody has taken. Each is for one of those whose numbers are less.
-    signals: Vec<u64>,
-    /// Everybody whose number is less has been woken.
-    woken: u64,
-}
-
-impl Waiters {
-    /// Whether one who waits has been woken. Takes the signal.
-    fn take_signal(&mut self, number: u64) -> bool {
-        if number < self.woken {
-            return true;
-        }
-        let signal = self.signals.iter().position(|&signal| number < signal);
-        signal.map(|at| self.signals.remove(at)).is_some()
+impl Parker {
+    pub(crate) fn new() -> Self {
+        let token = TOKEN.try_with(Arc::clone).unwrap_or_default();
+        let waker = Waker::from(Arc::clone(&token));
+        Self { token, waker }
     }
 
-    fn rouse(&mut self) {
-        for (_, waker) in std::mem::take(&mut self.asleep) {
-            waker.wake();
-        }
-    }
-}
-
-impl Condvar {
-    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        self.wait_until(guard, None);
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
     }
 
-    pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) {
-        self.wait_until(guard, Some(Instant::now().0 + limit));
-    }
-
-    pub(crate) fn notify_one(&self) {
-        schedule();
-        let mut waiters = self.waiters();
-        let signal = waiters.next;
-        waiters.signals.push(signal);
-        waiters.rouse();
-    }
-
-    pub(crate) fn notify_all(&self) {
-        schedule();
-        let mut waiters = self.waiters();
-        waiters.woken = waiters.next;
-        waiters.rouse();
-    }
-
-    fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Option<Duration>) {
-        // Whoever locks the mutex from here on finds somebody who waits.
-        let number = {
-            let mut waiters = self.waiters();
-            waiters.next += 1;
-            waiters.next - 1
-        };
-        guard.held = None;
+    pub(crate) fn park(&self, limit: Option<Duration>) {
+        let until = limit.map(|limit| NOW.get().saturating_add(limit));
         let alarm = Alarm::new();
         shuttle::future::block_on(poll_fn(|context| {
-            let mut waiters = self.waiters();
-            waiters.asleep.remove(&number);
-            let is_late = until.is_some_and(|until| Instant::now().0 >= until);
-            if waiters.take_signal(number) || is_late {
+            let mut state = self.token.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.sleeper = None;
+            let is_late = until.is_some_and(|until| NOW.get() >= until);
+            if mem::take(&mut state.is_woken) || is_late {
                 return Poll::Ready(());
             }
-            waiters.asleep.insert(number, context.waker().clone());
+            state.sleeper = Some(context.waker().clone());
             if until.is_some() {
                 alarm.set(context.waker());
             }
             Poll::Pending
         }));
-        guard.held = Some(guard.mutex.acquire());
     }
+}
 
-    fn waiters(&self) -> std::sync::MutexGuard<'_, Waiters> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// What a wake leaves for the sleep that it ends, whichever comes first. As std's, it is one for
+/// all parkers of a thread: a wake that comes late ends a later sleep.
+#[derive(Default)]
+struct Token(std::sync::Mutex<TokenState>);
+
+#[derive(Default)]
+struct TokenState {
+    is_woken: bool,
+    /// The thread, while it sleeps.
+    sleeper: Option<Waker>,
+}
+
+impl Wake for Token {
+    fn wake(self: Arc<Self>) {
+        schedule();
+        let sleeper = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.is_woken = true;
+            state.sleeper.take()
+        };
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
     }
 }
 
@@ -162,33 +108,31 @@ impl Instant {
     }
 
     pub(crate) fn elapsed(self) -> Duration {
-        NOW.get() - self.0
+        NOW.get().saturating_sub(self.0)
     }
 }
 
 impl SystemClock {
-    /// Moves the time of every clock, and wakes those whose deadlines have come.
+    /// Moves the time of every clock, and wakes the threads whose deadlines have come.
     pub fn advance(by: Duration) {
         schedule();
-        NOW.set(NOW.get() + by);
+        NOW.set(NOW.get().saturating_add(by));
         let alarms = ALARMS.with_borrow(|alarms| alarms.values().cloned().collect::<Vec<_>>());
-        for waker in alarms {
-            waker.wake();
-        }
+        alarms.into_iter().for_each(Waker::wake);
     }
 }
 
-/// Wakes somebody whenever the time moves, who then sees whether it is enough.
+/// Wakes a thread whenever the time moves, which then sees whether its deadline has come.
 struct Alarm(u64);
 
 impl Alarm {
     fn new() -> Self {
         let number = ALARMS_COUNT.get();
-        ALARMS_COUNT.set(number + 1);
+        ALARMS_COUNT.set(number.wrapping_add(1));
         Self(number)
     }
 
-    fn set(&self, waker: &task::Waker) {
+    fn set(&self, waker: &Waker) {
         ALARMS.with_borrow_mut(|alarms| alarms.insert(self.0, waker.clone()));
     }
 }
@@ -204,11 +148,13 @@ fn schedule() {
     shuttle::thread::sleep(Duration::ZERO);
 }
 
-const HELD: &str = "a guard is used by its owner, who does not wait meanwhile";
-
-// All threads of a schedule share one thread of the system, and a test of another has its own time.
-thread_local! {
+// All threads of a schedule share one thread of the system, and each test has a time of its own.
+std::thread_local! {
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    static ALARMS: RefCell<BTreeMap<u64, task::Waker>> = const { RefCell::new(BTreeMap::new()) };
+    static ALARMS: RefCell<BTreeMap<u64, Waker>> = const { RefCell::new(BTreeMap::new()) };
     static ALARMS_COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+shuttle::thread_local! {
+    static TOKEN: Arc<Token> = Arc::default();
 }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use shuttle::future::JoinHandle;
 
-pub(crate) use shuttle::sync::MutexGuard;
+use shuttle::sync::MutexGuard;
 
-use crate::workers::caught;
+use crate::workers::crew::caught;
 
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);

@@ -58,7 +58,7 @@ async fn history(seed: u64) {
         }
         world.settled().await;
     }
-    assert_eq!(world.queue.shut_down_with_drain().await, Drained::Complete);
+    assert_eq!(world.queue.drain().await, Drained::Complete);
     assert!(world.books.is_idle(), "drained too early");
     world.is_over.store(true, Ordering::SeqCst);
     for tasks in [&mut tasks, &mut producers] {

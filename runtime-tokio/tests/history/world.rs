@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use requeue_test_tools::{Books, Dice};
 use requeue_tokio::core::ItemExponentialFailure;
-use requeue_tokio::{Completion, Drained, GetError, Guard, Queue, WorkQueue};
+use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -38,7 +38,7 @@ impl World {
         let limiter =
             ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_millis(4));
         Self {
-            queue: WorkQueue::from(Queue::builder().limiter(limiter).build()),
+            queue: WorkQueue::builder().limiter(limiter).build(),
             books: Arc::default(),
             is_over: Arc::default(),
         }
@@ -76,10 +76,10 @@ impl World {
             };
             match self.run(&guard, &mut dice).await {
                 None => drop(guard),
-                Some(completion) if dice.roll(2) == 0 => {
-                    guard.complete(completion).unwrap();
+                Some(action) if dice.roll(2) == 0 => {
+                    guard.finish(action).unwrap();
                 }
-                Some(completion) => match self.queue.next(guard, completion).await {
+                Some(action) => match self.queue.next(guard, action).await {
                     Some(guard) => next = Some(guard),
                     None => return,
                 },
@@ -108,19 +108,19 @@ impl World {
     }
 
     /// Answers nothing if the guard is to be dropped without a word.
-    async fn run(&self, key: &usize, dice: &mut Dice) -> Option<Completion> {
+    async fn run(&self, key: &usize, dice: &mut Dice) -> Option<Action> {
         let at_work = self.books.begin(*key);
         dawdle(dice, 6).await;
         match dice.roll(10) {
             0 => resume_unwind(Box::new(OnPurpose)),
             1 => return None,
-            2 => return Some(Completion::Retry),
+            2 => return Some(Action::Retry),
             _ => {}
         }
         at_work.succeed();
         Some(match dice.roll(4) {
-            0 => Completion::RetryAfter(pause(dice)),
-            _ => Completion::Succeeded,
+            0 => Action::RetryAfter(pause(dice)),
+            _ => Action::Success,
         })
     }
 
@@ -180,10 +180,10 @@ impl World {
             0 => self.queue.drain_timeout(timeout).await,
             1 => tokio::select! {
                 biased;
-                drained = self.queue.shut_down_with_drain() => drained,
+                drained = self.queue.drain() => drained,
                 () = dawdle(&mut dice, 20) => Drained::Pending,
             },
-            _ => self.queue.shut_down_with_drain().await,
+            _ => self.queue.drain().await,
         };
         let is_idle = self.books.is_idle();
         assert!(is_idle || drained != Drained::Complete, "too early");

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::Breach;
 
-/// The page that says which test holds which promise.
-pub(super) const VERIFICATION: &str = "docs/verification.md";
+/// The pages that say which test holds which promise.
+pub(super) const PAGES: [&str; 2] = ["docs/verification.md", "examples/mirror/README.md"];
 
 /// Holds each piece of code that a page quotes between backticks against the repository:
 ///

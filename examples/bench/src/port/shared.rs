@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::Port;
 
-/// The port with a `Mutex` and a `Condvar` that is notified under the lock whether or not somebody
+/// The port with a `Mutex` and a `Condvar` that is notified under the lock whether or not a thread
 /// waits, as client-go does.
 #[derive(Debug)]
 pub struct SharedPort<K, H> {

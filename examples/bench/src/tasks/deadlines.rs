@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
-use requeue_tokio::{Completion, WorkQueue};
+use requeue_tokio::{Action, WorkQueue};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -20,9 +20,9 @@ const WARM_UP: usize = 10;
 /// What waits behind each deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing: whoever takes the key leaves no timer behind.
+    /// Nothing: the getter that takes the key leaves no timer behind.
     Nothing,
-    /// A key that is due in an hour: whoever takes the key hands the timer over.
+    /// A key that is due in an hour: the getter that takes the key hands the timer over.
     FarKey,
 }
 
@@ -69,7 +69,7 @@ async fn work(queue: WorkQueue<u64>, fired: Arc<Notify>) {
     let mut next = queue.get().await;
     while let Some(guard) = next {
         fired.notify_one();
-        next = queue.next(guard, Completion::Done).await;
+        next = queue.next(guard, Action::Release).await;
     }
 }
 

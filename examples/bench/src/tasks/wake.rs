@@ -29,10 +29,10 @@ pub enum Whence {
     Inside,
 }
 
-/// Wakes the only worker of `queue`, a thread that is idle, `samples` times. Answers how many
+/// Wakes the only worker of `queue`, a thread that is idle, `samples` times. Returns how many
 /// nanoseconds each took.
 pub fn wake_thread(queue: &impl threads::Shared<u64>, samples: usize) -> Vec<u64> {
-    let stamps = Stamps::new();
+    let stamps = Timestamps::new();
     let mut seen = stamps.arrivals();
     thread::scope(|scope| {
         scope.spawn(|| queue.work(&mut |stamp| seen.extend([*stamp])));
@@ -49,7 +49,7 @@ pub fn wake_task(
     samples: usize,
     whence: Whence,
 ) -> Vec<u64> {
-    let stamps = Stamps::new();
+    let stamps = Timestamps::new();
     thread::scope(|scope| {
         if whence == Whence::Outside {
             scope.spawn(|| {
@@ -82,12 +82,12 @@ pub fn percentile(mut nanos: Vec<u64>, percent: usize) -> Round {
 
 /// Makes keys that say when they were added.
 #[derive(Clone, Debug)]
-struct Stamps {
+struct Timestamps {
     epoch: Instant,
     arrived: Arc<AtomicUsize>,
 }
 
-impl Stamps {
+impl Timestamps {
     fn new() -> Self {
         Self {
             epoch: Instant::now(),
@@ -134,7 +134,7 @@ impl Stamps {
 /// How long each key took to arrive.
 #[derive(Debug)]
 struct Arrivals {
-    stamps: Stamps,
+    stamps: Timestamps,
     nanos: Vec<u64>,
 }
 

@@ -91,7 +91,7 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Sooner<K, Q> {
                 self.subject.add_at(key.clone(), *due, start);
             }
             self.random.shuffle(&mut entries);
-            // Keys are made anew in the order of their use, as those of an informer would be.
+            // Keys are made again in the order of their use, as those of an informer would be.
             let earlier: Vec<(K, u64)> = entries
                 .iter()
                 .map(|(key, due)| {

@@ -4,7 +4,7 @@ use super::{Round, Scale, Workload, cpu_time, shuffle_slots};
 use crate::keys::{Key, Random};
 use crate::subject::Subject;
 
-/// How many keys are in work at a time; each is completed after a random number of others.
+/// How many keys are active at a time; each is completed after a random number of others.
 const IN_WORK: usize = 64;
 
 /// Add a new key, get one, complete some other one; as many keys wait as the scale says.

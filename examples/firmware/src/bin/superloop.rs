@@ -1,8 +1,8 @@
-//! Bring your own runtime: the queue in a bare loop, without Embassy and without an executor.
+//! The queue in a bare loop: no Embassy, no executor, no task.
 //!
-//! A runtime says three things: what time it is, how to be alone with the state, and how to wake
-//! those who wait. Here an interrupt adds keys, and the loop sleeps until the next interrupt when
-//! there is nothing to do.
+//! The state machine of `requeue-core` takes the time as an argument and never blocks. So a
+//! critical section, a clock and `wfi` are all that a program needs. An interrupt adds keys; the
+//! loop works on them, and sleeps until the next interrupt or the next deadline.
 
 #![no_std]
 #![no_main]
@@ -11,100 +11,91 @@ use core::cell::RefCell;
 use core::time::Duration;
 
 use critical_section::Mutex;
-use requeue_embassy::core::{
-    Clock, Completion, Fixed, Getter, Instant, ItemExponentialFailure, Lock, Next, Queue, Waker,
-    WorkQueue, default_item_based,
-};
+use requeue_core::binding::Work;
+use requeue_core::{Action, Fixed, Instant, ItemExponentialFailure, Queue, default_item_based};
 use requeue_firmware::{arch, board, end, handler, println};
 
+/// Room for eight keys.
 type Keys = Queue<u16, Fixed<8>, ItemExponentialFailure>;
 
-/// Interrupts are held off while somebody has the state.
-struct Interrupts(Mutex<RefCell<Keys>>);
+static QUEUE: Mutex<RefCell<Keys>> = Mutex::new(RefCell::new(Keys::new(default_item_based())));
 
-impl Lock for Interrupts {
-    type State = Keys;
+/// Runs `work` on the queue with interrupts off. No call waits inside this queue, so the wakes that
+/// its operations ask for are always `None`.
+fn with<T>(work: impl FnOnce(&mut Keys, Instant) -> T) -> T {
+    critical_section::with(|section| work(&mut QUEUE.borrow_ref_mut(section), now()))
+}
 
-    fn with<R>(&self, work: impl FnOnce(&mut Keys) -> R) -> R {
-        critical_section::with(|section| work(&mut self.0.borrow_ref_mut(section)))
+fn on_interrupt(_line: u16) {
+    // A full queue would return the key as an error; here there is room for every key.
+    let _ = with(|queue, now| queue.add(17, now).value);
+}
+
+/// Sensor 17 is read. Sensor 18 does not answer, and is retried after 1 ms, 2 ms, 4 ms and so on.
+fn reconcile(key: u16) -> Action {
+    match key {
+        17 => Action::Success,
+        _ => Action::Retry,
     }
+}
+
+fn run(work: Work<u16>) {
+    let action = reconcile(work.key);
+    let finished = with(|queue, now| queue.finish(work.ticket, action, now).value);
+    finished.expect("nothing else ends this run");
+}
+
+/// Sleeps until an interrupt, and no longer than until the next deadline.
+///
+/// It looks at the queue again with interrupts off: a key that an interrupt has added since the
+/// last look must not be slept through. `wfi` returns for an interrupt that is held off, too.
+fn sleep() {
+    critical_section::with(|_| {
+        let due = with(|queue, now| match queue.is_empty(now).value {
+            true => Some(queue.next_deadline()),
+            false => None,
+        });
+        if let Some(due) = due {
+            board::set_alarm(due.map_or(u64::MAX, ticks_until));
+            arch::wait_for_interrupt();
+        }
+    });
 }
 
 /// The machine's timer, of 10 MHz.
-struct MachineTimer;
-
-impl Clock for MachineTimer {
-    fn now(&self) -> Instant {
-        Instant::from_nanos(board::time() * 100)
-    }
+fn now() -> Instant {
+    Instant::from_nanos(board::time() * NANOS_PER_TICK)
 }
 
-/// Whoever adds a key is an interrupt, and that ends the sleep by itself.
-struct Woken;
-
-impl Waker for Woken {
-    fn wake_one(&self) {}
-    fn wake_all(&self) {}
+/// The first tick that is not early.
+fn ticks_until(due: Instant) -> u64 {
+    due.as_nanos().div_ceil(NANOS_PER_TICK)
 }
 
-static QUEUE: WorkQueue<Interrupts, MachineTimer, Woken> = WorkQueue::from_parts(
-    Interrupts(Mutex::new(RefCell::new(Keys::new(default_item_based())))),
-    MachineTimer,
-    Woken,
-);
-
+const NANOS_PER_TICK: u64 = 100;
 const RUNS: usize = 6;
 
 #[riscv_rt::entry]
 fn main() -> ! {
     board::start();
-    handler::set(|_| {
-        let _ = QUEUE.add(17);
-    });
-    QUEUE
-        .add_after(18, Duration::from_millis(5))
-        .expect("room for eight keys");
+    handler::set(on_interrupt);
+    let added = with(|queue, now| queue.add_after(18, Duration::from_millis(5), now).value);
+    added.expect("room for eight keys");
     board::pend(board::LINES[0]);
     board::pend(board::LINES[0]);
 
-    let mut getter = Getter::new();
     let mut seen = [(0, 0); RUNS];
-    let mut count = 0;
-    while count < RUNS {
-        match QUEUE.poll_get(&mut getter) {
-            Next::Work(work) => {
-                let millis = QUEUE.clock().now().as_nanos() / 1_000_000;
-                seen[count] = (work.key, millis);
-                count += 1;
-                // Sensor 18 does not answer, and is asked again after 1 ms, 2 ms, 4 ms and so on.
-                let completion = match work.key {
-                    17 => Completion::Succeeded,
-                    _ => Completion::Retry,
-                };
-                let finished = QUEUE.complete(work.ticket, completion);
-                finished.expect("nobody else completes it");
+    for seen in &mut seen {
+        let work = loop {
+            match with(|queue, now| queue.try_get(now).value) {
+                Some(work) => break work,
+                None => sleep(),
             }
-            Next::Wait { until } => sleep(until),
-            Next::Closed => break,
-        }
+        };
+        *seen = (work.key, now().as_nanos() / 1_000_000);
+        run(work);
     }
     println!("superloop: key and millisecond of each run: {seen:?}");
     // Two interrupts make one run; nothing is early.
     end(seen == [(17, 0), (18, 5), (18, 6), (18, 8), (18, 12), (18, 20)])
-}
-
-/// Sleeps until an interrupt, at the latest until a deadline. A key that an interrupt has added
-/// since the queue was looked at must not be slept through: hence the second look, with interrupts
-/// off.
-fn sleep(until: Option<Instant>) {
-    let ticks = until.map_or(u64::MAX, |due| due.as_nanos().div_ceil(100));
-    critical_section::with(|_| {
-        let nothing_came = QUEUE
-            .lock()
-            .with(|queue| queue.is_empty(Instant::EPOCH).value);
-        if nothing_came {
-            board::set_alarm(ticks);
-            arch::wait_for_interrupt();
-        }
-    });
 }

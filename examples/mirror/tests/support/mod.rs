@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -65,11 +66,30 @@ impl Place {
 
     /// Runs the program to its end.
     pub fn mirror(&self, options: &[&str]) -> Outcome {
-        let mut command = program(options);
-        let output = command
-            .args([self.source(), self.target()])
-            .output()
-            .unwrap();
+        self.run(program(options))
+    }
+
+    /// Runs the program to its end, as a user that modes can keep out: if this one is root, as
+    /// another, which owns everything here from then on.
+    pub fn mirror_unprivileged(&self, options: &[&str]) -> Outcome {
+        if !is_root() {
+            return self.mirror(options);
+        }
+        // Where the program was built may be closed to that user.
+        let copy = self.path("program");
+        fs::copy(env!("CARGO_BIN_EXE_mirror"), &copy).unwrap();
+        for path in snapshot(&self.path("")).keys() {
+            lchown(self.path(path), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let mut command = Command::new(copy);
+        command.args(options).stdin(Stdio::null());
+        command.uid(NOBODY).gid(NOBODY);
+        self.run(command)
+    }
+
+    fn run(&self, mut command: Command) -> Outcome {
+        let command = command.args([self.source(), self.target()]);
+        let output = command.output().unwrap();
         Outcome {
             status: output.status,
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -91,7 +111,17 @@ impl Place {
     }
 
     fn start_into(&self, pipe: PipeWriter, stdout: PipeReader, options: &[&str]) -> Running {
-        let mut command = program(options);
+        self.start_command(program(options), pipe, stdout)
+    }
+
+    /// Starts the program by a command of another name, which takes these as its last arguments.
+    pub fn start_by(&self, mut command: Command, options: &[&str]) -> Running {
+        let (stdout, pipe) = io::pipe().unwrap();
+        command.arg(env!("CARGO_BIN_EXE_mirror")).args(options);
+        self.start_command(command, pipe, stdout)
+    }
+
+    fn start_command(&self, mut command: Command, pipe: PipeWriter, stdout: PipeReader) -> Running {
         command.args([self.source(), self.target()]);
         Running::new(command.stdout(pipe).stderr(Stdio::piped()), stdout)
     }
@@ -118,6 +148,13 @@ pub fn program(options: &[impl AsRef<OsStr>]) -> Command {
     command
 }
 
+/// A user who owns nothing.
+pub const NOBODY: u32 = 65534;
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Writes until there is no room for another byte.
 fn fill(mut pipe: &PipeWriter) {
     rustix::io::ioctl_fionbio(pipe, true).unwrap();
@@ -140,16 +177,24 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// A figure of the summary.
+    /// A figure of the summary, by the first words of its line.
     #[track_caller]
     pub fn figure(&self, name: &str) -> u64 {
         let line = self.stdout.lines().find(|line| line.starts_with(name));
-        let value = line.and_then(|line| line.strip_prefix(name));
-        value
-            .unwrap_or_else(|| panic!("{self:?}"))
-            .trim()
-            .parse()
-            .unwrap()
+        let value = line.and_then(|line| line.split_whitespace().last());
+        value.unwrap_or_else(|| panic!("{self:?}")).parse().unwrap()
+    }
+
+    /// The lines about what is amiss. A run that takes long says in others how far it is.
+    pub fn warnings(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines.filter(|line| line.starts_with("mirror: ")).collect()
+    }
+
+    /// The last line.
+    #[track_caller]
+    pub fn verdict(&self) -> &str {
+        self.stdout.lines().last().unwrap_or_default()
     }
 
     #[track_caller]
@@ -265,7 +310,7 @@ impl Drop for Running {
 }
 
 #[derive(Debug, PartialEq)]
-enum Content {
+pub enum Content {
     Directory,
     File(Vec<u8>),
     Link(PathBuf),
@@ -274,13 +319,13 @@ enum Content {
 
 /// Everything that is to be equal: content, mode and time of every entry, the root's included.
 #[derive(Debug, PartialEq)]
-struct Entry {
-    content: Content,
-    mode: u32,
-    mtime: (i64, i64),
+pub struct Entry {
+    pub content: Content,
+    pub mode: u32,
+    pub mtime: (i64, i64),
 }
 
-fn snapshot(root: &Path) -> BTreeMap<PathBuf, Entry> {
+pub fn snapshot(root: &Path) -> BTreeMap<PathBuf, Entry> {
     let mut entries = BTreeMap::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(path) = pending.pop() {

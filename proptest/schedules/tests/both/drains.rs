@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use requeue_schedules::{Waits, explore, explore_all, is_at_rest, join, with};
-use requeue_std::{Completion, Drained};
+use requeue_std::{Action, Drained};
 use shuttle::thread;
 
 both!(
@@ -24,7 +24,7 @@ fn whoever_waits_for_the_drain_is_told_when_it_is_over<Q: Waits>() {
             with(&queue, move |queue| {
                 while let Some(guard) = queue.get() {
                     finished.fetch_add(1, Ordering::SeqCst);
-                    guard.forget().unwrap();
+                    guard.success().unwrap();
                 }
             })
         });
@@ -32,11 +32,11 @@ fn whoever_waits_for_the_drain_is_told_when_it_is_over<Q: Waits>() {
         for _ in 0..2 {
             let finished = Arc::clone(&finished);
             threads.push(with(&queue, move |queue| {
-                assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+                assert_eq!(queue.drain(), Drained::Complete);
                 assert_eq!(finished.load(Ordering::SeqCst), 2);
             }));
         }
-        assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+        assert_eq!(queue.drain(), Drained::Complete);
         assert_eq!(finished.load(Ordering::SeqCst), 2);
         join(threads);
         is_at_rest(&queue);
@@ -48,8 +48,8 @@ fn a_drain_ends_with_the_last_key_in_work<Q: Waits>() {
         let queue = Q::new();
         queue.add(1).unwrap();
         let guard = queue.get().unwrap();
-        let drain = with(&queue, Q::shut_down_with_drain);
-        guard.forget().unwrap();
+        let drain = with(&queue, Q::drain);
+        guard.success().unwrap();
         assert_eq!(drain.join().unwrap(), Drained::Complete);
         is_at_rest(&queue);
     });
@@ -61,8 +61,8 @@ fn a_drain_ends_with_a_worker_that_asks_for_the_next_key<Q: Waits>() {
         queue.add(1).unwrap();
         let guard = queue.get().unwrap();
         queue.shut_down();
-        let drain = with(&queue, Q::shut_down_with_drain);
-        assert!(queue.next(guard, Completion::Succeeded).is_none());
+        let drain = with(&queue, Q::drain);
+        assert!(queue.next(guard, Action::Success).is_none());
         assert_eq!(drain.join().unwrap(), Drained::Complete);
         is_at_rest(&queue);
     });
@@ -73,14 +73,14 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
         let queue = Q::new();
         queue.add(1).unwrap();
         let guard = queue.get().unwrap();
-        let drain = with(&queue, Q::shut_down_with_drain);
+        let drain = with(&queue, Q::drain);
         while !queue.shutting_down() {
             thread::yield_now();
         }
         queue.shut_down();
         // The key is still in work.
         assert_eq!(drain.join().unwrap(), Drained::Interrupted);
-        guard.forget().unwrap();
+        guard.success().unwrap();
         is_at_rest(&queue);
     });
 }

@@ -91,7 +91,7 @@ fn whoever_waits_for_the_drain_is_told_when_workers_end<Q: Waits>() {
             let ledger = ledger.clone();
             with(&queue, move |queue| {
                 at_any_moment();
-                assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+                assert_eq!(queue.drain(), Drained::Complete);
                 assert!(ledger.is_idle());
             })
         });
@@ -110,7 +110,7 @@ fn a_drain_may_be_interrupted_while_workers_end<Q: Waits>() {
             ledger.producer(&queue, [1, 2, 3]),
             with(&queue, move |queue| {
                 at_any_moment();
-                match queue.shut_down_with_drain() {
+                match queue.drain() {
                     Drained::Complete => assert!(drained.is_idle()),
                     other => assert_eq!(other, Drained::Interrupted),
                 }

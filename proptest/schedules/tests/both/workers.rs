@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use requeue_schedules::{
     SECOND, Waits, explore, finish, getters, interrupt, is_at_rest, join, next, with,
 };
-use requeue_std::{Completion, Drained};
+use requeue_std::{Action, Drained};
 use shuttle::sync::mpsc::channel;
 
 both!(
@@ -35,7 +35,7 @@ fn a_key_that_is_added_while_it_is_in_work_is_worked_on_again<Q: Waits>() {
                     }
                     interrupt();
                     running.fetch_sub(1, Ordering::SeqCst);
-                    next = queue.next(guard, Completion::Succeeded);
+                    next = queue.next(guard, Action::Success);
                 }
             })
         });
@@ -49,7 +49,7 @@ fn a_key_that_is_added_while_it_is_in_work_is_worked_on_again<Q: Waits>() {
         });
         seen.recv().unwrap();
         join(producers);
-        assert_eq!(queue.shut_down_with_drain(), Drained::Complete);
+        assert_eq!(queue.drain(), Drained::Complete);
         join(workers);
         is_at_rest(&queue);
     });
@@ -64,7 +64,7 @@ fn a_worker_completes_a_key_and_takes_the_next<Q: Waits>() {
             with(&queue, move |queue| {
                 let first = queue.get().unwrap();
                 sender.send(*first).unwrap();
-                let second = queue.next(first, Completion::Succeeded).unwrap();
+                let second = queue.next(first, Action::Success).unwrap();
                 sender.send(finish::<Q>(second)).unwrap();
             })
         });
@@ -91,7 +91,7 @@ fn a_batch_leaves_the_rest_to_the_next<Q: Waits>() {
             with(&queue, move |queue| {
                 let batch = queue.get_many(2).unwrap();
                 let keys: Vec<u32> = batch.keys().copied().collect();
-                batch.done().unwrap();
+                batch.release().unwrap();
                 for key in keys {
                     sender.send(key).unwrap();
                 }

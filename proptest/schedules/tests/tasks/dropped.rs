@@ -10,7 +10,7 @@ use futures_core::Stream;
 use requeue_schedules::{
     SECOND, Tasks, Waits, explore, explore_all, interrupt, is_at_rest, next, with,
 };
-use requeue_tokio::{Completion, Drained};
+use requeue_tokio::{Action, Drained};
 use shuttle::future::block_on;
 use shuttle::sync::mpsc::channel;
 
@@ -166,7 +166,7 @@ fn a_key_whose_next_is_dropped_is_completed() {
             let producer = with(&queue, |queue| {
                 queue.add(1).unwrap();
             });
-            let mut next_key = Box::pin(queue.next(guard, Completion::Succeeded));
+            let mut next_key = Box::pin(queue.next(guard, Action::Success));
             for _ in 0..polls {
                 let once = poll_fn(|context| Poll::Ready(next_key.as_mut().poll(context)));
                 if let Poll::Ready(guard) = block_on(once) {
@@ -253,7 +253,7 @@ fn whoever_waits_for_the_drain_is_told_though_another_is_dropped() {
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                assert_eq!(queue.shut_down_with_drain().await, Drained::Complete);
+                assert_eq!(queue.drain().await, Drained::Complete);
                 assert_eq!(finished.load(Ordering::SeqCst), 2);
             })
         });

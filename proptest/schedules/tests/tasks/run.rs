@@ -9,7 +9,8 @@ use std::time::Duration;
 use requeue_schedules::{
     Fragile, Ledger, Tasks, Waits, at_any_moment, explore, is_at_rest, stopper, uneven, with,
 };
-use requeue_tokio::core::{Lock, RateLimiter};
+use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::RateLimiter;
 use requeue_tokio::{Action, CancellationToken, Concurrency, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::sync::Barrier;
@@ -47,7 +48,7 @@ fn whoever_waits_for_the_drain_is_told_when_a_token_ends_the_run() {
             with(&queue, |queue| {
                 at_any_moment();
                 // Neither interrupts the other.
-                assert_eq!(Waits::shut_down_with_drain(queue), Drained::Complete);
+                assert_eq!(Waits::drain(queue), Drained::Complete);
             }),
         ];
         let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
@@ -89,7 +90,7 @@ fn there_come_as_many_workers_as_were_last_asked_for() {
             async move {
                 together.wait();
                 queue.shut_down();
-                Ok::<_, &str>(Action::Done)
+                Ok::<_, &str>(Action::Success)
             }
         });
         let leftovers = block_on(run.concurrency(&concurrency).into_future());
@@ -133,7 +134,7 @@ fn a_key_that_kills_its_worker_ends_the_run_and_nothing_is_lost() {
                 async move {
                     yield_now().await;
                     done.lock().unwrap().push(key.name());
-                    Ok::<_, &str>(Action::Done)
+                    Ok::<_, &str>(Action::Success)
                 }
             });
             block_on(run.into_future())
@@ -169,7 +170,7 @@ type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Se
 fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
     while queue
         .lock()
-        .with(|state| (state.active_len(), state.asleep()) != (0, 0))
+        .with(|state| (state.queue().active_len(), state.queue().asleep()) != (0, 0))
     {
         thread::yield_now();
     }

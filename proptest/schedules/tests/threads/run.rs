@@ -48,7 +48,7 @@ fn a_worker_that_a_key_kills_leaves_all_keys_to_the_others() {
         let run = || {
             queue.run(2, |key| {
                 done.lock().unwrap().push(key.name());
-                Ok::<_, &str>(Action::Done)
+                Ok::<_, &str>(Action::Success)
             })
         };
         // Once the other has ended.

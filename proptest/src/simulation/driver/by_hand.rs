@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use requeue_core::{AddOptions, Added, Instant, Leftover, Rejected};
 
-use super::{Breach, Rule, Simulation, World};
+use super::{Breach, Property, Simulation, World};
 use crate::caught::guarded;
 use crate::simulation::choices::Fault;
 use crate::simulation::context::after;
-use crate::simulation::hub::Task;
 use crate::simulation::plan::{Arrival, Stop};
-use crate::simulation::story::Who;
+use crate::simulation::shared::Task;
+use crate::simulation::timeline::Who;
 
 impl<W: World> Simulation<W> {
     /// Adds a key.
@@ -41,7 +41,7 @@ impl<W: World> Simulation<W> {
         key: W::Key,
         options: AddOptions,
     ) -> Result<Added, Rejected<W::Key>> {
-        self.hub.add(Who::World, key, options)
+        self.shared.add(Who::World, key, options)
     }
 
     /// Lets an event happen now.
@@ -81,14 +81,14 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn inject(&mut self, fault: Fault) {
-        self.hub.choices.borrow_mut().inject(fault);
+        self.shared.choices.borrow_mut().inject(fault);
     }
 
     /// Lets this much time pass, and all happen that happens meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a rule; of [`Rule::HistoryEnds`] after 100,000 steps.
+    /// [`Breach`] of a property; of [`Property::HistoryEnds`] after 100,000 steps.
     ///
     /// # Examples
     ///
@@ -104,16 +104,16 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn advance(&mut self, by: Duration) -> Result<(), Breach> {
-        let end = self.hub.now() + by;
+        let end = self.shared.now() + by;
         loop {
             self.deliver_wakes();
-            if self.hub.next_time().is_none_or(|next| next > end) {
+            if self.shared.next_time().is_none_or(|next| next > end) {
                 break;
             }
             self.step()?;
         }
         self.before_time_passes(end)?;
-        self.hub.set_now(end);
+        self.shared.set_now(end);
         Ok(())
     }
 
@@ -122,11 +122,12 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a rule; of [`Rule::RunEnds`] if a run waits for something that nobody does.
+    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
+    /// happens.
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
         loop {
-            let now = self.hub.now();
-            if self.hub.ledger.borrow().is_quiet(now) {
+            let now = self.shared.now();
+            if self.shared.ledger.borrow().is_quiet(now) {
                 return Ok(());
             }
             if !self.step()? {
@@ -140,7 +141,7 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a rule, among them that the drain ends and that nothing is lost.
+    /// [`Breach`] of a property, among them that the drain ends and that nothing is lost.
     pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
         self.stop = Some(stop);
         self.stops()?;
@@ -181,7 +182,7 @@ impl<W: World> Simulation<W> {
 
     /// The virtual time.
     pub fn now(&self) -> Instant {
-        self.hub.now()
+        self.shared.now()
     }
 
     /// Whether [`World::eventually`] holds now.
@@ -204,7 +205,7 @@ impl<W: World> Simulation<W> {
     pub fn check_eventually(&self) -> Result<(), Breach> {
         guarded(|| self.world.borrow().eventually())
             .and_then(|held| held)
-            .map_err(|reason| self.breach(Rule::Eventually, &reason))
+            .map_err(|reason| self.breach(Property::Eventually, &reason))
     }
 
     /// Lets events happen at their times.
@@ -212,12 +213,12 @@ impl<W: World> Simulation<W> {
         for Arrival { at, event, .. } in arrivals {
             let task = Task::Event(self.events.len());
             self.events.push(event.clone());
-            self.hub.plan(Instant::EPOCH + *at, 0, task);
+            self.shared.plan(Instant::EPOCH + *at, 0, task);
         }
     }
 
     pub(in crate::simulation) fn plan_stop(&mut self, at: Duration, stop: Stop) {
         self.stop = Some(stop);
-        self.hub.plan(Instant::EPOCH + at, 0, Task::Stop);
+        self.shared.plan(Instant::EPOCH + at, 0, Task::Stop);
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use requeue_core::{AddOptions, Instant, Leftover};
 
-use super::{Breach, Rule, Simulation, World};
+use super::{Breach, Property, Simulation, World};
 use crate::caught::guarded;
 use crate::simulation::context::after;
 use crate::simulation::plan::Stop;
-use crate::simulation::seat::State;
-use crate::simulation::story::{What, Who};
+use crate::simulation::timeline::{What, Who};
+use crate::simulation::worker::State;
 
 impl<W: World> Simulation<W> {
     /// After every step.
@@ -17,18 +17,18 @@ impl<W: World> Simulation<W> {
         self.steps += 1;
         if self.steps > self.settings.steps_max {
             let reason = format!("not quiet after {} steps", self.settings.steps_max);
-            return Err(self.breach(Rule::HistoryEnds, &reason));
+            return Err(self.breach(Property::HistoryEnds, &reason));
         }
-        self.hub.assert_valid();
+        self.shared.assert_valid();
         guarded(|| self.world.borrow().always())
             .and_then(|held| held)
-            .map_err(|reason| self.breach(Rule::Always, &reason))
+            .map_err(|reason| self.breach(Property::Always, &reason))
     }
 
     /// All that there was to do by now is done, and time moves on to `next`.
     pub(super) fn before_time_passes(&self, next: Instant) -> Result<(), Breach> {
-        for (number, seat) in self.seats.iter().enumerate() {
-            if let State::Busy(run) = &seat.state
+        for (number, worker) in self.workers.iter().enumerate() {
+            if let State::Busy(run) = &worker.state
                 && next.saturating_since(run.began) > self.settings.run_max
             {
                 return Err(self.endless(number));
@@ -44,16 +44,16 @@ impl<W: World> Simulation<W> {
         };
         if self.closing.is_some() {
             let reason = format!("worker {sleeper} sleeps on");
-            return Err(self.breach(Rule::DrainEnds, &reason));
+            return Err(self.breach(Property::DrainEnds, &reason));
         }
         let idle = |state: &State<W>| matches!(state, State::Idle);
-        if self.seats.iter().any(|s| s.has_turn && idle(&s.state)) {
+        if self.workers.iter().any(|s| s.has_turn && idle(&s.state)) {
             return Ok(());
         }
-        match self.hub.ledger.borrow().overdue(next) {
+        match self.shared.ledger.borrow().overdue(next) {
             Some(key) => {
                 let reason = format!("{key:?} is to be run, and worker {sleeper} sleeps");
-                Err(self.breach(Rule::EveryAddRuns, &reason))
+                Err(self.breach(Property::EveryAddRuns, &reason))
             }
             None => Ok(()),
         }
@@ -61,25 +61,25 @@ impl<W: World> Simulation<W> {
 
     /// Nothing is left to do, ever: then all runs have ended, and nothing is owed.
     pub(in crate::simulation) fn rest(&self) -> Result<(), Breach> {
-        let is_busy = |number: &usize| matches!(self.seats[*number].state, State::Busy(_));
-        if let Some(number) = (0..self.seats.len()).find(is_busy) {
+        let is_busy = |number: &usize| matches!(self.workers[*number].state, State::Busy(_));
+        if let Some(number) = (0..self.workers.len()).find(is_busy) {
             return Err(self.endless(number));
         }
         if self.closing.is_some() && !self.is_over() {
-            return Err(self.breach(Rule::DrainEnds, "there are workers that do not go"));
+            return Err(self.breach(Property::DrainEnds, "there are workers that do not go"));
         }
         self.nobody_sleeps_over_work(Instant::NEVER)
     }
 
     fn endless(&self, number: usize) -> Breach {
-        let State::Busy(run) = &self.seats[number].state else {
-            return self.breach(Rule::RunEnds, "of nobody");
+        let State::Busy(run) = &self.workers[number].state else {
+            return self.breach(Property::RunEnds, "of nobody");
         };
         let reason = format!(
             "run {} of {:?} began at {} on worker {number} and waits for what does not come",
             run.number, run.key, run.began
         );
-        self.breach(Rule::RunEnds, &reason)
+        self.breach(Property::RunEnds, &reason)
     }
 
     /// The queue is shut down as planned.
@@ -93,32 +93,33 @@ impl<W: World> Simulation<W> {
             Stop::Abort => ("what runs is aborted", Some(std::time::Duration::ZERO)),
             Stop::Crash => ("the process dies", None),
         };
-        self.hub.write(Who::World, None, What::ShutsDown(how));
-        self.closing = Some((self.hub.now(), limit));
-        self.hub.shut_down();
+        self.shared.write(Who::World, None, What::ShutsDown(how));
+        self.closing = Some((self.shared.now(), limit));
+        self.shared.shut_down();
         match stop {
             Stop::Drain | Stop::Finish => Ok(()),
-            Stop::Abort => (0..self.seats.len()).try_for_each(|number| self.abort(number)),
+            Stop::Abort => (0..self.workers.len()).try_for_each(|number| self.abort(number)),
             Stop::Crash => self.crash(),
         }
     }
 
     /// Runs, keys, and what was remembered of them are gone.
     fn crash(&mut self) -> Result<(), Breach> {
-        for number in 0..self.seats.len() {
-            let state = std::mem::replace(&mut self.seats[number].state, State::Gone);
-            guarded(|| drop(state)).map_err(|reason| self.breach(Rule::WorldPanics, &reason))?;
+        for number in 0..self.workers.len() {
+            let state = std::mem::replace(&mut self.workers[number].state, State::Gone);
+            guarded(|| drop(state))
+                .map_err(|reason| self.breach(Property::WorldPanics, &reason))?;
         }
         self.has_crashed = true;
-        let _ = self.hub.take_refused();
-        let _ = self.hub.ledger.borrow_mut().close_books();
+        let _ = self.shared.take_refused();
+        let _ = self.shared.ledger.borrow_mut().close_books();
         Ok(())
     }
 
     /// Whether the queue is shut down, and all workers have gone.
     pub(in crate::simulation) fn is_over(&self) -> bool {
         let gone = |state: &State<W>| matches!(state, State::Gone);
-        self.closing.is_some() && self.seats.iter().all(|seat| gone(&seat.state))
+        self.closing.is_some() && self.workers.iter().all(|worker| gone(&worker.state))
     }
 
     /// Takes what was not worked on, which is what the books say.
@@ -127,42 +128,45 @@ impl<W: World> Simulation<W> {
         if self.has_crashed {
             return Ok(leftovers);
         }
-        while let Some(leftover) = self.hub.take_leftover() {
+        while let Some(leftover) = self.shared.take_leftover() {
             let what = What::HandedBack(leftover.left);
-            self.hub.write(Who::World, Some(&leftover.key), what);
+            self.shared.write(Who::World, Some(&leftover.key), what);
             leftovers.push(leftover);
             if leftovers.len() > LEFTOVERS_MAX {
-                return Err(self.breach(Rule::HandedBack, "there is no end to it"));
+                return Err(self.breach(Property::HandedBack, "there is no end to it"));
             }
         }
-        if !self.hub.is_drained() {
-            return Err(self.breach(Rule::DrainEnds, "it is not drained, though all have gone"));
+        if !self.shared.is_drained() {
+            return Err(self.breach(
+                Property::DrainEnds,
+                "it is not drained, though all have gone",
+            ));
         }
-        let expected = self.hub.ledger.borrow_mut().close_books();
+        let expected = self.shared.ledger.borrow_mut().close_books();
         let given: BTreeSet<_> = leftovers.iter().map(|left| left.key.clone()).collect();
         if given.len() < leftovers.len() {
-            return Err(self.breach(Rule::HandedBack, "a key came twice"));
+            return Err(self.breach(Property::HandedBack, "a key came twice"));
         }
         match expected.difference(&given).next() {
-            Some(key) => Err(self.breach(Rule::HandedBack, &format!("{key:?} is lost"))),
+            Some(key) => Err(self.breach(Property::HandedBack, &format!("{key:?} is lost"))),
             None => Ok(leftovers),
         }
     }
 
     pub(in crate::simulation) fn succeed(&mut self, leftovers: Vec<Leftover<W::Key>>) {
-        self.hub.write(Who::World, None, What::Successor);
-        self.hub.replace_queue((self.settings.queue)());
-        self.seat_workers();
-        let mut keys = self.hub.take_refused();
+        self.shared.write(Who::World, None, What::Successor);
+        self.shared.replace_queue((self.settings.queue)());
+        self.start_workers();
+        let mut keys = self.shared.take_refused();
         if std::mem::take(&mut self.has_crashed) {
             keys.extend(self.world.borrow().list().unwrap_or_default());
         }
         // What a queue says of these is in the history.
         for Leftover { key, left, .. } in leftovers {
-            let _ = self.hub.add(Who::World, key, after(left));
+            let _ = self.shared.add(Who::World, key, after(left));
         }
         for key in keys {
-            let _ = self.hub.add(Who::World, key, AddOptions::new());
+            let _ = self.shared.add(Who::World, key, AddOptions::new());
         }
     }
 }

@@ -5,20 +5,21 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::{Completion, Failure, Finished, Next, Ticket};
+use requeue_core::binding::{Next, Ticket};
+use requeue_core::{Action, Failure, Finished};
 
-use super::{Breach, Rule, Simulation, World};
-use crate::caught::{guarded, told};
+use super::{Breach, Property, Simulation, World};
+use crate::caught::{describe, guarded};
 use crate::simulation::context::{Context, Keys};
 use crate::simulation::driven::Taken;
-use crate::simulation::hub::Task;
-use crate::simulation::seat::{Answer, Run, Seat, State};
-use crate::simulation::story::{What, Who};
+use crate::simulation::shared::Task;
+use crate::simulation::timeline::{What, Who};
+use crate::simulation::worker::{Attempt, Outcome, State, Worker};
 
 impl<W: World> Simulation<W> {
     pub(super) fn turn(&mut self, number: usize) -> Result<(), Breach> {
-        self.seats[number].has_turn = false;
-        match self.seats[number].state {
+        self.workers[number].has_turn = false;
+        match self.workers[number].state {
             State::Idle => self.look(number),
             State::Busy(_) => self.go_on(number),
             State::Gone => Ok(()),
@@ -27,14 +28,14 @@ impl<W: World> Simulation<W> {
 
     fn look(&mut self, number: usize) -> Result<(), Breach> {
         let is_too_late = self.is_too_late();
-        let seat = &mut self.seats[number];
-        match self.hub.get(&mut seat.getter) {
+        let worker = &mut self.workers[number];
+        match self.shared.get(&mut worker.getter) {
             Next::Work(work) if is_too_late => {
                 let Taken { key, ticket, .. } = work;
                 let who = Who::Worker(number);
-                self.hub.write(who, Some(&key), What::TooLate);
-                seat.state = State::Gone;
-                self.complete(&key, ticket, Completion::RetryAfter(Duration::ZERO))?;
+                self.shared.write(who, Some(&key), What::TooLate);
+                worker.state = State::Gone;
+                self.finish(&key, ticket, Action::RetryAfter(Duration::ZERO))?;
                 Ok(())
             }
             Next::Work(work) => {
@@ -43,12 +44,12 @@ impl<W: World> Simulation<W> {
             }
             Next::Wait { until } => {
                 let until = until.filter(|until| !until.is_never());
-                seat.alarm = until.map(|at| self.hub.plan(at, 0, Task::Alarm(number)));
+                worker.alarm = until.map(|at| self.shared.plan(at, 0, Task::Alarm(number)));
                 self.line.push_back(number);
                 Ok(())
             }
             Next::Closed => {
-                seat.state = State::Gone;
+                worker.state = State::Gone;
                 Ok(())
             }
         }
@@ -56,7 +57,7 @@ impl<W: World> Simulation<W> {
 
     fn is_too_late(&self) -> bool {
         match self.closing {
-            Some((since, Some(limit))) => self.hub.now() >= since + limit,
+            Some((since, Some(limit))) => self.shared.now() >= since + limit,
             _ => false,
         }
     }
@@ -69,23 +70,23 @@ impl<W: World> Simulation<W> {
             waited,
         } = work;
         let who = Who::Worker(number);
-        let began = self.hub.now();
-        let begun = self.hub.ledger.borrow_mut().begins(&key, began);
+        let began = self.shared.now();
+        let begun = self.shared.ledger.borrow_mut().begins(&key, began);
         let Some(run) = begun else {
-            self.hub
+            self.shared
                 .write(who, Some(&key), What::Note(String::from("gets the key")));
             let reason = format!("worker {number} got {key:?}, which is in work");
-            return Err(self.breach(Rule::OneRunPerKey, &reason));
+            return Err(self.breach(Property::OneRunPerKey, &reason));
         };
         let attempt = requeues.saturating_add(1);
-        self.hub
+        self.shared
             .write(who, Some(&key), What::Begins { run, attempt });
         let span = self.settings.workers.span(&key, attempt, waited);
         let points = Rc::new(Cell::new(0));
         let context = Context {
             world: Rc::clone(&self.world),
             keys: Keys {
-                hub: Rc::clone(&self.hub),
+                shared: Rc::clone(&self.shared),
                 who,
             },
             key: key.clone(),
@@ -94,7 +95,7 @@ impl<W: World> Simulation<W> {
         };
         let handed = key.clone();
         let future = Box::pin(async move { W::reconcile(context, handed).await });
-        let run = Run {
+        let run = Attempt {
             key,
             number: run,
             ticket,
@@ -106,18 +107,18 @@ impl<W: World> Simulation<W> {
             future,
         };
         // Rung by a run that is over, it means nothing.
-        let _ = self.seats[number].bell.has_rung();
-        self.seats[number].state = State::Busy(run);
+        let _ = self.workers[number].bell.has_rung();
+        self.workers[number].state = State::Busy(run);
         Ok(())
     }
 
     fn go_on(&mut self, number: usize) -> Result<(), Breach> {
-        let Seat { state, bell, .. } = &mut self.seats[number];
+        let Worker { state, bell, .. } = &mut self.workers[number];
         let State::Busy(run) = state else {
             return Ok(());
         };
-        let poll = Seat::poll(run, bell);
-        if self.hub.aborts.take() {
+        let poll = Worker::poll(run, bell);
+        if self.shared.aborts.take() {
             return self.abort(number);
         }
         match poll {
@@ -128,25 +129,26 @@ impl<W: World> Simulation<W> {
                     "run {} of {:?} on worker {number} was polled {POLLS_MAX} times, since {}",
                     run.number, run.key, run.began
                 );
-                Err(self.breach(Rule::RunEnds, &reason))
+                Err(self.breach(Property::RunEnds, &reason))
             }
         }
     }
 
-    fn end(&mut self, number: usize, answer: Answer<W>) -> Result<(), Breach> {
+    fn end(&mut self, number: usize, answer: Outcome<W>) -> Result<(), Breach> {
         let Some(run) = self.leave_run(number) else {
             return Ok(());
         };
         let who = Who::Worker(number);
-        let told = match &answer {
+        let what = match &answer {
             Ok(action) => What::Ends(format!("{action:?}")),
             Err(Failure::Error(error)) => What::Ends(format!("Err({error:?})")),
-            Err(Failure::Panic(payload)) => What::Panics(told(&**payload)),
+            Err(Failure::Panic(payload)) => What::Panics(describe(&**payload)),
+            Err(other) => What::Ends(format!("{other:?}")),
         };
-        self.hub.write(who, Some(&run.key), told);
-        let has_failed = answer.is_err();
+        self.shared.write(who, Some(&run.key), what);
+        let has_failed = !matches!(answer, Ok(action) if action != Action::Retry);
         let workers = Rc::clone(&self.settings.workers);
-        let Run {
+        let Attempt {
             key,
             ticket,
             requeues,
@@ -156,18 +158,20 @@ impl<W: World> Simulation<W> {
         } = run;
         self.drop_future(future)?;
         // As the runtimes do it: a hook that panics must not take the key with it.
-        let judged = guarded(|| workers.judge(&key, requeues, answer, span));
-        let completion = judged.unwrap_or(Completion::Succeeded);
-        if has_failed && completion == Completion::Succeeded {
-            let note = What::Note(String::from("the key is given up"));
-            self.hub.write(who, Some(&key), note);
-            guarded(|| self.world.borrow_mut().gave_up(&key))
-                .map_err(|reason| self.breach(Rule::WorldPanics, &reason))?;
+        let (action, report) = workers.judge(requeues, answer, span);
+        if let Some(report) = report {
+            let _ = guarded(|| workers.report(&key, report));
         }
-        let finished = self.complete(&key, ticket, completion)?;
+        if has_failed && action == Action::Success {
+            let note = What::Note(String::from("the key is given up"));
+            self.shared.write(who, Some(&key), note);
+            guarded(|| self.world.borrow_mut().gave_up(&key))
+                .map_err(|reason| self.breach(Property::WorldPanics, &reason))?;
+        }
+        let finished = self.finish(&key, ticket, action)?;
         if finished != Finished::Idle {
-            let what = What::Finished(told_of(finished));
-            self.hub.write(who, Some(&key), what);
+            let what = What::Finished(outcome_of(finished));
+            self.shared.write(who, Some(&key), what);
         }
         self.plan_turn(number);
         Ok(())
@@ -179,41 +183,36 @@ impl<W: World> Simulation<W> {
             return Ok(());
         };
         let who = Who::Worker(number);
-        self.hub.write(who, Some(&run.key), What::Aborted);
+        self.shared.write(who, Some(&run.key), What::Aborted);
         self.drop_future(run.future)?;
-        let finished = self.complete(&run.key, run.ticket, Completion::Retry)?;
-        let what = What::Finished(told_of(finished));
-        self.hub.write(who, Some(&run.key), what);
+        let finished = self.finish(&run.key, run.ticket, Action::Retry)?;
+        let what = What::Finished(outcome_of(finished));
+        self.shared.write(who, Some(&run.key), what);
         self.plan_turn(number);
         Ok(())
     }
 
-    fn leave_run(&mut self, number: usize) -> Option<Run<W>> {
-        match std::mem::replace(&mut self.seats[number].state, State::Idle) {
+    fn leave_run(&mut self, number: usize) -> Option<Attempt<W>> {
+        match std::mem::replace(&mut self.workers[number].state, State::Idle) {
             State::Busy(run) => Some(run),
             other => {
-                self.seats[number].state = other;
+                self.workers[number].state = other;
                 None
             }
         }
     }
 
     fn drop_future<F>(&self, future: F) -> Result<(), Breach> {
-        guarded(|| drop(future)).map_err(|reason| self.breach(Rule::WorldPanics, &reason))
+        guarded(|| drop(future)).map_err(|reason| self.breach(Property::WorldPanics, &reason))
     }
 
-    fn complete(
-        &mut self,
-        key: &W::Key,
-        ticket: Ticket,
-        completion: Completion,
-    ) -> Result<Finished, Breach> {
-        let finished = self.hub.complete(ticket, key, completion);
-        finished.map_err(|error| self.breach(Rule::QueueIsValid, &format!("{key:?}: {error}")))
+    fn finish(&mut self, key: &W::Key, ticket: Ticket, action: Action) -> Result<Finished, Breach> {
+        let finished = self.shared.finish(ticket, key, action);
+        finished.map_err(|error| self.breach(Property::QueueIsValid, &format!("{key:?}: {error}")))
     }
 }
 
-fn told_of(finished: Finished) -> String {
+fn outcome_of(finished: Finished) -> String {
     match finished {
         Finished::Idle => String::from("at rest"),
         Finished::Ready => String::from("ready again"),

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::task::{self, Context, Poll};
 use std::thread;
 
-use requeue_core::{Clock, Instant, Lock, NoLimit, NoMetrics, Queue};
+use requeue_core::binding::{Clock, Lock, Timer};
+use requeue_core::{Instant, NoLimit, NoMetrics, Queue};
+use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_test_tools::in_time;
 
@@ -46,11 +48,11 @@ impl Clock for Own {
     }
 }
 
-impl requeue_embassy::Timer for Own {
-    type Sleep = Ring;
+impl Timer for Own {
+    type Alarm = Ring;
 
-    fn sleep_until(&self, due: Instant) -> Ring {
-        Ring(Rc::clone(&self.0), due)
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Ring>>, until: Option<Instant>) {
+        alarm.set(until.map(|due| Ring(Rc::clone(&self.0), due)));
     }
 }
 
@@ -74,7 +76,8 @@ fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut context)
 }
 
-type Unhurried = requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, NoLimit, 3, NoMetrics, u8, Own>;
+type Unhurried =
+    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, NoLimit, 3, With<NoMetrics, u8, Own>>;
 
 /// A queue with a key that is due in an hour.
 fn with_a_delayed_key() -> (Own, Unhurried) {
@@ -101,7 +104,7 @@ fn getters_on_a_clock_that_goes_back_and_forth_do_not_look_again_and_again() {
         Poll::Ready(guard) => {
             let guard = guard.unwrap();
             let key = *guard;
-            guard.forget().unwrap();
+            guard.success().unwrap();
             Some(key)
         }
         Poll::Pending => None,
@@ -141,10 +144,11 @@ fn getters_on_a_clock_that_stands_still_wait_and_cost_nothing() {
         panic!("what is ready needs no clock");
     };
     assert_eq!(*guard, 8);
-    drop((guard, patient, impatient));
-    queue.lock().with(|queue| {
-        queue.assert_valid();
-        assert_eq!(queue.asleep(), 0);
+    guard.success().unwrap();
+    drop((patient, impatient));
+    queue.lock().with(|state| {
+        state.queue().assert_valid();
+        assert_eq!(state.queue().asleep(), 0);
     });
 }
 
@@ -152,12 +156,19 @@ fn getters_on_a_clock_that_stands_still_wait_and_cost_nothing() {
 fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
     in_time(|| {
         let clock = requeue_std::ManualClock::new();
-        let queue: &requeue_std::WorkQueue<_, _, _, _> =
-            &requeue_std::WorkQueue::from_queue(Queue::builder().build(), clock.clone());
+        let queue: &requeue_std::WorkQueue<_> = &requeue_std::WorkQueue::builder()
+            .clock(clock.clone())
+            .build();
         queue.add_after(7, HOUR).unwrap();
-        let asleep = || queue.lock().with(|queue| queue.asleep());
+        let asleep = || queue.lock().with(|state| state.queue().asleep());
         thread::scope(|scope| {
-            let work = || queue.get().map(|guard| (*guard, queue.clock().now()));
+            let work = || {
+                queue.get().map(|guard| {
+                    let got = (*guard, queue.clock().now());
+                    guard.success().unwrap();
+                    got
+                })
+            };
             let workers = [scope.spawn(work), scope.spawn(work)];
             while asleep() < 2 {
                 thread::yield_now();
@@ -170,7 +181,7 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             let due = Instant::EPOCH + 100 * YEAR;
             clock.set(due);
             queue.clock_moved();
-            while queue.lock().with(|queue| queue.held_len()) > 0 {
+            while queue.lock().with(|state| state.queue().held_len()) > 0 {
                 thread::yield_now();
             }
             // Whoever still waits does so for no time.

@@ -34,13 +34,13 @@ impl Figures {
 }
 
 impl Metrics for Figures {
-    type Stamps = Times;
+    type Timestamps = Times;
 
     fn depth(&mut self, keys: usize) {
         self.depth = keys;
     }
 
-    fn add(&mut self) {
+    fn added(&mut self) {
         self.adds += 1;
     }
 

@@ -54,45 +54,45 @@ pub fn read(bytes: &mut Bytes<'_>) -> Limiter {
 /// Replays the next recording of a limiter alone.
 pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
     let mut limiter = read(bytes);
-    let mut memories = [[0; PARTS_MAX]; 16];
+    let mut records = [[0; PARTS_MAX]; 16];
     let mut now = Instant::EPOCH;
     let steps = bytes.number();
     for _ in 0..steps {
         judge.steps += 1;
         let first = bytes.byte();
-        let memory = &mut memories[usize::from(first & 0xF)];
+        let record = &mut records[usize::from(first & 0xF)];
         match first >> 4 {
             // Go leaves the delay open.
-            0 => drop(limiter.when(memory, now)),
+            0 => drop(limiter.when(record, now)),
             1 => {
-                let delay = limiter.when(memory, now);
+                let delay = limiter.when(record, now);
                 judge.expect(now, "when", delay, bytes.duration());
             }
-            2 => *memory = Default::default(),
-            3 => judge.expect(now, "num_requeues", limiter.requeues(memory), bytes.small()),
+            2 => *record = Default::default(),
+            3 => judge.expect(now, "num_requeues", limiter.requeues(record), bytes.small()),
             _ => now = now + bytes.duration(),
         }
     }
 }
 
 impl RateLimiter for Limiter {
-    type Memory = [u32; PARTS_MAX];
+    type Record = [u32; PARTS_MAX];
 
-    fn when(&mut self, memory: &mut Self::Memory, now: Instant) -> Duration {
-        let parts = self.0.iter_mut().zip(memory);
+    fn when(&mut self, record: &mut Self::Record, now: Instant) -> Duration {
+        let parts = self.0.iter_mut().zip(record);
         let delays = parts.map(|(part, failures)| part.when(failures, now));
         delays.max().unwrap_or_default()
     }
 
-    fn requeues(&self, memory: &Self::Memory) -> u32 {
-        let parts = self.0.iter().zip(memory);
+    fn requeues(&self, record: &Self::Record) -> u32 {
+        let parts = self.0.iter().zip(record);
         let counts = parts.map(|(part, failures)| part.requeues(failures));
         counts.max().unwrap_or_default()
     }
 }
 
 impl RateLimiter for Part {
-    type Memory = u32;
+    type Record = u32;
 
     fn when(&mut self, failures: &mut u32, now: Instant) -> Duration {
         match self {

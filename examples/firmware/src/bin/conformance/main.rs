@@ -10,6 +10,7 @@
 mod backoff;
 mod drains;
 mod figures;
+mod guards;
 mod judge;
 mod limiter;
 mod player;
@@ -53,6 +54,7 @@ fn main() -> ! {
     println!(
         "{waited} keys were waited for; {differences} times a drain waited longer, as documented"
     );
+    guards::check();
     end(mismatches == 0 && judge.traces.iter().all(|count| *count > 0))
 }
 

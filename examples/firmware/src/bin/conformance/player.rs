@@ -7,8 +7,9 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::{Clock, Completion, Lock, NotActive, Ticket};
-use requeue_embassy::{Guard, ManualClock, Queue, Rejected, WorkQueue};
+use requeue_embassy::core::NotActive;
+use requeue_embassy::core::binding::{Clock, Lock, Ticket};
+use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
 
 use crate::drains::Drains;
 use crate::figures::Figures;
@@ -21,10 +22,9 @@ use crate::recording::{Bytes, Operation, Step};
 const TICK: Duration = Duration::from_millis(500);
 const KEYS_MAX: usize = 8;
 
-type Keys<'c> =
-    WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Figures, u8, &'c ManualClock>;
-type Taken<'q, 'c> =
-    Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Figures, u8, &'c ManualClock>;
+type Parts<'c> = With<Figures, u8, &'c ManualClock>;
+type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
+type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
 
 /// What is compared of a recording beside its steps.
 const DRAIN: u8 = 1;
@@ -45,10 +45,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
         turn: 0,
         judge,
     };
-    let calls = [
-        pin!(queue.shut_down_with_drain()),
-        pin!(queue.shut_down_with_drain()),
-    ];
+    let calls = [pin!(queue.drain()), pin!(queue.drain())];
     let mut drains = Drains::new(calls);
     let steps = bytes.number();
     let mut taken = 0;
@@ -98,15 +95,14 @@ struct Player<'p, 'c> {
 impl<'p, 'c> Player<'p, 'c> {
     /// Keys that are ready or in work.
     fn left(&self) -> usize {
-        let active = self.queue.lock().with(|state| state.active_len());
-        self.queue.len() + active
+        self.queue.len() + self.queue.active_len()
     }
 
     /// Compares what can be seen after an operation.
     fn look(&mut self, step: Step) {
         self.judge.steps += 1;
         self.expect("len", self.queue.len(), step.len);
-        self.queue.lock().with(|state| state.assert_valid());
+        self.queue.lock().with(|state| state.queue().assert_valid());
     }
 
     fn play(&mut self, operation: Operation) {
@@ -147,7 +143,9 @@ impl<'p, 'c> Player<'p, 'c> {
                 let done = self.done(key);
                 self.expect("done", done, Ok(()));
             }
-            Operation::DoneIdle(key) => self.expect("done", queue.done(&key), Err(NotActive)),
+            Operation::DoneIdle(key) => {
+                self.expect("done", queue.release_key(&key), Err(NotActive))
+            }
             Operation::Forget(key) => {
                 queue.forget(&key);
             }
@@ -167,7 +165,7 @@ impl<'p, 'c> Player<'p, 'c> {
             } => {
                 self.advance(by);
                 let gauges = queue.lock().with(|state| {
-                    let figures = state.metrics();
+                    let figures = state.queue().metrics();
                     (figures.unfinished, figures.longest)
                 });
                 self.expect("the gauges", gauges, (unfinished, longest));
@@ -218,10 +216,10 @@ impl<'p, 'c> Player<'p, 'c> {
         self.turn += 1;
         match self.tickets[usize::from(key)].take() {
             Some(ticket) if !self.turn.is_multiple_of(3) => {
-                let finished = self.queue.complete(ticket, Completion::Done);
+                let finished = self.queue.finish(ticket, Action::Release);
                 finished.map(drop)
             }
-            _ => self.queue.done(&key),
+            _ => self.queue.release_key(&key),
         }
     }
 
@@ -243,7 +241,10 @@ impl<'p, 'c> Player<'p, 'c> {
 
     fn finish(&mut self, bytes: &mut Bytes<'_>, keys: u8) {
         self.expect("the time", self.clock.now().as_nanos(), bytes.number());
-        let figures = self.queue.lock().with(|state| state.metrics().clone());
+        let figures = self
+            .queue
+            .lock()
+            .with(|state| state.queue().metrics().clone());
         self.expect("the figures", figures, Figures::read(bytes));
         for key in 1..=keys {
             // Zero stands for what is not compared, else it is one more than recorded.

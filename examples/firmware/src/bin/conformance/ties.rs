@@ -1,16 +1,23 @@
 //! Keys whose deadlines tie leave in the order in which the deadlines were set.
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::{Clock, Lock, NoLimit, NoMetrics};
-use requeue_embassy::{ManualClock, Queue, WorkQueue};
+use requeue_embassy::core::binding::{Clock, Lock};
+use requeue_embassy::core::{NoLimit, NoMetrics};
+use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
 
 use crate::judge::Judge;
 use crate::recording::Bytes;
 
 const KEYS_MAX: usize = 16;
 
-type Keys<'c> =
-    WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, NoLimit, 1, NoMetrics, u8, &'c ManualClock>;
+type Keys<'c> = WorkQueue<
+    CriticalSectionRawMutex,
+    u8,
+    KEYS_MAX,
+    NoLimit,
+    1,
+    With<NoMetrics, u8, &'c ManualClock>,
+>;
 
 /// Replays the next recording: `build/ties.rs` is the other end of this.
 pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
@@ -29,7 +36,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
                     let guard = queue.try_get();
                     let key = guard.as_deref().copied();
                     judge.expect(clock.now(), "get", key, Some(bytes.byte()));
-                    guard.map(|guard| guard.done());
+                    guard.map(|guard| guard.release());
                 }
             }
             key => {
@@ -40,6 +47,6 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
         judge.steps += 1;
         let len = bytes.number() as usize;
         judge.expect(clock.now(), "len", queue.len(), len);
-        queue.lock().with(|state| state.assert_valid());
+        queue.lock().with(|state| state.queue().assert_valid());
     }
 }

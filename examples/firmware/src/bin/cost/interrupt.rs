@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::WorkQueue;
-use requeue_embassy::core::{Lock, default_item_based};
+use requeue_embassy::core::default_item_based;
 use requeue_firmware::{board, handler, println};
 
 use crate::meter::instructions;
@@ -39,7 +39,7 @@ pub fn print() {
         let _ = KEYS.add_after(black_box(38), SECOND);
     });
     let delayed = instructions(happen);
-    assert_eq!(KEYS.lock().with(|state| state.delayed_len()), KEYS_MAX - 1);
+    assert_eq!(KEYS.delayed_len(), KEYS_MAX - 1);
     println!(
         "\n| instructions of an interrupt, without those of one that does nothing | |\n|---|--:|"
     );

@@ -10,7 +10,7 @@ use heapless::Vec;
 use requeue_embassy::core::{
     Fixed, Index, Instant, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
 };
-use requeue_embassy::{Completion, ManualClock, Queue, WorkQueue};
+use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 use requeue_firmware::{println, stack};
 
 use crate::meter::instructions;
@@ -18,7 +18,7 @@ use crate::meter::instructions;
 /// A clock that costs next to nothing, so that no driver is measured.
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
-    WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, NoMetrics, I, &'c Clock>;
+    WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
 
 /// A row: what was measured, and the instructions.
 pub type Row = (&'static str, u32);
@@ -56,9 +56,9 @@ fn immediate<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     let get = instructions(|| guard = queue.try_get());
     let dirty = instructions(|| queue.add(black_box(7)));
     let guard = guard.take().expect("a key is ready");
-    let done_dirty = instructions(|| guard.done());
+    let done_dirty = instructions(|| guard.release());
     let guard = queue.try_get().expect("it is ready again");
-    let done = instructions(|| guard.forget());
+    let done = instructions(|| guard.success());
     row(rows, "`add` of a key", add);
     row(rows, "`try_get`", get);
     row(rows, "`forget` (the run succeeded)", done);
@@ -80,7 +80,7 @@ fn immediate<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
 fn run_one<const N: usize, I: Index>(queue: &Keys<'_, N, I>, key: u16) {
     queue.add(key).expect("room");
     let guard = queue.try_get().expect("a key is ready");
-    guard.forget().expect("it is in work");
+    guard.success().expect("it is in work");
 }
 
 /// With all slots but one delayed.
@@ -91,13 +91,13 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     queue.add_after(0, MILLISECOND).expect("room");
     clock.advance(MILLISECOND);
     let guard = queue.try_get().expect("its time has come");
-    guard.forget().expect("it is in work");
+    guard.success().expect("it is in work");
     let alone = instructions(|| queue.add_after(black_box(0), MILLISECOND));
     clock.advance(MILLISECOND);
     let mut guard = None;
     let alone_release = instructions(|| guard = queue.try_get());
     let guard = guard.expect("its time has come");
-    guard.forget().expect("it is in work");
+    guard.success().expect("it is in work");
 
     for key in 1..N as u16 {
         let delay = SECOND + MILLISECOND * u32::from(key);
@@ -111,12 +111,12 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     guard
         .take()
         .expect("its time has come")
-        .forget()
+        .success()
         .expect("in work");
     let earliest = instructions(|| queue.add_after(black_box(0), MILLISECOND));
     clock.advance(MILLISECOND);
     let guard = queue.try_get().expect("its time has come");
-    guard.forget().expect("it is in work");
+    guard.success().expect("it is in work");
     row(
         rows,
         "**`add_after` and its release, nothing else delayed**",
@@ -151,7 +151,7 @@ fn waiting<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
         }
     });
     let guard = got.take().expect("it was woken for a key");
-    let mut next = pin!(queue.next(guard, Completion::Succeeded));
+    let mut next = pin!(queue.next(guard, Action::Success));
     let turn = instructions(|| poll(next.as_mut()));
     row(rows, "`get().await` that goes to sleep", sleep);
     row(rows, "`add` that wakes it", wake);
@@ -174,17 +174,9 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     row(rows, "`add` when N deadlines have come at once", release);
 
     // Keys of one hash: the worst that somebody who chooses them can do.
-    let limited = |limiter| -> WorkQueue<
-        CriticalSectionRawMutex,
-        Same,
-        N,
-        NoLimit,
-        3,
-        NoMetrics,
-        I,
-        &Clock,
-    > { WorkQueue::from_queue(Queue::new(limiter), &clock) };
-    let same = limited(NoLimit);
+    type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
+    let same: WorkQueue<CriticalSectionRawMutex, Same, N, NoLimit, 3, Parts<'_, I>> =
+        WorkQueue::from_queue(Queue::new(NoLimit), &clock);
     for key in 0..N as u16 {
         same.add(Same(key)).expect("room");
     }
@@ -229,7 +221,7 @@ pub fn print_sizes() {
     let retry = depth(&mut || keep(queue.try_get().map(|guard| guard.retry())));
     clock.set(Instant::EPOCH + 5 * SECOND);
     while let Some(guard) = queue.try_get() {
-        guard.forget().expect("it is in work");
+        guard.success().expect("it is in work");
     }
     let sleep = depth(&mut || keep(poll(pin!(queue.get()))));
     println!("| `add` | {add} |");

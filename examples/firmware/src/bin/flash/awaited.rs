@@ -18,7 +18,7 @@ static KEYS: WorkQueue<CriticalSectionRawMutex, u16, 16> = WorkQueue::new(defaul
 async fn worker() {
     while let Ok(guard) = KEYS.get().await {
         let finished = if black_box(true) {
-            guard.forget()
+            guard.success()
         } else {
             guard.retry()
         };

@@ -7,10 +7,9 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::{
-    Clock, Instant, ItemExponentialFailure, NoMetrics, default_item_based,
-};
-use requeue_embassy::{Queue, WorkQueue};
+use requeue_embassy::core::binding::Clock;
+use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics, default_item_based};
+use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;
 
 /// A clock that is somebody else's: no driver is counted.
@@ -22,8 +21,8 @@ impl Clock for Foreign {
     }
 }
 
-type Keys =
-    WorkQueue<CriticalSectionRawMutex, u16, 16, ItemExponentialFailure, 3, NoMetrics, u8, Foreign>;
+type Parts = With<NoMetrics, u8, Foreign>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, ItemExponentialFailure, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);
 
@@ -34,7 +33,7 @@ fn main() -> ! {
     let _ = black_box(KEYS.add_after(black_box(8), Duration::from_millis(black_box(5))));
     while let Some(guard) = KEYS.try_get() {
         let finished = if black_box(true) {
-            guard.forget()
+            guard.success()
         } else {
             guard.retry()
         };

@@ -88,7 +88,7 @@ async fn read(Sensor(index): Sensor) -> Result<Action, NoAnswer> {
         _ => {}
     }
     count(&READS[usize::from(index)]);
-    Ok(Action::Done)
+    Ok(Action::Success)
 }
 
 #[embassy_executor::task]
@@ -113,8 +113,8 @@ async fn script() {
     world::bounce();
 
     at(ENDS_AT).await;
-    assert_eq!(TO_READ.shut_down_with_drain().await, Ok(Drained::Complete));
-    assert_eq!(TO_SEND.shut_down_with_drain().await, Ok(Drained::Complete));
+    assert_eq!(TO_READ.drain().await, Ok(Drained::Complete));
+    assert_eq!(TO_SEND.drain().await, Ok(Drained::Complete));
     judge();
     println!("sensor-hub: as expected");
     end(true)

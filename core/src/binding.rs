@@ -1,0 +1,30 @@
+//! For authors of a runtime binding: the parts of a queue, and how a call waits for it.
+//!
+//! Users of a runtime's own `WorkQueue` do not need this module. A binding consists of
+//!
+//! 1. a [`Lock`] around a [`State`], and a [`Clock`]. Together they make a [`WorkQueue`], which has
+//!    the whole producer side and everything else that does not wait;
+//! 2. for tasks, a [`Timer`] on the clock: `Wait::for_key(&queue).wait(None, Queue::poll_get)` is
+//!    the runtime's `get`. For threads, a loop around [`Wait::look`] that parks.
+//!
+//! A bare loop needs only the [`Queue`] itself. Its operations return an [`Effect`]; those that may
+//! have to wait also take a [`Getter`].
+
+#[cfg(feature = "alloc")]
+pub use crate::builder::Runtime;
+pub use crate::guard::Finish;
+pub use crate::lock::Lock;
+pub use crate::outcome::{Drain, Effect, Next, Step, Wake};
+pub use crate::queue::Queue;
+pub use crate::sleepers::Getter;
+pub use crate::time::Clock;
+pub use crate::timer::{Timer, sleep_until};
+#[cfg(feature = "alloc")]
+pub use crate::trace::RunSpan;
+#[cfg(feature = "alloc")]
+pub use crate::wait::GrowableWaitList;
+pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
+pub use crate::work::{Ticket, Work};
+pub use crate::work_queue::{State, WorkQueue};
+#[cfg(feature = "alloc")]
+pub use crate::workers::Report;

@@ -1,0 +1,174 @@
+//! Metrics that are chosen at run time.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use super::{Metrics, Times, Timestamps};
+use crate::Instant;
+
+/// Metrics of any type, or none, so that a queue has the same type with and without them.
+///
+/// Without metrics nothing is kept and no clock is read, and each report costs one comparison. With
+/// metrics the times of the keys are kept in a table next to the queue, 16 bytes per key.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Growable, Instant, Metrics, NoLimit, Queue, Reporter, Times};
+///
+/// struct Adds;
+///
+/// impl Metrics for Adds {
+///     type Timestamps = Times;
+///
+///     fn added(&mut self) {
+///         println!("a key was added");
+///     }
+/// }
+///
+/// struct App {
+///     queue: Queue<&'static str, Growable, NoLimit, Reporter>,
+/// }
+///
+/// let plain = App { queue: Queue::builder().limiter(NoLimit).metrics(Reporter::NONE).build() };
+/// let reporter = Reporter::new(Adds);
+/// let mut watched = App { queue: Queue::builder().limiter(NoLimit).metrics(reporter).build() };
+/// watched.queue.add("node-7", Instant::EPOCH).value.unwrap();
+/// assert!(watched.queue.needs_time() && !plain.queue.needs_time());
+/// ```
+#[derive(Default)]
+pub struct Reporter(Option<Box<Reporting>>);
+
+struct Reporting {
+    /// The times of each key, by slot.
+    times: Vec<Times>,
+    to: Box<dyn Metrics<Timestamps = Times> + Send>,
+}
+
+impl Reporter {
+    /// No metrics.
+    pub const NONE: Self = Self(None);
+
+    /// Creates a reporter to these metrics. Allocates once here, and as the queue grows.
+    pub fn new(metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
+        Self(Some(Box::new(Reporting {
+            times: Vec::new(),
+            to: Box::new(metrics),
+        })))
+    }
+
+    #[inline]
+    fn report(&mut self, report: impl FnOnce(&mut dyn Metrics<Timestamps = Times>)) {
+        if let Some(reporting) = &mut self.0 {
+            report(&mut *reporting.to);
+        }
+    }
+
+    #[inline]
+    fn times(&self, slot: usize) -> Option<&Times> {
+        self.0.as_ref()?.times.get(slot)
+    }
+
+    #[inline]
+    fn stamp(&mut self, slot: usize, stamp: impl FnOnce(&mut Times)) {
+        if let Some(reporting) = &mut self.0 {
+            let times = &mut reporting.times;
+            if times.len() <= slot {
+                // New slots are used in order, so this grows by one.
+                times.resize_with(slot.saturating_add(1), Times::default);
+            }
+            if let Some(times) = times.get_mut(slot) {
+                stamp(times);
+            }
+        }
+    }
+}
+
+impl Metrics for Reporter {
+    type Timestamps = ();
+
+    #[inline]
+    fn depth(&mut self, keys: usize) {
+        self.report(|to| to.depth(keys));
+    }
+
+    #[inline]
+    fn depth_at(&mut self, priority: u8, keys: usize) {
+        self.report(|to| to.depth_at(priority, keys));
+    }
+
+    #[inline]
+    fn added(&mut self) {
+        self.report(|to| to.added());
+    }
+
+    #[inline]
+    fn queue_latency(&mut self, latency: Duration) {
+        self.report(|to| to.queue_latency(latency));
+    }
+
+    #[inline]
+    fn work_duration(&mut self, duration: Duration) {
+        self.report(|to| to.work_duration(duration));
+    }
+
+    #[inline]
+    fn unfinished_work(&mut self, sum: Duration) {
+        self.report(|to| to.unfinished_work(sum));
+    }
+
+    #[inline]
+    fn longest_running(&mut self, longest: Duration) {
+        self.report(|to| to.longest_running(longest));
+    }
+
+    #[inline]
+    fn retry(&mut self) {
+        self.report(|to| to.retry());
+    }
+
+    #[inline]
+    fn coalesced(&mut self) {
+        self.report(|to| to.coalesced());
+    }
+
+    #[inline]
+    fn delayed(&mut self, keys: usize) {
+        self.report(|to| to.delayed(keys));
+    }
+
+    #[inline]
+    fn needs_time(&self) -> bool {
+        self.0.is_some()
+    }
+
+    #[inline]
+    fn stamp_added(&mut self, (): &mut (), slot: usize, at: Instant) {
+        self.stamp(slot, |times| times.stamp_added(at));
+    }
+
+    #[inline]
+    fn stamp_started(&mut self, (): &mut (), slot: usize, at: Instant) {
+        self.stamp(slot, |times| times.stamp_started(at));
+    }
+
+    #[inline]
+    fn waited(&self, (): &(), slot: usize, now: Instant) -> Duration {
+        self.times(slot)
+            .map_or(Duration::ZERO, |times| times.waited(now))
+    }
+
+    #[inline]
+    fn started(&self, (): &(), slot: usize) -> Instant {
+        self.times(slot).map_or(Instant::NEVER, Timestamps::started)
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.0.is_some() { "on" } else { "off" };
+        f.debug_tuple("Reporter").field(&state).finish()
+    }
+}

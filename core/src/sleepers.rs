@@ -1,0 +1,175 @@
+//! Which getters sleep, which of them owns the timer, and when a wake is needed: one decision for
+//! every runtime.
+//!
+//! There is no background task: a sleeping getter doubles as the timer. These rules are the whole
+//! protocol:
+//!
+//! - **One timer owner.** At most one sleeping getter has a time at which it wakes up by itself:
+//!   the earliest deadline. Once it looks again, for whatever reason, it owns the timer no longer.
+//! - **One wake in flight.** A wake is sent only if a getter sleeps and no other wake is in flight.
+//!   The next getter that looks again clears it.
+//! - **Wake needed.** While a getter sleeps, a ready key needs a wake, and so does a deadline that
+//!   no timer owner watches. Every operation checks this at its end, so a getter that leaves with
+//!   work, or is cancelled, passes the baton without further rules.
+//!
+//! An earlier deadline needs no rule of its own: no timer owner watches it, because the present one
+//! watches a later time. The getter that is woken for it owns the timer from then on. The old owner
+//! notices that when its own time comes, and sleeps again.
+
+use crate::Instant;
+use crate::outcome::Wake;
+
+/// One call of `get`, from its first look at the queue to its last.
+///
+/// A runtime makes one per call. It passes the getter to
+/// [`Queue::poll_get`](crate::Queue::poll_get) each time it looks, and to
+/// [`Queue::leave`](crate::Queue::leave) if the call ends while it has to wait.
+/// [`Wait`](crate::binding::Wait) does all of that. A getter that is dropped while it has to wait
+/// counts as asleep for ever, and a wake that is sent to it is lost.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Next};
+///
+/// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut getter = Getter::new();
+/// let first = queue.poll_get(Instant::EPOCH, &mut getter);
+/// assert!(matches!(first.value, Next::Wait { until: None }));
+/// // It gives up, which the queue has to know.
+/// let _ = queue.leave(&mut getter);
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a getter does nothing until it is passed to `poll_get`"]
+pub struct Getter {
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Awake,
+    Asleep,
+    /// Asleep until a deadline, as the timer owner of this generation.
+    TimerOwner(u32),
+}
+
+impl Getter {
+    /// Creates a getter that has not looked yet. O(1).
+    pub const fn new() -> Self {
+        Self {
+            state: State::Awake,
+        }
+    }
+
+    /// Whether it may be dropped, because it does not sleep.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.state == State::Awake
+    }
+}
+
+/// The sleepers of a queue.
+///
+/// **W1** While a getter sleeps and a wake is needed, a wake is in flight.
+/// **W2** There is a timer owner only while a getter sleeps.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    asleep: u32,
+    wake_in_flight: bool,
+    timer_owner: Option<TimerOwner>,
+    /// Counts timer owners, so that a replaced one does not end the ownership of the next.
+    generations: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TimerOwner {
+    generation: u32,
+    watches: Instant,
+}
+
+impl Sleepers {
+    pub(crate) const fn new() -> Self {
+        Self {
+            asleep: 0,
+            wake_in_flight: false,
+            timer_owner: None,
+            generations: 0,
+        }
+    }
+
+    /// Notes that a getter looks at the queue and so sleeps no longer.
+    pub(crate) fn arrive(&mut self, getter: &mut Getter) {
+        match core::mem::take(&mut getter.state) {
+            State::Awake => return,
+            State::Asleep => {}
+            State::TimerOwner(generation) => {
+                if self
+                    .timer_owner
+                    .is_some_and(|timer_owner| timer_owner.generation == generation)
+                {
+                    self.timer_owner = None;
+                }
+            }
+        }
+        self.asleep = self.asleep.saturating_sub(1);
+        self.wake_in_flight = false;
+    }
+
+    /// Notes that a getter goes to sleep. Returns when it has to look again by itself.
+    pub(crate) fn sleep(
+        &mut self,
+        getter: &mut Getter,
+        earliest: Option<Instant>,
+    ) -> Option<Instant> {
+        self.asleep += 1;
+        let until = earliest.filter(|due| !self.watches(*due));
+        getter.state = match until {
+            Some(watches) => {
+                self.generations = self.generations.wrapping_add(1);
+                let generation = self.generations;
+                self.timer_owner = Some(TimerOwner {
+                    generation,
+                    watches,
+                });
+                State::TimerOwner(generation)
+            }
+            None => State::Asleep,
+        };
+        until
+    }
+
+    /// Returns the wake that an operation has to send, and notes it as sent.
+    #[inline]
+    pub(crate) fn wake_needed(&mut self, ready: bool, earliest: Option<Instant>) -> Wake {
+        if self.asleep == 0 || self.wake_in_flight || !self.needs_wake(ready, earliest) {
+            return Wake::None;
+        }
+        self.wake_in_flight = true;
+        Wake::One
+    }
+
+    /// Notes that every sleeping getter is woken.
+    pub(crate) fn all_woken(&mut self) {
+        self.wake_in_flight = self.asleep > 0;
+    }
+
+    pub(crate) fn asleep(&self) -> u32 {
+        self.asleep
+    }
+
+    fn needs_wake(&self, ready: bool, earliest: Option<Instant>) -> bool {
+        ready || earliest.is_some_and(|due| !self.watches(due))
+    }
+
+    fn watches(&self, due: Instant) -> bool {
+        self.timer_owner
+            .is_some_and(|timer_owner| timer_owner.watches <= due)
+    }
+
+    /// W1 and W2.
+    pub(crate) fn is_valid(&self, ready: bool, earliest: Option<Instant>) -> bool {
+        let needed = self.asleep > 0 && self.needs_wake(ready, earliest);
+        (!needed || self.wake_in_flight) && (self.timer_owner.is_none() || self.asleep > 0)
+    }
+}

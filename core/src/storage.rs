@@ -1,0 +1,156 @@
+//! One slot per live key: where a key is stored, once, and how it is found.
+//!
+//! This file defines what the queue needs from its storage; [`fixed`] and `growable` implement it.
+//! No decisions are made here: only `queue.rs` changes a slot's phase.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use crate::delay::Nodes;
+use crate::id::SlotId;
+use crate::lists::Lists;
+use crate::priority::Priorities;
+use crate::work::Ticket;
+
+mod chains;
+pub(crate) mod fixed;
+#[cfg(feature = "alloc")]
+pub(crate) mod growable;
+
+/// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or `Growable` with
+/// one (feature `alloc`).
+///
+/// The trait is sealed, because the queue's invariants depend on its implementations.
+///
+/// # Examples
+///
+/// A function that takes a queue with any storage:
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Storage};
+///
+/// fn add_all<S: Storage>(queue: &mut Queue<u16, S, NoLimit>, sensors: &[u16]) -> usize {
+///     let keys = sensors.iter().copied();
+///     queue.add_many(keys, Instant::EPOCH, |_| {}).value.rejected
+/// }
+///
+/// let mut queue: Queue<u16, Fixed<2>, NoLimit> = Queue::new(NoLimit);
+/// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
+/// ```
+pub trait Storage: sealed::Sealed {
+    /// How many keys fit, `None` if the storage grows.
+    const CAPACITY: Option<usize>;
+
+    /// How many priority levels there are.
+    type Priorities: Priorities;
+
+    #[doc(hidden)]
+    type Slots<K: Eq + Hash, N>: Slots<K, N>;
+    #[doc(hidden)]
+    type Lists: Lists;
+    #[doc(hidden)]
+    type Nodes: Nodes;
+}
+
+/// The slots of a queue and the index from key to slot.
+#[doc(hidden)]
+pub trait Slots<K, N> {
+    /// What the storage itself keeps in a slot.
+    type Tag;
+
+    /// Makes room for `additional` more keys, if the storage grows.
+    fn reserve(&mut self, additional: usize) {
+        let _ = additional;
+    }
+
+    /// Finds the slot of a key: one lookup, O(1) expected.
+    fn locate<B>(&self, key: &B) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized;
+
+    /// The slot that is filled next, `None` if all are in use.
+    fn vacancy(&self) -> Option<SlotId>;
+
+    /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
+    /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
+    /// half-way.
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: N, phase: Phase);
+
+    /// Empties a slot. The slot's number is used again.
+    fn release(&mut self, id: SlotId);
+
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, N, Self::Tag>>;
+
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, N, Self::Tag>>;
+
+    /// The number of keys stored.
+    fn len(&self) -> usize;
+
+    /// One more than the largest slot number in use: the bound for scans over all slots.
+    fn bound(&self) -> usize;
+}
+
+/// Where a key is, or would be.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Located {
+    Found(SlotId),
+    /// Not stored. Contains the hash, so that [`Slots::claim`] need not compute it again.
+    Absent(u32),
+}
+
+/// A key and all that the queue knows about it, except its place in the lists and in the heap.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Slot<K, N, T> {
+    pub(crate) key: K,
+    pub(crate) meta: N,
+    /// The storage's own data. A field, and not a wrapper around the slot, so that no room is lost
+    /// to padding.
+    #[cfg_attr(
+        not(feature = "alloc"),
+        expect(dead_code, reason = "read by `Growable`")
+    )]
+    pub(crate) tag: T,
+    /// The number of the run that was handed out last. A ticket with another number is stale.
+    pub(crate) run: u32,
+    pub(crate) phase: Phase,
+}
+
+impl<K, N, T> Slot<K, N, T> {
+    #[inline]
+    pub(crate) fn new(key: K, meta: N, tag: T, phase: Phase) -> Self {
+        Self {
+            key,
+            meta,
+            tag,
+            run: 0,
+            phase,
+        }
+    }
+
+    /// Whether the run of a ticket has not ended.
+    #[inline]
+    pub(crate) fn is_run_by(&self, ticket: &Ticket) -> bool {
+        matches!(self.phase, Phase::Active | Phase::Dirty) && self.run == ticket.run
+    }
+}
+
+/// The phase of a key: client-go's dirty and processing sets in one value.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Neither ready nor active: the slot is live for a delay or for a failure record.
+    Idle,
+    /// In the ready list.
+    Ready,
+    /// Handed out to a worker.
+    Active,
+    /// Handed out to a worker, and added meanwhile.
+    Dirty,
+}
+
+pub(crate) mod sealed {
+    pub trait Sealed {}
+}

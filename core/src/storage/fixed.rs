@@ -1,0 +1,295 @@
+//! Storage of a fixed size: N keys, no allocator.
+
+use core::borrow::Borrow;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+
+use crate::id::{Index, SlotId};
+use crate::priority::{NoPriorities, Priorities};
+
+use super::chains::Chains;
+use super::{Located, Phase, Slot, Slots, Storage};
+
+mod lists;
+mod nodes;
+
+pub(crate) use lists::FixedLists;
+pub(crate) use nodes::FixedNodes;
+
+/// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
+///
+/// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys; a larger
+/// queue uses `u16` or `u32`. A size that does not fit does not compile. `P` is
+/// [`Levels`](crate::Levels) for keys with priorities.
+///
+/// Keys are found through a hash table of `N` chains. Its hash is fast and has no seed (Fibonacci
+/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4), so an attacker who chooses the
+/// keys can make a lookup cost up to `N` comparisons.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, ItemExponentialFailure, Queue, default_item_based};
+///
+/// type Small = Queue<u16, Fixed<16>, ItemExponentialFailure>;
+/// type Large = Queue<u16, Fixed<1000, u16>, ItemExponentialFailure>;
+///
+/// const SMALL: Small = Queue::new(default_item_based());
+/// let large: Large = Queue::new(default_item_based());
+/// assert_eq!(SMALL.capacity(), Some(16));
+/// assert_eq!(large.capacity(), Some(1000));
+/// ```
+///
+/// ```compile_fail
+/// use requeue_core::{Fixed, NoLimit, Queue};
+///
+/// let too_large: Queue<u16, Fixed<256>, NoLimit> = Queue::new(NoLimit);
+/// ```
+#[derive(Debug)]
+pub struct Fixed<const N: usize, I: Index = u8, P: Priorities = NoPriorities>(PhantomData<(I, P)>);
+
+impl<const N: usize, I: Index, P: Priorities> super::sealed::Sealed for Fixed<N, I, P> {}
+
+impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
+    const CAPACITY: Option<usize> = Some(N);
+    type Priorities = P;
+    type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
+    type Lists = P::FixedLists<N, I>;
+    type Nodes = FixedNodes<N, I>;
+}
+
+/// Slots in an array, indexed by `N` hash chains.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedSlots<K, S, const N: usize, I> {
+    /// As long as the largest slot number that was ever in use. The rest is not initialised.
+    entries: heapless::Vec<Option<Slot<K, S, ()>>, N>,
+    /// The first slot of each chain.
+    heads: [I; N],
+    /// The next slot in the chain of a live slot, or in the free list.
+    nexts: [I; N],
+    /// The chain of each live slot, so that a slot is released without hashing its key again.
+    chains: [I; N],
+    free: I,
+    len: usize,
+}
+
+impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
+    pub(crate) const fn new() -> Self {
+        const {
+            assert!(N > 0, "a queue needs room for at least one key");
+            assert!(
+                N <= I::SLOTS_MAX,
+                "N is too large for the slot numbers: use Fixed<N, u16> or Fixed<N, u32>"
+            );
+        }
+        Self {
+            entries: heapless::Vec::new(),
+            heads: [I::NONE; N],
+            nexts: [I::NONE; N],
+            chains: [I::NONE; N],
+            free: I::NONE,
+            len: 0,
+        }
+    }
+}
+
+impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
+    #[inline]
+    fn heads(&self) -> &[I] {
+        &self.heads
+    }
+
+    #[inline]
+    fn heads_mut(&mut self) -> &mut [I] {
+        &mut self.heads
+    }
+
+    #[inline]
+    fn next(&self, id: SlotId) -> I {
+        self.nexts.get(id.index()).copied().unwrap_or(I::NONE)
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: SlotId, next: I) {
+        if let Some(to) = self.nexts.get_mut(id.index()) {
+            *to = next;
+        }
+    }
+}
+
+impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
+    type Tag = ();
+
+    fn locate<B>(&self, key: &B) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let hash = hash(key);
+        let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
+        match self.find(chain::<N>(hash), is_it) {
+            Some(id) => Located::Found(id),
+            None => Located::Absent(hash),
+        }
+    }
+
+    #[inline]
+    fn vacancy(&self) -> Option<SlotId> {
+        let never_used = || SlotId::from_index(self.entries.len());
+        let free = self.free.get();
+        free.or_else(|| (!self.entries.is_full()).then(never_used))
+    }
+
+    #[inline]
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
+        let slot = Some(Slot::new(key, meta, (), phase));
+        match self.entries.get_mut(vacancy.index()) {
+            Some(entry) => {
+                *entry = slot;
+                self.free = self.next(vacancy);
+            }
+            None => {
+                let _ = self.entries.push(slot);
+            }
+        }
+        let chain = chain::<N>(hash);
+        let next = self.enter(chain, vacancy);
+        self.set_next(vacancy, next);
+        if let Some(to) = self.chains.get_mut(vacancy.index()) {
+            *to = I::new(SlotId::from_index(chain));
+        }
+        self.len += 1;
+    }
+
+    fn release(&mut self, id: SlotId) {
+        if let Some(chain) = self.chains.get(id.index()).and_then(|chain| chain.get()) {
+            self.leave(chain.index(), id);
+        }
+        self.set_next(id, self.free);
+        self.free = I::new(id);
+        self.len -= 1;
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            // Last, because the key's `Drop` runs here and may panic.
+            *entry = None;
+        }
+    }
+
+    #[inline]
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, ()>> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, ()>> {
+        self.entries.get_mut(id.index())?.as_mut()
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn bound(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+fn hash<K: Hash + ?Sized>(key: &K) -> u32 {
+    let mut hasher = Fibonacci(0);
+    key.hash(&mut hasher);
+    hasher.finish() as u32
+}
+
+/// The chain of a hash: its leading bits, scaled to N without a division. A Cortex-M0 has neither
+/// a division nor a wide multiplication, so only 16 bits are used if they suffice.
+const fn chain<const N: usize>(hash: u32) -> usize {
+    if N <= 1 << 16 {
+        (((hash >> 16) * N as u32) >> 16) as usize
+    } else {
+        ((hash as u64 * N as u64) >> 32) as usize
+    }
+}
+
+/// Multiplicative hashing, a word at a time. The leading bits of the product are the best ones.
+struct Fibonacci(u32);
+
+impl Fibonacci {
+    #[inline]
+    fn mix(&mut self, word: u32) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9);
+    }
+}
+
+impl Hasher for Fibonacci {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(4) {
+            let mut word = [0; 4];
+            for (to, from) in word.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            self.mix(u32::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, word: u8) {
+        self.mix(u32::from(word));
+    }
+
+    fn write_u16(&mut self, word: u16) {
+        self.mix(u32::from(word));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.mix(word);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word as u32);
+        self.mix((word >> 32) as u32);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 64;
+
+    /// The length of the longest chain that `N` consecutive keys make.
+    fn longest_chain<K: Hash>(keys: impl Iterator<Item = K>) -> usize {
+        let mut chains = [0; N];
+        for key in keys.take(N) {
+            chains[chain::<N>(hash(&key))] += 1;
+        }
+        chains.into_iter().max().unwrap()
+    }
+
+    #[test]
+    fn keys_that_follow_each_other_spread_over_the_chains() {
+        assert!(longest_chain(0_u8..) <= 4);
+        assert!(longest_chain(0_u16..) <= 4);
+        assert!(longest_chain(0_u32..) <= 4);
+        assert!(longest_chain(0_u64..) <= 4);
+        assert!(longest_chain((0_u64..).map(|key| key << 32)) <= 4);
+        assert!(longest_chain(0_usize..) <= 4);
+        assert!(longest_chain((0_u32..).map(|key| [key, key + 1])) <= 8);
+        assert!(longest_chain((0..).map(|key| std::format!("node-{key}"))) <= 8);
+    }
+
+    /// Both formulas: 16 bits of the hash for small queues, all of it for large ones.
+    #[test]
+    fn a_hash_is_scaled_to_the_number_of_chains() {
+        assert_eq!([0, 1 << 31, u32::MAX].map(chain::<10>), [0, 5, 9]);
+        const LARGE: usize = 100_000;
+        let large = [0, 1 << 31, u32::MAX].map(chain::<LARGE>);
+        assert_eq!(large, [0, LARGE / 2, LARGE - 1]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Two lists in one array of links.
+
+use crate::id::{Index, SlotId};
+use crate::lists::{Link, Links, List, Lists};
+
+/// Both lists, threaded through one array of links.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedLists<const N: usize, I> {
+    links: [Link<I>; N],
+    ready: List<I>,
+    records: List<I>,
+}
+
+impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
+    const EMPTY: Self = [Link::UNLINKED; N];
+
+    #[inline]
+    fn link(&self, id: SlotId) -> Link<I> {
+        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
+    }
+
+    #[inline]
+    fn set_link(&mut self, id: SlotId, link: Link<I>) {
+        if let Some(to) = self.get_mut(id.index()) {
+            *to = link;
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
+    const EMPTY: Self = Self {
+        links: Links::EMPTY,
+        ready: List::new(),
+        records: List::new(),
+    };
+
+    fn push_ready(&mut self, id: SlotId, _: u8) {
+        self.ready.push_back(&mut self.links, id);
+    }
+
+    fn first_ready(&self) -> Option<SlotId> {
+        self.ready.first()
+    }
+
+    fn pop_ready(&mut self) -> Option<SlotId> {
+        self.ready.pop_front(&mut self.links)
+    }
+
+    fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.links, id);
+    }
+
+    fn discard_record(&mut self, id: SlotId) {
+        self.records.remove(&mut self.links, id);
+    }
+
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records.first()
+    }
+
+    fn records_len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        self.records.after(&self.links, id)
+    }
+
+    fn ready_at(&self, place: usize) -> Option<SlotId> {
+        let mut id = self.ready.first()?;
+        for _ in 0..place {
+            id = self.ready.after(&self.links, id)?;
+        }
+        Some(id)
+    }
+}

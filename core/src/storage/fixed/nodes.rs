@@ -1,0 +1,140 @@
+//! A heap in three arrays.
+
+use crate::Instant;
+use crate::delay::{ARITY, Node, Nodes};
+use crate::id::{Index, SlotId};
+
+/// The heap as three arrays, with the position of each slot. A node takes 12 + size(I) bytes, where
+/// an array of nodes would pad to 16.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct FixedNodes<const N: usize, I> {
+    deadline: [Deadline; N],
+    id: [I; N],
+    position: [I; N],
+    len: usize,
+}
+
+/// What orders the nodes, in words, which need no padding.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    due_low: u32,
+    due_high: u32,
+    sequence: u32,
+}
+
+impl Deadline {
+    const UNUSED: Self = Self {
+        due_low: u32::MAX,
+        due_high: u32::MAX,
+        sequence: 0,
+    };
+
+    #[inline]
+    fn new(node: Node) -> Self {
+        let due = node.due.as_nanos();
+        Self {
+            due_low: due as u32,
+            due_high: (due >> 32) as u32,
+            sequence: node.sequence,
+        }
+    }
+
+    #[inline]
+    fn due(self) -> Instant {
+        Instant::from_nanos(u64::from(self.due_high) << 32 | u64::from(self.due_low))
+    }
+
+    /// Most children do not precede the least so far, and one comparison shows that.
+    #[inline]
+    fn precedes(self, other: Self) -> bool {
+        let (due, other_due) = (self.due(), other.due());
+        due <= other_due && (due < other_due || self.sequence < other.sequence)
+    }
+}
+
+impl<const N: usize, I: Index> FixedNodes<N, I> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            deadline: [Deadline::UNUSED; N],
+            id: [I::NONE; N],
+            position: [I::NONE; N],
+            len: 0,
+        }
+    }
+}
+
+impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn due(&self, index: usize) -> Option<Instant> {
+        Some(self.deadline.get(index)?.due())
+    }
+
+    #[inline]
+    fn node(&self, index: usize) -> Option<Node> {
+        let deadline = self.deadline.get(index)?;
+        Some(Node {
+            due: deadline.due(),
+            sequence: deadline.sequence,
+            id: self.id.get(index)?.slot(),
+        })
+    }
+
+    fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
+        let first = index * ARITY + 1;
+        let children = self.deadline.get(first..self.len.min(first + ARITY))?;
+        let mut least = index;
+        let mut deadline = Deadline::new(*node);
+        for (child, other) in (first..).zip(children) {
+            if other.precedes(deadline) {
+                (least, deadline) = (child, *other);
+            }
+        }
+        if least == index {
+            return None;
+        }
+        let node = Node {
+            due: deadline.due(),
+            sequence: deadline.sequence,
+            id: self.id.get(least)?.slot(),
+        };
+        Some((least, node))
+    }
+
+    fn place(&mut self, index: usize, node: Node) {
+        if let (Some(deadline), Some(id), Some(position)) = (
+            self.deadline.get_mut(index),
+            self.id.get_mut(index),
+            self.position.get_mut(node.id.index()),
+        ) {
+            *deadline = Deadline::new(node);
+            *id = I::new(node.id);
+            *position = I::new(SlotId::from_index(index));
+        }
+    }
+
+    fn grow(&mut self) {
+        debug_assert!(self.len < N, "a slot waits for at most one deadline");
+        self.len += 1;
+    }
+
+    fn shrink(&mut self) {
+        self.len -= 1;
+    }
+
+    #[inline]
+    fn position(&self, id: SlotId) -> Option<usize> {
+        Some(self.position.get(id.index())?.get()?.index())
+    }
+
+    fn clear_position(&mut self, id: SlotId) {
+        if let Some(position) = self.position.get_mut(id.index()) {
+            *position = I::NONE;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A ring for the ready keys, links for the failure records.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::id::SlotId;
+use crate::lists::{Link, Links, List, Lists};
+
+/// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct GrowableLists {
+    ready: VecDeque<u32>,
+    links: Vec<Link<u32>>,
+    records: List<u32>,
+}
+
+impl Links<u32> for Vec<Link<u32>> {
+    const EMPTY: Self = Self::new();
+
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
+    }
+
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        if self.len() <= id.index() {
+            self.resize(id.index() + 1, Link::UNLINKED);
+        }
+        if let Some(to) = self.get_mut(id.index()) {
+            *to = link;
+        }
+    }
+}
+
+impl Lists for GrowableLists {
+    const EMPTY: Self = Self {
+        ready: VecDeque::new(),
+        links: Links::EMPTY,
+        records: List::new(),
+    };
+
+    fn reserve(&mut self, additional: usize) {
+        self.ready.reserve(additional);
+    }
+
+    #[inline]
+    fn push_ready(&mut self, id: SlotId, _: u8) {
+        self.ready.push_back(id.0);
+    }
+
+    #[inline]
+    fn first_ready(&self) -> Option<SlotId> {
+        self.ready.front().map(|&id| SlotId(id))
+    }
+
+    #[inline]
+    fn pop_ready(&mut self) -> Option<SlotId> {
+        self.ready.pop_front().map(SlotId)
+    }
+
+    #[inline]
+    fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.links, id);
+    }
+
+    #[inline]
+    fn discard_record(&mut self, id: SlotId) {
+        if self.records.len() > 0 {
+            self.records.remove(&mut self.links, id);
+        }
+    }
+
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records.first()
+    }
+
+    fn records_len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        self.records.after(&self.links, id)
+    }
+
+    fn ready_at(&self, place: usize) -> Option<SlotId> {
+        self.ready.get(place).map(|&id| SlotId(id))
+    }
+}

@@ -1,0 +1,150 @@
+//! A heap in which the children of a node share one cache line.
+
+use alloc::vec::Vec;
+
+use crate::Instant;
+use crate::delay::{ARITY, Node, Nodes};
+use crate::id::SlotId;
+
+/// The heap in groups of four children. Each group is one cache line, padded with the largest
+/// value, so that the least of four is found without a branch.
+///
+/// Node 0, the root, is the last of group 0. The children of node n are group n + 1.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct GrowableNodes {
+    groups: Vec<Group>,
+    /// The node of each slot, up to the largest slot that has ever waited.
+    position: Vec<u32>,
+    len: usize,
+}
+
+/// Four nodes, each packed into 128 bits, which compare as (due, sequence).
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Group([u128; ARITY]);
+
+/// No slot has this number, so no packed node is as large as the padding.
+const NOWHERE: u32 = u32::MAX;
+const PADDING: u128 = u128::MAX;
+
+impl Group {
+    const EMPTY: Self = Self([PADDING; ARITY]);
+}
+
+const fn pack(node: Node) -> u128 {
+    (node.due.as_nanos() as u128) << 64 | (node.sequence as u128) << 32 | node.id.0 as u128
+}
+
+const fn unpack(packed: u128) -> Node {
+    Node {
+        due: Instant::from_nanos((packed >> 64) as u64),
+        sequence: (packed >> 32) as u32,
+        id: SlotId(packed as u32),
+    }
+}
+
+/// The group of a node, and its place there: the root is the last of the first group.
+const fn place_of(index: usize) -> (usize, usize) {
+    let flat = index + ARITY - 1;
+    (flat / ARITY, flat % ARITY)
+}
+
+/// Up to this many nodes (256 KiB) are expected to be in cache.
+const CACHED_NODES: usize = 1 << 14;
+
+impl GrowableNodes {
+    /// Reads one word of each group of grandchildren, which are adjacent. One of the groups is
+    /// needed next, and which one is known only once the children have been compared, so all four
+    /// lines are fetched meanwhile. Measured: 10^6 deadlines expire in four fifths of the time.
+    #[inline]
+    fn touch_grandchildren(&self, index: usize) {
+        let first = index * ARITY + 2;
+        if let Some(groups) = self.groups.get(first..first + ARITY) {
+            let touched = groups.iter().fold(0, |all, group| all ^ group.0[0] as u64);
+            core::hint::black_box(touched);
+        }
+    }
+
+    fn cell(&mut self, index: usize) -> Option<&mut u128> {
+        let (group, place) = place_of(index);
+        self.groups.get_mut(group)?.0.get_mut(place)
+    }
+}
+
+impl Nodes for GrowableNodes {
+    #[inline]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn node(&self, index: usize) -> Option<Node> {
+        let (group, place) = place_of(index);
+        let packed = *self.groups.get(group)?.0.get(place)?;
+        (packed != PADDING).then(|| unpack(packed))
+    }
+
+    #[inline]
+    fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
+        if self.len > CACHED_NODES {
+            self.touch_grandchildren(index);
+        }
+        let [a, b, c, d] = self.groups.get(index + 1)?.0;
+        let (left, left_place) = if b < a { (b, 1) } else { (a, 0) };
+        let (right, right_place) = if d < c { (d, 3) } else { (c, 2) };
+        let (least, place) = if right < left {
+            (right, right_place)
+        } else {
+            (left, left_place)
+        };
+        // The padding precedes nothing. A branch, because `then_some` makes
+        // `delay, expire, take 1000` in examples/bench a third slower.
+        if least >= pack(*node) {
+            return None;
+        }
+        Some((index * ARITY + 1 + place, unpack(least)))
+    }
+
+    #[inline]
+    fn place(&mut self, index: usize, node: Node) {
+        if let Some(cell) = self.cell(index) {
+            *cell = pack(node);
+        }
+        if let Some(position) = self.position.get_mut(node.id.index()) {
+            *position = index as u32;
+        } else {
+            self.position.resize(node.id.index() + 1, NOWHERE);
+            if let Some(position) = self.position.last_mut() {
+                *position = index as u32;
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let (group, _) = place_of(self.len);
+        if group == self.groups.len() {
+            self.groups.push(Group::EMPTY);
+        }
+        self.len += 1;
+    }
+
+    fn shrink(&mut self) {
+        self.len -= 1;
+        if let Some(cell) = self.cell(self.len) {
+            *cell = PADDING;
+        }
+    }
+
+    #[inline]
+    fn position(&self, id: SlotId) -> Option<usize> {
+        let index = *self.position.get(id.index())?;
+        (index != NOWHERE).then_some(index as usize)
+    }
+
+    fn clear_position(&mut self, id: SlotId) {
+        if let Some(position) = self.position.get_mut(id.index()) {
+            *position = NOWHERE;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Timers: how tasks wait for a point in time.
+
+use core::future::poll_fn;
+use core::pin::{Pin, pin};
+use core::task::{Context, Poll};
+
+use crate::time::{Clock, Instant};
+
+/// A clock that tasks can wait on.
+///
+/// # Contract
+///
+/// - An alarm MUST ring once its time has come, and wake the task that polled it last. It may ring
+///   early: the clock is read then, and the alarm is set again.
+///
+/// # Examples
+///
+/// A clock that does not move, whose alarms never ring:
+///
+/// ```
+/// use core::future::Pending;
+/// use core::pin::Pin;
+/// use requeue_core::Instant;
+/// use requeue_core::binding::{Clock, Timer};
+///
+/// struct Stopped;
+///
+/// impl Clock for Stopped {
+///     fn now(&self) -> Instant {
+///         Instant::EPOCH
+///     }
+/// }
+///
+/// impl Timer for Stopped {
+///     type Alarm = Pending<()>;
+///
+///     fn set_alarm(&self, mut alarm: Pin<&mut Option<Pending<()>>>, until: Option<Instant>) {
+///         alarm.set(until.map(|_| core::future::pending()));
+///     }
+/// }
+/// # let mut alarm = core::pin::pin!(None);
+/// # Stopped.set_alarm(alarm.as_mut(), Some(Stopped.now()));
+/// # assert!(alarm.is_some());
+/// ```
+pub trait Timer: Clock {
+    /// A future that ends when the alarm rings.
+    type Alarm: Future<Output = ()>;
+
+    /// Sets an alarm for `until`, or clears it if `until` is `None`. An alarm that is already set
+    /// for that time SHOULD be left as it is.
+    fn set_alarm(&self, alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>);
+}
+
+impl<T: Timer + ?Sized> Timer for &T {
+    type Alarm = T::Alarm;
+
+    fn set_alarm(&self, alarm: Pin<&mut Option<T::Alarm>>, until: Option<Instant>) {
+        (**self).set_alarm(alarm, until);
+    }
+}
+
+/// Waits until `due` has come, for ever if it is [`Instant::NEVER`].
+///
+/// # Cancel safety
+///
+/// The future may be dropped at any time.
+///
+/// # Examples
+///
+/// ```
+/// # use core::future::Pending;
+/// # use core::pin::Pin;
+/// use requeue_core::Instant;
+/// use requeue_core::binding::{Clock, Timer, sleep_until};
+/// # struct Stopped;
+/// # impl Clock for Stopped { fn now(&self) -> Instant { Instant::EPOCH } }
+/// # impl Timer for Stopped {
+/// #     type Alarm = Pending<()>;
+/// #     fn set_alarm(&self, mut alarm: Pin<&mut Option<Pending<()>>>, until: Option<Instant>) {
+/// #         alarm.set(until.map(|_| core::future::pending()));
+/// #     }
+/// # }
+///
+/// async fn pause(clock: &impl Timer) {
+///     sleep_until(clock, clock.now()).await;
+/// }
+/// # let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+/// # assert!(core::pin::pin!(pause(&Stopped)).poll(&mut context).is_ready());
+/// ```
+pub async fn sleep_until(clock: &impl Timer, due: Instant) {
+    let mut alarm = pin!(None);
+    poll_fn(|context| {
+        while clock.now() < due {
+            let until = Some(due).filter(|due| !due.is_never());
+            clock.set_alarm(alarm.as_mut(), until);
+            if ring(alarm.as_mut(), context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// Polls an alarm, if it is set, and clears it once it has rung.
+pub(crate) fn ring<A: Future<Output = ()>>(
+    mut alarm: Pin<&mut Option<A>>,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    let Some(set) = alarm.as_mut().as_pin_mut() else {
+        return Poll::Pending;
+    };
+    let rung = set.poll(context);
+    if rung.is_ready() {
+        alarm.set(None);
+    }
+    rung
+}

@@ -1,0 +1,456 @@
+//! Waiting, for a key or for the drain: one loop for every runtime.
+//!
+//! The lock of a [`WorkQueue`] protects the state machine **and** the list of the calls that wait
+//! for it. If a call finds nothing, it counts as asleep and its waker enters the list, all under
+//! one lock. So an operation that finds a sleeper also finds its waker. Wakers are taken out of the
+//! list under the lock. They are cloned, called and dropped while it is not held, because a waker
+//! is foreign code, which may run or drop a task immediately.
+//!
+//! A runtime adds only what depends on it: it parks a thread ([`Wait::look`], then sleep), or it
+//! sets a timer and returns from a poll ([`Wait::poll`]).
+
+use core::future::poll_fn;
+use core::hash::Hash;
+use core::mem;
+use core::ops::Deref;
+use core::pin::{Pin, pin};
+use core::task::{self, Context, Poll};
+
+use crate::Instant;
+use crate::action::Action;
+use crate::guard::{Finish, Guard};
+use crate::limiter::RateLimiter;
+use crate::lock::Lock;
+use crate::metrics::Metrics;
+use crate::outcome::{Effect, GetError, Next};
+use crate::queue::Queue;
+use crate::sleepers::Getter;
+use crate::storage::Storage;
+use crate::time::Clock;
+use crate::timer::{Timer, ring};
+use crate::work::Ticket;
+use crate::work_queue::{State, WorkQueue};
+
+mod list;
+#[cfg(feature = "alloc")]
+mod list_growable;
+
+pub(crate) use list::WaitsFor;
+pub use list::{FixedWaitList, TooManyWaiters, WaitList};
+#[cfg(feature = "alloc")]
+pub use list_growable::GrowableWaitList;
+
+/// One call that waits, from its first look at the queue to its last. For runtimes.
+///
+/// It looks with [`look`](Self::look) or [`poll`](Self::poll) until that returns a result, and
+/// sleeps in between. Dropping it at any time is safe: a wake that was sent to it, and the timer
+/// that it owned, pass on to another call.
+///
+/// `H` is how the call holds its queue: a reference, or a counted pointer.
+///
+/// # Examples
+///
+/// The whole of a blocking `get`, here for a queue in which nothing else happens:
+///
+/// ```
+#[doc = include_str!("work_queue/example.txt")]
+/// queue.add("node-7").unwrap();
+///
+/// let mut wait = Wait::for_key(&queue);
+/// let result = loop {
+///     match wait.look(std::task::Waker::noop(), None, Queue::poll_get) {
+///         Look::Done(result) => break result,
+///         Look::Sleep { until } => panic!("parks the thread until woken, or until {until:?}"),
+///     }
+/// };
+/// let guard = Guard::new(result.unwrap(), &queue);
+/// assert_eq!(*guard, "node-7");
+/// # guard.success().unwrap();
+/// ```
+#[derive(Debug)]
+#[must_use = "a call that waits does nothing until it looks"]
+pub struct Wait<H: Deref<Target: Finish>> {
+    waiting: Waiting<<H::Target as Finish>::WaiterId>,
+    queue: H,
+}
+
+/// What a call that waits has to do next.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("work_queue/example.txt")]
+/// let due = Instant::EPOCH + core::time::Duration::from_secs(60);
+/// queue.add_at("lease-3", due).unwrap();
+///
+/// let mut wait = Wait::for_key(&queue);
+/// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+/// assert_eq!(look, Look::Sleep { until: Some(due) });
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a call that sleeps has to look again"]
+pub enum Look<T> {
+    /// Return this result.
+    Done(Result<T, GetError>),
+    /// Sleep until woken, and no longer than `until`, then look again.
+    Sleep {
+        /// When this call has to look again by itself, `None` if it need not.
+        until: Option<Instant>,
+    },
+}
+
+/// The state of a call between two looks.
+#[derive(Debug)]
+pub struct Waiting<I> {
+    getter: Getter,
+    waiter: I,
+    waits_for: WaitsFor,
+    /// The run that this call ends with its first look.
+    ends: Option<(Ticket, Action)>,
+}
+
+impl<H: Deref<Target: Finish>> Wait<H> {
+    /// Creates a call that waits for a key. O(1).
+    #[doc(alias = "Get")]
+    pub fn for_key(queue: H) -> Self {
+        Self::new(queue, WaitsFor::Key, None)
+    }
+
+    /// Creates a call that ends the run of `guard` and waits for the next key. Its first look does
+    /// both under one lock. If it is dropped before, the run ends all the same. O(1).
+    ///
+    /// If the guard belongs to another queue, its run ends immediately, in that queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let guard = queue.try_get().unwrap();
+    ///
+    /// let mut wait = Wait::after(guard, Action::Success, &queue);
+    /// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+    /// let Look::Done(Ok(work)) = look else {
+    ///     panic!("a key is ready");
+    /// };
+    /// assert_eq!(work.key, "node-8");
+    /// assert!(!queue.contains("node-7"), "its run is over");
+    /// # queue.finish(work.ticket, Action::Success).unwrap();
+    /// ```
+    pub fn after<K, G>(guard: Guard<K, G>, action: Action, queue: H) -> Self
+    where
+        G: Deref<Target = H::Target>,
+    {
+        let mut ends = None;
+        if core::ptr::eq(guard.queue(), &*queue) {
+            ends = guard.into_ticket().map(|ticket| (ticket, action));
+        } else {
+            let _ = guard.finish(action);
+        }
+        Self::new(queue, WaitsFor::Key, ends)
+    }
+
+    /// Creates a call that waits for the drain: it looks with
+    /// [`poll_drain`](crate::Queue::poll_drain). Added keys do not wake it. O(1).
+    pub fn for_drain(queue: H) -> Self {
+        Self::new(queue, WaitsFor::Drain, None)
+    }
+
+    /// Returns the queue. O(1).
+    pub fn queue(&self) -> &H {
+        &self.queue
+    }
+
+    fn new(queue: H, waits_for: WaitsFor, ends: Option<(Ticket, Action)>) -> Self {
+        let waiting = Waiting {
+            getter: Getter::new(),
+            waiter: Default::default(),
+            waits_for,
+            ends,
+        };
+        Self { waiting, queue }
+    }
+}
+
+impl<H, K, S, L, M, W, Q, C> Wait<H>
+where
+    H: Deref<Target = WorkQueue<Q, C>>,
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
+    C: Clock,
+{
+    /// Looks at the queue: returns what `look` finds, or registers `waker` in the list of waiting
+    /// calls.
+    ///
+    /// `look` is [`Queue::poll_get`], or another method that takes a [`Getter`]. It runs under the
+    /// lock. With a growable list it runs a second time if the call has to wait: `waker` is cloned
+    /// in between, and only then. A fixed list expects a cheap waker, which is cloned first.
+    ///
+    /// A key that is ready is taken even if `deadline` has passed.
+    ///
+    /// Costs as `look`, and as [`WaitList::register`].
+    ///
+    /// The result is [`GetError::TooManyWaiters`] if the call has to wait and the list has no place
+    /// for it. The queue is unchanged then.
+    pub fn look<T>(
+        &mut self,
+        waker: &task::Waker,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Look<T> {
+        let mut own = W::CLONES_FIRST.then(|| waker.clone());
+        loop {
+            // Dropped after the lock is released, as every waker.
+            let mut stale = None;
+            let (queue, waiting) = (&*self.queue, &mut self.waiting);
+            let seen = queue.under_lock(|state| {
+                let now = waiting.now(&state.queue, queue.clock(), deadline);
+                let effect = waiting.see(state, now, &mut look);
+                waiting.judge(
+                    state,
+                    effect,
+                    deadline.map(|at| (at, now)),
+                    &mut own,
+                    &mut stale,
+                )
+            });
+            match seen {
+                Some(look) => return look,
+                None => own = Some(waker.clone()),
+            }
+        }
+    }
+
+    /// Replaces the waker of a call that waits. Returns false if the call has to
+    /// [look](Self::look), because it has not looked yet or was woken. Costs as
+    /// [`WaitList::registered`].
+    pub fn renew(&mut self, waker: &task::Waker) -> bool {
+        if self.waiting.waiter == Default::default() {
+            return false;
+        }
+        let mut own: Option<task::Waker> = None;
+        loop {
+            let renewed = self.queue.lock().with(|state| {
+                let Some(present) = state.waiters.registered(&self.waiting.waiter) else {
+                    return Some((false, None));
+                };
+                if present.will_wake(waker) {
+                    return Some((true, None));
+                }
+                let own = own.take()?;
+                Some((true, Some(mem::replace(present, own))))
+            });
+            match renewed {
+                // What was replaced is dropped here, after the lock.
+                Some((is_registered, _stale)) => return is_registered,
+                None => own = Some(waker.clone()),
+            }
+        }
+    }
+
+    /// [Looks](Self::look) at the queue for a task, and sets `alarm` if the call has to wait. Looks
+    /// once for each wake and once for each deadline, whatever else polls the task.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time.
+    pub fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut alarm: Pin<&mut Option<C::Alarm>>,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Poll<Result<T, GetError>>
+    where
+        C: Timer,
+    {
+        // Polled for another reason: nothing has changed in the queue.
+        if self.renew(context.waker()) && ring(alarm.as_mut(), context).is_pending() {
+            return Poll::Pending;
+        }
+        loop {
+            let until = match self.look(context.waker(), deadline, &mut look) {
+                Look::Sleep { until } => until,
+                Look::Done(result) => {
+                    alarm.set(None);
+                    return Poll::Ready(result);
+                }
+            };
+            // Only the clock decides whether a deadline has passed: the alarm may ring early.
+            let until = until.filter(|due| !due.is_never());
+            self.queue.clock().set_alarm(alarm.as_mut(), until);
+            if ring(alarm.as_mut(), context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Waits for the result: [`poll`](Self::poll) as a future.
+    ///
+    /// # Errors
+    ///
+    /// [`GetError`] says why there is no result.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn wait<T>(
+        mut self,
+        deadline: Option<Instant>,
+        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> impl Future<Output = Result<T, GetError>>
+    where
+        C: Timer,
+    {
+        async move {
+            let mut alarm = pin!(None);
+            poll_fn(|context| self.poll(context, alarm.as_mut(), deadline, &mut look)).await
+        }
+    }
+}
+
+impl<H: Deref<Target: Finish>> Drop for Wait<H> {
+    fn drop(&mut self) {
+        self.queue.leave(&mut self.waiting);
+    }
+}
+
+impl<I: Default + PartialEq> Waiting<I> {
+    /// Whether the queue does not know the call, so that it may be dropped without the lock.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.ends.is_none() && self.getter.is_awake() && self.waiter == I::default()
+    }
+
+    /// The time, if the next look needs it.
+    fn now<K, S, L, M>(
+        &self,
+        queue: &Queue<K, S, L, M>,
+        clock: &impl Clock,
+        deadline: Option<Instant>,
+    ) -> Instant
+    where
+        K: Eq + Hash,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+    {
+        let ends = self.ends.as_ref();
+        let ends_need_time = ends.is_some_and(|(_, action)| action.needs_time());
+        if ends_need_time || deadline.is_some() || queue.needs_time() {
+            clock.now()
+        } else {
+            Instant::EPOCH
+        }
+    }
+
+    /// Ends the run that the call has to end, then looks.
+    fn see<K, S, L, M, W, T>(
+        &mut self,
+        state: &mut State<K, S, L, M, W>,
+        now: Instant,
+        look: impl FnOnce(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Effect<Next<T>>
+    where
+        K: Eq + Hash,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+    {
+        if let Some((ticket, action)) = self.ends.take() {
+            // An error says that the run was ended by its key: nothing is left to do.
+            let _ = state.queue.finish_quietly(ticket, action, now);
+        }
+        look(&mut state.queue, now, &mut self.getter)
+    }
+
+    /// Decides what the call does after a look, still under the lock. `None` if it has to look
+    /// again with a waker of its own.
+    fn judge<K, S, L, M, W, T>(
+        &mut self,
+        state: &mut State<K, S, L, M, W>,
+        Effect { value, wake }: Effect<Next<T>>,
+        deadline_and_now: Option<(Instant, Instant)>,
+        own: &mut Option<task::Waker>,
+        stale: &mut Option<task::Waker>,
+    ) -> Effect<Option<Look<T>>>
+    where
+        K: Eq + Hash,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList<Id = I>,
+    {
+        let result = match value {
+            Next::Work(work) => Ok(work),
+            Next::Closed => Err(GetError::Closed),
+            Next::Wait { until } => {
+                let deadline = deadline_and_now.map(|(deadline, _)| deadline);
+                let refused = if deadline_and_now.is_some_and(|(deadline, now)| now >= deadline) {
+                    GetError::TimedOut
+                } else {
+                    let Some(own) = own.take() else {
+                        return Effect { value: None, wake };
+                    };
+                    match state
+                        .waiters
+                        .register(&mut self.waiter, self.waits_for, own)
+                    {
+                        Ok(replaced) => {
+                            *stale = replaced;
+                            let until = [until, deadline].into_iter().flatten().min();
+                            let value = Some(Look::Sleep { until });
+                            return Effect { value, wake };
+                        }
+                        Err((TooManyWaiters, own)) => {
+                            *stale = Some(own);
+                            GetError::TooManyWaiters
+                        }
+                    }
+                };
+                let left = self.leave(state, stale);
+                let value = Some(Look::Done(Err(refused)));
+                return Effect {
+                    value,
+                    wake: wake.max(left.wake),
+                };
+            }
+        };
+        let removed = state.waiters.remove(&mut self.waiter);
+        *stale = removed;
+        let value = Some(Look::Done(result));
+        Effect { value, wake }
+    }
+
+    /// Removes the call, which has no result. If it has slept and a wake is needed, another call is
+    /// woken in its place.
+    pub(crate) fn leave<K, S, L, M, W>(
+        &mut self,
+        state: &mut State<K, S, L, M, W>,
+        stale: &mut Option<task::Waker>,
+    ) -> Effect<()>
+    where
+        K: Eq + Hash,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList<Id = I>,
+    {
+        if let Some(removed) = state.waiters.remove(&mut self.waiter) {
+            *stale = Some(removed);
+        }
+        state.queue.leave(&mut self.getter)
+    }
+
+    /// Takes the run that still has to be ended, because the call never looked.
+    pub(crate) fn take_end(&mut self) -> Option<(Ticket, Action)> {
+        self.ends.take()
+    }
+}

@@ -1,0 +1,215 @@
+//! The calls that wait for a queue, first come, first served, with a fixed number of places.
+
+use core::fmt;
+use core::mem;
+use core::task::Waker;
+
+use heapless::Vec;
+
+/// The wakers of the calls that wait for a queue, in the order in which they came.
+///
+/// The list is behind the lock of the queue. A call keeps its place when it is woken, so that a
+/// call that then finds nothing does not lose its turn. The trait is sealed: [`FixedWaitList`] has
+/// a fixed number of places, `GrowableWaitList` as many as are needed (feature `alloc`).
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::binding::{FixedWaitList, Queue, State};
+/// use requeue_core::{Fixed, NoLimit, NoMetrics};
+///
+/// // Room for 16 keys, and for three calls that wait.
+/// type Sensors = State<u16, Fixed<16>, NoLimit, NoMetrics, FixedWaitList<3>>;
+/// const EMPTY: Sensors = State::new(Queue::new(NoLimit), FixedWaitList::new());
+/// # let _ = EMPTY;
+/// ```
+pub trait WaitList: sealed::Sealed {
+    /// Whether a call clones its waker before it knows that it has to wait. Otherwise it looks a
+    /// second time if it has to, which is better if a clone costs more than a look.
+    #[doc(hidden)]
+    const CLONES_FIRST: bool = false;
+    /// The place of a call. The default is no place.
+    #[doc(hidden)]
+    type Id: Default + PartialEq + fmt::Debug;
+    /// All wakers of the list.
+    #[doc(hidden)]
+    type All: IntoIterator<Item = Waker>;
+
+    /// Registers a call at the end, or at the place it has, and returns the waker that it had
+    /// before. O(places) in a fixed list, O(log n) in a growable one, as every method but the last.
+    #[doc(hidden)]
+    fn register(
+        &mut self,
+        id: &mut Self::Id,
+        waits_for: WaitsFor,
+        waker: Waker,
+    ) -> Result<Option<Waker>, (TooManyWaiters, Waker)>;
+
+    /// Returns the waker of a call, `None` if the call was woken or is not registered.
+    #[doc(hidden)]
+    fn registered(&mut self, id: &Self::Id) -> Option<&mut Waker>;
+
+    /// Removes a call, and returns its waker unless the call was woken.
+    #[doc(hidden)]
+    fn remove(&mut self, id: &mut Self::Id) -> Option<Waker>;
+
+    /// Takes the waker of the first call that waits for a key.
+    #[doc(hidden)]
+    fn take_first(&mut self) -> Option<Waker>;
+
+    /// Takes every waker. O(n).
+    #[doc(hidden)]
+    fn take_all(&mut self) -> Self::All;
+}
+
+/// What a call waits for.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitsFor {
+    Key,
+    Drain,
+}
+
+/// More calls wait for one queue than it has places for. The queue is unchanged.
+///
+/// A call takes a place once it has to wait, for a key or for the drain, and keeps it until it
+/// ends.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::TooManyWaiters;
+///
+/// let message = TooManyWaiters.to_string();
+/// assert_eq!(message, "more calls wait for the queue than it has places for");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct TooManyWaiters;
+
+impl fmt::Display for TooManyWaiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("more calls wait for the queue than it has places for")
+    }
+}
+
+impl core::error::Error for TooManyWaiters {}
+
+/// A [`WaitList`] with `N` places, without an allocator. `N` is less than 65,535.
+#[derive(Debug)]
+pub struct FixedWaitList<const N: usize> {
+    waiters: Vec<Waiter, N>,
+    /// Numbers the places.
+    last_id: u16,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    /// `None` for a call that was woken and has not looked yet.
+    waker: Option<Waker>,
+    id: u16,
+    waits_for: WaitsFor,
+}
+
+impl<const N: usize> FixedWaitList<N> {
+    /// Creates an empty list. O(1).
+    pub const fn new() -> Self {
+        const {
+            assert!(N < u16::MAX as usize, "a list has fewer than 65,535 places");
+        }
+        Self {
+            waiters: Vec::new(),
+            last_id: 0,
+        }
+    }
+
+    fn at(&mut self, id: &Option<u16>) -> Option<&mut Waiter> {
+        let id = (*id)?;
+        self.waiters.iter_mut().find(|waiter| waiter.id == id)
+    }
+
+    /// Returns a number that no call has. There are more numbers than places, so at most `N + 1`
+    /// are tried.
+    fn vacant_id(&mut self) -> u16 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            let id = self.last_id;
+            if self.waiters.iter().all(|waiter| waiter.id != id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl<const N: usize> Default for FixedWaitList<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> sealed::Sealed for FixedWaitList<N> {}
+
+impl<const N: usize> WaitList for FixedWaitList<N> {
+    // The waker of a task in a `static` is copied, not counted.
+    const CLONES_FIRST: bool = true;
+    type Id = Option<u16>;
+    type All = Vec<Waker, N>;
+
+    fn register(
+        &mut self,
+        place: &mut Option<u16>,
+        waits_for: WaitsFor,
+        waker: Waker,
+    ) -> Result<Option<Waker>, (TooManyWaiters, Waker)> {
+        if let Some(waiter) = self.at(place) {
+            return Ok(waiter.waker.replace(waker));
+        }
+        if self.waiters.is_full() {
+            return Err((TooManyWaiters, waker));
+        }
+        let id = self.vacant_id();
+        let waiter = Waiter {
+            waker: Some(waker),
+            id,
+            waits_for,
+        };
+        // There is room: the list is not full.
+        if self.waiters.push(waiter).is_ok() {
+            *place = Some(id);
+        }
+        Ok(None)
+    }
+
+    fn registered(&mut self, place: &Option<u16>) -> Option<&mut Waker> {
+        self.at(place)?.waker.as_mut()
+    }
+
+    fn remove(&mut self, place: &mut Option<u16>) -> Option<Waker> {
+        let id = place.take()?;
+        let mut waiters = self.waiters.iter_mut();
+        let mut leaving = waiters.find(|waiter| waiter.id == id)?;
+        // The others keep their order. `Vec::remove` needs `memmove`, which is 1.5 KB of flash.
+        for next in waiters {
+            mem::swap(leaving, next);
+            leaving = next;
+        }
+        self.waiters.pop()?.waker
+    }
+
+    fn take_first(&mut self) -> Option<Waker> {
+        let mut waiters = self.waiters.iter_mut();
+        waiters.find_map(|waiter| match waiter.waits_for {
+            WaitsFor::Key => waiter.waker.take(),
+            WaitsFor::Drain => None,
+        })
+    }
+
+    fn take_all(&mut self) -> Vec<Waker, N> {
+        let wakers = self.waiters.iter_mut();
+        wakers.filter_map(|waiter| waiter.waker.take()).collect()
+    }
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+}

@@ -1,0 +1,109 @@
+//! How keys get in, through a handle that hides the queue, and how they are looked up by a borrowed
+//! form.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::time::Duration;
+
+use clock::Hand;
+use lock::Single;
+use requeue_core::binding::*;
+use requeue_core::{
+    AddOptions, Added, DefaultItemBased, Fixed, Instant, KeyedLimiter, NoMetrics, NotActive,
+    Producer, Rejected, default_item_based,
+};
+
+#[path = "common/clock.rs"]
+mod clock;
+#[path = "common/lock.rs"]
+mod lock;
+
+type Names = State<String, Fixed<2>, DefaultItemBased, NoMetrics, FixedWaitList<1>>;
+
+fn queue() -> WorkQueue<Single<Names>, Hand> {
+    let state = State::new(Queue::new(default_item_based()), FixedWaitList::new());
+    WorkQueue::new(Single::new(state), Hand::default())
+}
+
+#[test]
+fn a_producer_hides_the_queue_and_does_the_same() {
+    let queue = queue();
+    let producer: &dyn Producer<String> = &queue;
+    assert_eq!(producer.add("a".into()), Ok(Added::Ready));
+    assert_eq!(producer.add("a".into()), Ok(Added::Coalesced));
+    let minute = Duration::from_secs(60);
+    queue.clock().set(5);
+    let delayed = producer.add_after("b".into(), minute);
+    assert_eq!(delayed, Ok(Added::Delayed));
+    let due = queue.state("b").unwrap().due;
+    assert_eq!(due, Some(Instant::from_nanos(5) + minute));
+
+    let scheduled = producer.add_rate_limited("b".into()).unwrap();
+    assert_eq!(scheduled.added, Added::Sooner);
+    assert_eq!(queue.num_requeues("b"), 1);
+    let at_once = AddOptions {
+        expedite: true,
+        ..AddOptions::new()
+    };
+    assert_eq!(
+        producer.add_with("b".into(), at_once).unwrap().added,
+        Added::Ready
+    );
+    assert_eq!(queue.delayed_len(), 0);
+
+    assert_eq!(producer.add("c".into()), Err(Rejected::Full("c".into())));
+    let level = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    let unknown = Err(Rejected::UnknownPriority("a".into()));
+    assert_eq!(producer.add_with("a".into(), level), unknown);
+    queue.shut_down();
+    assert_eq!(producer.add("a".into()), Err(Rejected::Closed("a".into())));
+}
+
+#[test]
+fn string_keys_are_looked_up_by_str() {
+    let queue = queue();
+    queue.add("node-7".into()).unwrap();
+    queue.add_rate_limited("node-7".into()).unwrap();
+    assert!(queue.contains("node-7") && !queue.contains("node-8"));
+    let state = queue.state("node-7").unwrap();
+    assert_eq!((state.ready, state.requeues), (true, 1));
+    assert_eq!(queue.state("node-8"), None);
+    assert_eq!(
+        (queue.num_requeues("node-7"), queue.num_requeues("node-8")),
+        (1, 0)
+    );
+    assert_eq!((queue.forget("node-7"), queue.forget("node-7")), (1, 0));
+    assert_eq!(queue.release_key("node-7"), Err(NotActive));
+    let _ticket = queue.try_get().unwrap().into_ticket();
+    assert_eq!(queue.release_key("node-7"), Ok(()));
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
+    use requeue_core::Growable;
+
+    let now = Instant::EPOCH;
+    let mut queue: Queue<Vec<u8>, Growable, _> = Queue::growable(default_item_based());
+    for key in 0..100 {
+        let _ = queue.add(vec![key, key], now);
+    }
+    assert!((0..100_u8).all(|key| queue.contains([key, key].as_slice())));
+    assert!(!queue.contains([1_u8, 2].as_slice()));
+}
+
+#[test]
+fn a_keyed_limiter_looks_keys_up_by_str() {
+    let mut limiter: KeyedLimiter<String, Fixed<2>, _> = KeyedLimiter::new(default_item_based());
+    let _ = limiter.when(&"peer-1".into(), Instant::EPOCH);
+    assert_eq!(
+        (
+            limiter.num_requeues("peer-1"),
+            limiter.num_requeues("peer-2")
+        ),
+        (1, 0)
+    );
+    assert_eq!((limiter.forget("peer-1"), limiter.forget("peer-1")), (1, 0));
+}

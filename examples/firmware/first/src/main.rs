@@ -1,0 +1,90 @@
+#![no_std]
+#![no_main]
+
+mod board;
+
+use core::time::Duration;
+
+use cortex_m_semihosting::hprintln;
+use embassy_executor::Spawner;
+use embassy_time::{Instant, Timer};
+use lm3s6965::interrupt;
+use panic_semihosting as _;
+use requeue_embassy::core::ItemExponentialFailure;
+use requeue_embassy::raw::CriticalSectionRawMutex;
+use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
+
+/// What there is to do. A key names the work and carries no data: a run reads the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Job {
+    Read { sensor: u8 },
+    Upload,
+}
+
+/// Room for 16 keys. A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute.
+static JOBS: WorkQueue<CriticalSectionRawMutex, Job, 16> = WorkQueue::new(
+    ItemExponentialFailure::new(Duration::from_millis(10), Duration::from_secs(60)),
+);
+
+/// The sensor has raised its line. Ten edges before a worker is free make one run; an edge during
+/// that run makes one more.
+#[interrupt]
+fn GPIOA() {
+    // Full or shut down, the queue returns the key as an error.
+    let _ = JOBS.add(Job::Read { sensor: 0 });
+}
+
+/// Two workers: two jobs may run at once, and never the same job twice at once.
+#[embassy_executor::task(pool_size = 2)]
+async fn worker() {
+    let work = async |job: &Job, run: RunContext| match *job {
+        Job::Read { sensor } => {
+            read(sensor, run.attempt).await?;
+            // However many sensors are read in this second, one upload follows.
+            let _ = JOBS.add_after(Job::Upload, Duration::from_secs(1));
+            // Read it again in a minute, edge or not.
+            Ok(Action::RequeueAfter(Duration::from_secs(60)))
+        }
+        Job::Upload => upload().await.map(|()| Action::Success),
+    };
+    let ended = JOBS.run_with(Retries::at_most(8), work, |job, failed| {
+        hprintln!("{} ms: {:?} failed, attempt {}", now(), job, failed.attempt);
+    });
+    // Returns when the queue is shut down.
+    ended
+        .await
+        .expect("the queue has a place for three waiters");
+}
+
+#[derive(Debug)]
+struct NoReply;
+
+/// This sensor needs some time: it replies at the third attempt.
+async fn read(sensor: u8, attempt: u32) -> Result<(), NoReply> {
+    if attempt < 3 {
+        return Err(NoReply);
+    }
+    hprintln!("{} ms: sensor {} is read", now(), sensor);
+    Ok(())
+}
+
+async fn upload() -> Result<(), NoReply> {
+    hprintln!("{} ms: uploaded", now());
+    Ok(())
+}
+
+fn now() -> u64 {
+    Instant::now().as_millis()
+}
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    board::start();
+    for _ in 0..2 {
+        spawner.spawn(worker().expect("the pool has two"));
+    }
+    Timer::after_millis(5).await;
+    for _ in 0..10 {
+        board::raise_line();
+    }
+}

@@ -1,0 +1,51 @@
+//! A guard that is dropped unreported counts as failed, on a board as on every other runtime.
+
+use core::future::pending;
+use core::pin::pin;
+use core::time::Duration;
+
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
+use requeue_firmware::println;
+
+use crate::poll;
+
+const KEY: u8 = 1;
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+type Parts<'c> = With<NoMetrics, u8, &'c ManualClock>;
+type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, 4, ItemExponentialFailure, 1, Parts<'c>>;
+
+/// Panics if it is not so.
+pub fn check() {
+    let clock = ManualClock::new();
+    let queue: Keys<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+    queue.add(KEY).expect("room for a key");
+
+    drop(queue.try_get().expect("the key is ready"));
+    assert_is_delayed(&queue, 1);
+
+    clock.advance(MILLISECOND);
+    {
+        let work = async {
+            let _guard = queue.get().await;
+            pending::<()>().await;
+        };
+        let mut work = pin!(work);
+        assert!(poll(work.as_mut()).is_pending());
+        assert_eq!(queue.active_len(), 1, "the task holds the key");
+    }
+    assert_is_delayed(&queue, 2);
+
+    clock.advance(2 * MILLISECOND);
+    let guard = queue.try_get().expect("the second retry is due");
+    guard.success().expect("the key is active");
+    assert_eq!(queue.num_requeues(&KEY), 0);
+    println!("guards that were dropped, by hand and with their task, counted as failed");
+}
+
+fn assert_is_delayed(queue: &Keys<'_>, failures: u32) {
+    assert_eq!(queue.num_requeues(&KEY), failures);
+    assert_eq!((queue.active_len(), queue.delayed_len()), (0, 1));
+}

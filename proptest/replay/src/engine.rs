@@ -1,0 +1,336 @@
+//! Replays a recording of a queue on a subject, and compares everything that was recorded.
+//!
+//! Every operation is done three times: on the subject, on the [reference model](Model) with
+//! requeue's rules, and on the model with the rules of the queue that was recorded.
+//!
+//! - What was recorded must be what the upstream's rules say, to the letter and to the end.
+//! - What the subject does must be what requeue's rules say.
+//! - Where the two differ a documented difference must allow it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use requeue_core::{Drained, Instant};
+use requeue_proptest::subject::{Key, Setup};
+use requeue_proptest::{Figures, Model, Rules};
+
+use crate::differences::{
+    DRAIN_WAITS, EVERY_DRAINER, LEN_COUNTS_READY, RETRY_WITHOUT_DELAY, SHUT_DOWN_INTERRUPTS,
+};
+use crate::kind::{Kind, Place, What};
+use crate::player::{Outcome, Play, Player, Seen};
+use crate::recording::{End, Op, Recording, Step};
+use crate::report::{Progress, Stop};
+
+/// Replays one recording on a new subject.
+pub(crate) fn replay(
+    kind: Kind,
+    recording: &Recording,
+    subject: fn(&Recording) -> Box<dyn Play>,
+    progress: &mut Progress,
+) -> Result<(), Stop> {
+    progress.begin(&recording.id, &recording.limiter);
+    progress.guard(|progress| {
+        let mut replay = Replay::new(kind, recording, subject(recording));
+        for step in &recording.steps {
+            let (_, _, now) = replay.subject.state();
+            progress.record(format!("{now}: {}", step.text), true);
+            replay.step(step, progress)?;
+        }
+        match &recording.end {
+            Some(end) => {
+                progress.record(String::from("the end"), false);
+                replay.end(end, progress)
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+/// The subject, and what both sets of rules say of the same operations.
+struct Replay<'r> {
+    kind: Kind,
+    recording: &'r Recording,
+    subject: Box<dyn Play>,
+    ours: Player<Model>,
+    theirs: Player<Model>,
+    /// How many retries had no delay, of those that were recorded so far.
+    undelayed: u64,
+    /// A difference has changed a result after which nothing can be compared with the subject.
+    has_parted: bool,
+}
+
+impl<'r> Replay<'r> {
+    fn new(kind: Kind, recording: &'r Recording, subject: Box<dyn Play>) -> Self {
+        let setup = Setup::new(recording.limiter.clone());
+        let model = |rules| Model::new(rules, &setup, None).with_levels(kind.levels());
+        Self {
+            kind,
+            recording,
+            subject,
+            ours: Player::new(model(Rules::Requeue), recording),
+            theirs: Player::by_name(model(kind.upstream()), recording),
+            undelayed: 0,
+            has_parted: false,
+        }
+    }
+
+    fn step(&mut self, step: &Step, progress: &mut Progress) -> Result<(), Stop> {
+        self.undelayed += undelayed(&step.op);
+        let recorded = Seen::recorded(step, self.kind == Kind::Priority);
+        let theirs = self.theirs.play(step);
+        if recorded != theirs && !step.leaves_open([&recorded, &theirs]) {
+            return Err(self.not_upstream(&recorded, &theirs, progress));
+        }
+        if self.has_parted {
+            return Ok(());
+        }
+        if self.kind.parts_at_differences() {
+            progress.covers();
+        }
+        let ours = self.ours.play(step);
+        let subject = self.subject.play(step);
+        if subject != ours {
+            return Err(self.unexpected(&ours, &subject, &recorded, progress));
+        }
+        self.subject.assert_valid();
+        for (what, is_same) in [
+            (What::Outcome, recorded.outcome == subject.outcome),
+            (What::Gauges, recorded.gauges == subject.gauges),
+            (What::Len, recorded.len == subject.len),
+        ] {
+            if !is_same && !self.has_parted {
+                let place = Place { step, seen: &ours };
+                self.differs(what, Some(place), &recorded, &subject, progress)?;
+            }
+        }
+        self.compare_drains(&step.drained, progress)
+    }
+
+    /// Of the calls of client-go that wait for the drain one is woken, and which one is left open:
+    /// the recording is held to how many have returned.
+    fn compare_drains(&mut self, recorded: &[bool], progress: &mut Progress) -> Result<(), Stop> {
+        let (subject, ours) = (self.subject.drained(), self.ours.drained());
+        if subject != ours {
+            return Err(self.unexpected(&ours, &subject, &recorded, progress));
+        }
+        let theirs = self.theirs.drained();
+        let returned_theirs = theirs
+            .iter()
+            .filter(|drained| **drained != Drained::Pending);
+        let returned = recorded.iter().filter(|returned| **returned);
+        if recorded.len() != theirs.len() || returned.count() != returned_theirs.count() {
+            return Err(self.not_upstream(&recorded, &theirs, progress));
+        }
+        for pair in recorded.iter().zip(&ours) {
+            match pair {
+                (true, Drained::Pending) => progress.differs(DRAIN_WAITS),
+                (false, Drained::Complete) => progress.differs(EVERY_DRAINER),
+                (false, Drained::Interrupted) => progress.differs(SHUT_DOWN_INTERRUPTS),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, end: &End, progress: &mut Progress) -> Result<(), Stop> {
+        if let Some(shutting_down) = end.shutting_down {
+            let recorded = (end.len, shutting_down, Instant::from_nanos(end.t));
+            self.compare(What::State, recorded, |player| player.state(), progress)?;
+        }
+        let figures = end.figures(&self.recording.priorities(), self.undelayed);
+        for (name, text) in FIGURES {
+            let look = |player: &mut dyn Play| (name, text(&player.figures()));
+            self.compare(What::Figures, (name, text(&figures)), look, progress)?;
+        }
+        for (key, recorded) in (1..).zip(&end.num_requeues) {
+            let look = |player: &mut dyn Play| (key, player.num_requeues(key));
+            self.compare(What::NumRequeues, (key, *recorded), look, progress)?;
+        }
+        if self.undelayed > 0 && !self.has_parted {
+            progress.differs(RETRY_WITHOUT_DELAY);
+        }
+        Ok(())
+    }
+
+    fn compare<T: Debug + PartialEq>(
+        &mut self,
+        what: What,
+        recorded: T,
+        look: impl Fn(&mut dyn Play) -> T,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        let theirs = look(&mut self.theirs);
+        if recorded != theirs {
+            return Err(self.not_upstream(&recorded, &theirs, progress));
+        }
+        if self.has_parted {
+            return Ok(());
+        }
+        let (ours, subject) = (look(&mut self.ours), look(&mut *self.subject));
+        if subject != ours {
+            return Err(self.unexpected(&ours, &subject, &recorded, progress));
+        }
+        if subject != recorded {
+            self.differs(what, None, &recorded, &subject, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a documented difference, if one allows what differs.
+    fn differs(
+        &mut self,
+        what: What,
+        place: Option<Place<'_>>,
+        recorded: &dyn Debug,
+        subject: &dyn Debug,
+        progress: &mut Progress,
+    ) -> Result<(), Stop> {
+        let (ours, theirs) = (&mut self.ours.subject, &self.theirs.subject);
+        let Some(name) = self.kind.difference(what, place, ours, theirs) else {
+            let why = format!("recorded {recorded:?}, got {subject:?}, for no documented reason");
+            return Err(self.mismatch(&why, progress));
+        };
+        progress.differs(name);
+        self.has_parted |= self.kind.parts_at_differences() && name != LEN_COUNTS_READY;
+        Ok(())
+    }
+
+    fn not_upstream(
+        &mut self,
+        recorded: &dyn Debug,
+        theirs: &dyn Debug,
+        progress: &Progress,
+    ) -> Stop {
+        let name = self.kind.upstream_name();
+        let why =
+            format!("recorded {recorded:?}, which is not what {name}'s rules say: {theirs:?}");
+        self.mismatch(&why, progress)
+    }
+
+    fn unexpected(
+        &mut self,
+        ours: &dyn Debug,
+        subject: &dyn Debug,
+        recorded: &dyn Debug,
+        progress: &Progress,
+    ) -> Stop {
+        let why = format!("expected {ours:?}, got {subject:?} (recorded: {recorded:?})");
+        self.mismatch(&why, progress)
+    }
+
+    fn mismatch(&mut self, why: &str, progress: &Progress) -> Stop {
+        let subject = self.subject.describe(self.recording.keys);
+        let ours = self.ours.describe(self.recording.keys);
+        progress.mismatch(&format!(
+            "\n  {why}\n  the queue:{subject}\n  the model of it:{ours}"
+        ))
+    }
+}
+
+type Text = fn(&Figures) -> String;
+
+/// Each figure, compared as text.
+const FIGURES: [(&str, Text); 9] = [
+    ("depth", |figures| figures.depth.to_string()),
+    ("adds", |figures| figures.adds.to_string()),
+    ("retries", |figures| figures.retries.to_string()),
+    ("latencies", |figures| format!("{:?}", figures.latencies)),
+    ("work_durations", |figures| {
+        format!("{:?}", figures.work_durations)
+    }),
+    ("unfinished", |figures| format!("{:?}", figures.unfinished)),
+    ("longest", |figures| format!("{:?}", figures.longest)),
+    ("reports", |figures| figures.reports.to_string()),
+    ("depths", |figures| format!("{:?}", figures.depths)),
+];
+
+/// How many retries of an operation had no delay: controller-runtime does not count them.
+fn undelayed(op: &Op) -> u64 {
+    let Op::AddWithOpts(add) = op else {
+        return 0;
+    };
+    let delays = add.delays().into_iter();
+    delays.filter(Duration::is_zero).count() as u64
+}
+
+impl Step {
+    /// Whether the order of equal deadlines, which client-go leaves open, is all that differs.
+    pub(crate) fn leaves_open<const N: usize>(&self, seen: [&Seen; N]) -> bool {
+        let Op::DrainAll { groups, .. } = &self.op else {
+            return false;
+        };
+        seen.iter().all(|seen| match &seen.outcome {
+            Outcome::Order(order) => seen.len == self.len && in_groups(order, groups),
+            _ => false,
+        })
+    }
+}
+
+/// Whether `taken` has the keys of each group, one group after the other.
+fn in_groups(mut taken: &[Key], groups: &[Vec<Key>]) -> bool {
+    let sorted = |keys: &[Key]| {
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys
+    };
+    for group in groups {
+        match taken.split_at_checked(group.len()) {
+            Some((now, later)) if sorted(now) == sorted(group) => taken = later,
+            _ => return false,
+        }
+    }
+    taken.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Replays steps on a subject that follows these rules. Returns the history of the mismatch.
+    fn mismatch(kind: Kind, rules: fn(&Recording) -> Box<dyn Play>, steps: &str) -> Option<String> {
+        let text = format!(r#"{{"id":"a","keys":1,"ops":[{steps}]}}"#);
+        let recording = serde_json::from_str(&text).unwrap();
+        match replay(kind, &recording, rules, &mut Progress::default()) {
+            Ok(()) => None,
+            Err(Stop::Mismatch(history) | Stop::Bad(history)) => Some(history),
+        }
+    }
+
+    fn model(rules: Rules, recording: &Recording) -> Box<dyn Play> {
+        let setup = Setup::new(recording.limiter.clone());
+        Box::new(Player::new(Model::new(rules, &setup, None), recording))
+    }
+
+    const AFTER_SHUTDOWN: &str =
+        r#"{"op":"shut_down","len":0,"drained":[]},{"op":"add","k":1,"len":0}"#;
+
+    #[test]
+    fn a_difference_is_demanded_and_not_only_allowed() {
+        let ours = |recording: &Recording| model(Rules::Requeue, recording);
+        assert_eq!(mismatch(Kind::Queue, ours, AFTER_SHUTDOWN), None);
+        let clients = |recording: &Recording| model(Rules::ClientGo, recording);
+        let history = mismatch(Kind::Queue, clients, AFTER_SHUTDOWN).unwrap();
+        assert!(
+            history.contains("expected Seen { outcome: Taken(false)"),
+            "{history}"
+        );
+    }
+
+    #[test]
+    fn what_differs_for_no_documented_reason_is_a_mismatch() {
+        let ours = |recording: &Recording| model(Rules::Requeue, recording);
+        let history = mismatch(Kind::Ties, ours, AFTER_SHUTDOWN).unwrap();
+        assert!(history.contains("for no documented reason"), "{history}");
+    }
+
+    #[test]
+    fn groups_come_one_after_the_other_in_any_order_within() {
+        let groups = [vec![1], vec![2, 4], vec![3]];
+        assert!(in_groups(&[1, 4, 2, 3], &groups));
+        assert!(!in_groups(&[4, 1, 2, 3], &groups));
+        assert!(!in_groups(&[1, 4, 2], &groups));
+        assert!(!in_groups(&[1, 4, 2, 3, 5], &groups));
+        assert!(!in_groups(&[1, 4, 4, 3], &groups));
+    }
+}

@@ -1,0 +1,176 @@
+//! The kinds of recordings, and the differences from the upstream queue that each kind may show.
+
+use requeue_proptest::subject::Subject;
+use requeue_proptest::{Model, Rules};
+use serde_json::Value;
+
+use crate::differences::{
+    ADD_AFTER_SHUTDOWN, ADDED_IN_WORK, DELAY_ENDED, DONE_OF_INACTIVE, LEN_COUNTS_READY,
+    LIMITER_AFTER_SHUTDOWN, QUEUED_ONCE, SHUT_DOWN_HANDS_OUT, TIES_IN_ORDER,
+};
+use crate::player::{Outcome, Seen};
+use crate::recording::{LEVELS, Op, Step};
+use crate::report::BadTrace;
+
+/// What a file of recordings is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// client-go's rate-limiting queue, misuse included.
+    Queue,
+    /// client-go's delaying queue, with deadlines that tie.
+    Ties,
+    /// controller-runtime's priority queue.
+    Priority,
+    /// client-go's rate limiters, without a queue.
+    Limiter,
+    /// apimachinery's backoff.
+    Backoff,
+}
+
+/// What was compared when a result differed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Outcome,
+    Gauges,
+    Len,
+    State,
+    Figures,
+    NumRequeues,
+}
+
+/// The step in which a result differed.
+pub(crate) struct Place<'p> {
+    pub(crate) step: &'p Step,
+    /// What requeue's rules say.
+    pub(crate) seen: &'p Seen,
+}
+
+impl Kind {
+    /// Returns the kind of a file, which its first recording tells.
+    ///
+    /// # Errors
+    ///
+    /// [`BadTrace`] if there is no recording, or if it is of no known kind.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_replay::Kind;
+    ///
+    /// let recorded = r#"{"id":"a","limiter":{"type":"default_item_based"},"ops":[]}"#;
+    /// assert_eq!(Kind::detect(recorded), Ok(Kind::Limiter));
+    /// assert!(Kind::detect("[1, 2, 3]").is_err());
+    /// ```
+    pub fn detect(jsonl: &str) -> Result<Self, BadTrace> {
+        let mut lines = jsonl.lines().zip(1..);
+        let first = lines.find(|(text, _)| !text.trim().is_empty());
+        let bad = |line, reason| BadTrace { line, reason };
+        let (text, line) = first.ok_or_else(|| bad(1, String::from("no recordings")))?;
+        let trace: Value = serde_json::from_str(text)
+            .map_err(|error| bad(line, format!("not a recording: {error}")))?;
+        let has = |member: &str| trace.get(member).is_some();
+        let end = trace.get("final");
+        if !has("id") || !has("ops") {
+            let reason = "not a recording: no \"id\" or no \"ops\"";
+            Err(bad(line, String::from(reason)))
+        } else if end.is_some_and(|end| end.get("depth_by_priority").is_some()) {
+            Ok(Self::Priority)
+        } else if end.is_some() {
+            Ok(Self::Queue)
+        } else if has("kind") {
+            Ok(Self::Backoff)
+        } else if has("limiter") {
+            Ok(Self::Limiter)
+        } else if has("keys") {
+            Ok(Self::Ties)
+        } else {
+            Err(bad(line, String::from("a recording of unknown kind")))
+        }
+    }
+
+    /// The rules of the queue that was recorded.
+    pub(crate) const fn upstream(self) -> Rules {
+        match self {
+            Self::Priority => Rules::ControllerRuntime,
+            _ => Rules::ClientGo,
+        }
+    }
+
+    /// The name of that queue's library.
+    pub(crate) const fn upstream_name(self) -> &'static str {
+        match self {
+            Self::Priority => "controller-runtime",
+            _ => "client-go",
+        }
+    }
+
+    /// How many levels the queue needs.
+    pub(crate) const fn levels(self) -> u8 {
+        match self {
+            Self::Priority => LEVELS as u8,
+            _ => 1,
+        }
+    }
+
+    /// Whether a recording is compared with the subject only up to the first result that a
+    /// documented difference changes. The histories of priority queues have nothing in common from
+    /// then on.
+    pub(crate) const fn parts_at_differences(self) -> bool {
+        matches!(self, Self::Priority)
+    }
+
+    /// Returns the documented difference by which a result may differ, if there is one.
+    pub(crate) fn difference(
+        self,
+        what: What,
+        place: Option<Place<'_>>,
+        ours: &mut Model,
+        theirs: &Model,
+    ) -> Option<&'static str> {
+        match self {
+            Self::Priority => priority_difference(what, place?, ours, theirs),
+            Self::Ties => {
+                let place = place.filter(|_| what == What::Outcome)?;
+                let allowed = place.step.leaves_open([place.seen]);
+                allowed.then_some(TIES_IN_ORDER)
+            }
+            _ => {
+                let closed = ours.shutting_down();
+                let named = match (what, place.map(|place| &place.seen.outcome)) {
+                    (What::Outcome, Some(outcome)) => queue_difference(outcome, closed),
+                    (What::NumRequeues, _) => closed.then_some(LIMITER_AFTER_SHUTDOWN),
+                    _ => None,
+                };
+                named.or(theirs.has_duplicates().then_some(QUEUED_ONCE))
+            }
+        }
+    }
+}
+
+fn queue_difference(ours: &Outcome, closed: bool) -> Option<&'static str> {
+    match ours {
+        Outcome::Taken(false) if closed => Some(ADD_AFTER_SHUTDOWN),
+        Outcome::Delays(delays) if closed && delays.is_empty() => Some(LIMITER_AFTER_SHUTDOWN),
+        Outcome::Count(_) if closed => Some(LIMITER_AFTER_SHUTDOWN),
+        Outcome::Done(false) => Some(DONE_OF_INACTIVE),
+        _ => None,
+    }
+}
+
+fn priority_difference(
+    what: What,
+    place: Place<'_>,
+    ours: &mut Model,
+    theirs: &Model,
+) -> Option<&'static str> {
+    if what == What::Len && place.seen.len + ours.dirty_len() == place.step.len {
+        return Some(LEN_COUNTS_READY);
+    }
+    match place.step.op {
+        _ if ours.shutting_down() => Some(SHUT_DOWN_HANDS_OUT),
+        Op::Get(_) if theirs.has_kept_place() => Some(DELAY_ENDED),
+        Op::Get(_) if theirs.has_added_in_work() => Some(ADDED_IN_WORK),
+        Op::Get(_) if theirs.has_tied() => Some(TIES_IN_ORDER),
+        _ => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! Replays recorded limiter calls: the delays have to be equal to the nanosecond.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use requeue_core::{Instant, RateLimiter};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
+use serde::Deserialize;
+
+use crate::report::{BadTrace, Report, replay_lines};
+
+/// Go leaves the delay to the processor if an exponential limiter computes exactly 2^63 ns.
+pub const DELAY_OF_2_POW_63: &str = "an exponential delay of exactly 2^63 ns";
+
+/// Replays a file of limiter recordings, one JSON object per line.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_replay::limiters::replay;
+///
+/// let recorded = r#"{"id":"a","limiter":{"type":"default_item_based"},"ops":[
+///     {"op":"when","k":1,"delay":1000000},{"op":"num_requeues","k":1,"n":1}]}"#;
+/// let found = replay(&recorded.replace('\n', ""))?;
+/// assert_eq!((found.steps, found.mismatches), (2, 0));
+/// # Ok::<(), requeue_replay::BadTrace>(())
+/// ```
+///
+/// # Errors
+///
+/// [`BadTrace`] for a line that cannot be read.
+pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
+    replay_lines(jsonl, |trace: Trace, progress| {
+        let mut limiter = Subject::new(&trace.limiter);
+        progress.begin(&trace.id, &trace.limiter);
+        trace.ops.iter().try_for_each(|op| {
+            let answer = limiter.apply(op);
+            if let Answer::NotCompared(reason) = answer {
+                progress.differs(reason);
+            }
+            progress.step(op, answer.is_as_recorded(), &answer)
+        })
+    })
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    id: String,
+    limiter: LimiterSpec,
+    ops: Vec<Op>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+enum Op {
+    When {
+        k: u32,
+        delay: i64,
+        #[serde(default)]
+        impl_defined: bool,
+    },
+    Forget {
+        k: u32,
+    },
+    NumRequeues {
+        k: u32,
+        n: u32,
+    },
+    Advance {
+        d: u64,
+        t: u64,
+    },
+}
+
+/// What the replayed limiter said, beside what the recorded one did.
+#[derive(Debug)]
+enum Answer {
+    Nothing,
+    NotCompared(&'static str),
+    Nanos { ours: u128, recorded: i64 },
+    Requeues { ours: u32, recorded: u32 },
+    Time { ours: u64, recorded: u64 },
+}
+
+impl Answer {
+    fn is_as_recorded(&self) -> bool {
+        match *self {
+            Self::Nothing | Self::NotCompared(_) => true,
+            Self::Nanos { ours, recorded } => u128::try_from(recorded) == Ok(ours),
+            Self::Requeues { ours, recorded } => ours == recorded,
+            Self::Time { ours, recorded } => ours == recorded,
+        }
+    }
+}
+
+/// A limiter with the memories that a queue would keep for it, and the time.
+struct Subject {
+    limiter: AnyLimiter,
+    records: HashMap<u32, AnyRecord>,
+    now: Instant,
+}
+
+impl Subject {
+    fn new(spec: &LimiterSpec) -> Self {
+        Self {
+            limiter: spec.build(),
+            records: HashMap::new(),
+            now: Instant::EPOCH,
+        }
+    }
+
+    fn apply(&mut self, op: &Op) -> Answer {
+        match *op {
+            Op::When {
+                k,
+                delay,
+                impl_defined,
+            } => {
+                let record = self.records.entry(k).or_default();
+                let ours = self.limiter.when(record, self.now).as_nanos();
+                if impl_defined {
+                    return Answer::NotCompared(DELAY_OF_2_POW_63);
+                }
+                Answer::Nanos {
+                    ours,
+                    recorded: delay,
+                }
+            }
+            Op::Forget { k } => {
+                self.records.remove(&k);
+                Answer::Nothing
+            }
+            Op::NumRequeues { k, n } => {
+                let fresh = AnyRecord::default();
+                let record = self.records.get(&k).unwrap_or(&fresh);
+                Answer::Requeues {
+                    ours: self.limiter.requeues(record),
+                    recorded: n,
+                }
+            }
+            Op::Advance { d, t } => {
+                self.now = self.now + Duration::from_nanos(d);
+                Answer::Time {
+                    ours: self.now.as_nanos(),
+                    recorded: t,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(ops: &str) -> String {
+        let limiter = r#"{"type":"exponential","base_ns":4,"max_ns":1000}"#;
+        format!(r#"{{"id":"a","limiter":{limiter},"ops":[{ops}]}}"#)
+    }
+
+    #[test]
+    fn a_wrong_delay_is_shown_with_its_history() {
+        let ops = r#"{"op":"advance","d":3,"t":3},{"op":"when","k":1,"delay":4},
+            {"op":"when","k":1,"delay":7},{"op":"when","k":1,"delay":16}"#;
+        let found = replay(&line(&ops.replace('\n', ""))).unwrap();
+        assert_eq!((found.steps, found.mismatches), (3, 1));
+        let mismatch = found.first_mismatch.unwrap();
+        assert!(mismatch.starts_with("a: Exponential"), "{mismatch}");
+        assert!(mismatch.contains("ours: 8, recorded: 7"), "{mismatch}");
+        assert!(mismatch.ends_with("<- not as recorded"), "{mismatch}");
+        assert_eq!(mismatch.lines().count(), 4, "{mismatch}");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_an_error() {
+        let found = replay(&format!("{}\n{{\"id\":", line("")));
+        assert_eq!(found.unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn what_go_leaves_open_counts_as_a_failure_and_is_not_compared() {
+        let ops = r#"{"op":"when","k":1,"delay":-1,"impl_defined":true},
+            {"op":"num_requeues","k":1,"n":1}"#;
+        let found = replay(&line(&ops.replace('\n', ""))).unwrap();
+        assert_eq!(found.mismatches, 0);
+        assert_eq!(found.differences.get(DELAY_OF_2_POW_63), Some(&1));
+    }
+}

@@ -1,0 +1,149 @@
+//! Histories, drawn as bytes: each step is a kind and its details.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use requeue_core::{Action, AddOptions, Instant};
+
+use super::Step;
+use crate::limiter::LimiterSpec;
+use crate::subject::{Call, Key, Setup};
+
+/// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
+/// is in whole milliseconds.
+///
+/// Each history is made of some kinds of steps, and not of others: a wake that is lost shows best
+/// where little else happens.
+pub fn calls() -> impl Strategy<Value = Vec<Step>> {
+    histories_in(MILLISECOND)
+}
+
+/// The same with time in whole units, of which failed keys wait one, two, and so on. It is one that
+/// no timer rounds, or the shortest that the queue's timers can tell apart.
+pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
+    let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
+    unit.prop_flat_map(|unit| (Just(setup_in(unit)), histories_in(unit)))
+        .boxed()
+}
+
+fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
+    let step = any::<[u8; 3]>;
+    let drawn = (any::<u32>(), vec(step(), 0..40), vec(step(), 0..10));
+    drawn.prop_map(move |(kinds, busy, late)| {
+        let pick = |table, kinds, step| pick(table, kinds, step, unit);
+        let busy = busy.into_iter().map(|step| pick(&BUSY, kinds, step));
+        let late = late.into_iter().map(|step| match step {
+            [0..128, ..] => pick(&BUSY, kinds, step),
+            _ => pick(&CLOSING, u32::MAX, step),
+        });
+        busy.chain(late).collect()
+    })
+}
+
+/// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
+pub(super) fn setup() -> Setup {
+    setup_in(MILLISECOND)
+}
+
+/// A queue whose failed keys wait one unit, two, four and eight.
+fn setup_in(unit: Duration) -> Setup {
+    let base_ns = (Instant::EPOCH + unit).as_nanos();
+    let max_ns = base_ns.saturating_mul(8);
+    Setup::new(LimiterSpec::Exponential { base_ns, max_ns })
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// How often a kind of step comes, and how it is made of two bytes and the unit of time.
+type Kind = (u8, fn(u8, u8, Duration) -> Step);
+
+/// The first [`ALWAYS`] are in every history.
+const BUSY: [Kind; 19] = [
+    (8, |_, _, _| Step::Settle),
+    (6, |_, _, _| Step::Start(Call::Get)),
+    (6, |a, _, _| Step::Add(key(a))),
+    (8, |a, b, u| Step::AddAfter(key(a), delay(b, u))),
+    (4, |a, _, _| Step::Cancel(a)),
+    (6, |_, _, _| Step::AdvanceToDeadline),
+    (4, |a, _, u| Step::Advance(units(a % 8, u))),
+    (4, |_, b, u| Step::Start(Call::GetTimeout(delay(b, u)))),
+    (6, |a, b, u| Step::Complete(a, action(b, u))),
+    (3, |_, b, u| Step::Start(Call::Next(action(b, u)))),
+    (2, |_, b, u| Step::NextUnrun(action(b, u))),
+    (2, |a, _, _| Step::Nudge(a)),
+    (3, |a, _, _| Step::AddRateLimited(key(a))),
+    (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
+    (3, |a, b, u| Step::AddWith(key(a), options(a, b, u))),
+    (2, |_, _, _| Step::TryGet),
+    (1, |a, _, _| Step::Done(a)),
+    (2, |a, _, _| Step::DoneKey(key(a))),
+    (2, |_, _, _| Step::PanicAtWork),
+];
+const ALWAYS: usize = 2;
+
+const CLOSING: [Kind; 5] = [
+    (3, |_, _, _| Step::Start(Call::Drain)),
+    (2, |_, b, u| Step::Start(Call::DrainTimeout(delay(b, u)))),
+    (1, |_, _, _| Step::ShutDown),
+    (1, |_, _, _| Step::TakeReady),
+    (1, |_, _, _| Step::TakeDelayed),
+];
+
+/// A step of one of the kinds whose bits are set.
+fn pick(kinds: &[Kind], chosen: u32, [what, a, b]: [u8; 3], unit: Duration) -> Step {
+    let is_chosen = |index: usize| index < ALWAYS || chosen & (1 << index) != 0;
+    let chosen = || {
+        let kinds = kinds.iter().enumerate();
+        kinds
+            .filter(|(index, _)| is_chosen(*index))
+            .map(|(_, kind)| kind)
+    };
+    let weights: u8 = chosen().map(|(weight, _)| weight).sum();
+    let mut place = what % weights.max(1);
+    for (weight, step) in chosen() {
+        match place.checked_sub(*weight) {
+            Some(rest) => place = rest,
+            None => return step(a, b, unit),
+        }
+    }
+    Step::Settle
+}
+
+fn key(byte: u8) -> Key {
+    Key::from(byte % 4) + 1
+}
+
+fn units(count: u8, unit: Duration) -> Duration {
+    unit.saturating_mul(count.into())
+}
+
+/// Mostly so short that deadlines meet.
+fn delay(byte: u8, unit: Duration) -> Duration {
+    match byte {
+        0..16 => units(byte, unit),
+        16..224 => units(byte % 6, unit),
+        224..240 => units(byte % 64, unit),
+        _ => Duration::MAX,
+    }
+}
+
+/// Levels that a queue may have, and one that none has.
+fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
+    AddOptions {
+        after: (after & 1 == 0).then(|| delay(after, unit)),
+        priority: (byte & 4 == 0).then_some(byte / 64),
+        expedite: byte & 8 == 0,
+        ..AddOptions::default()
+    }
+}
+
+fn action(byte: u8, unit: Duration) -> Action {
+    match byte % 8 {
+        0..3 => Action::Release,
+        3..5 => Action::Success,
+        5 => Action::Retry,
+        6 => Action::RetryAfter(delay(byte, unit)),
+        _ => Action::RequeueAfter(delay(byte, unit)),
+    }
+}

@@ -1,0 +1,182 @@
+//! Histories of operations that never wait, drawn.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use requeue_core::{Action, AddOptions, Instant};
+
+use super::Step;
+use crate::limiter::{FloatBits, LimiterSpec};
+use crate::subject::{Key, Setup};
+
+/// How many keys there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// So few that they meet in every state, and that small queues are full.
+    Few,
+    /// So many that the heap of deadlines has three levels.
+    Many,
+}
+
+/// Queues of all kinds.
+pub fn setups() -> impl Strategy<Value = Setup> {
+    let records = select(vec![usize::MAX, 0, 1, 2]);
+    (select(limiters()), records).prop_map(|(limiter, failure_records_max)| Setup {
+        limiter,
+        failure_records_max,
+    })
+}
+
+/// Limiters that remember failures and that do not, that delay and that do not, and one that
+/// delays for ever.
+fn limiters() -> Vec<LimiterSpec> {
+    let exponential = |base_ns| LimiterSpec::Exponential {
+        base_ns,
+        max_ns: 20,
+    };
+    let bucket = |rate: f64, burst| LimiterSpec::Bucket {
+        rate_bits: FloatBits(rate),
+        burst,
+    };
+    vec![
+        exponential(1),
+        exponential(0),
+        LimiterSpec::FastSlow {
+            fast_ns: 2,
+            slow_ns: 9,
+            max_fast_attempts: 1,
+        },
+        LimiterSpec::MaxOf {
+            limiters: vec![exponential(2), bucket(5e8, 1)],
+        },
+        LimiterSpec::MaxOf { limiters: vec![] },
+        bucket(0.0, 1),
+    ]
+}
+
+/// A busy queue, which may be shut down towards the end.
+pub fn operations(crowd: Crowd) -> impl Strategy<Value = Vec<Step>> {
+    // A crowd forms where keys come faster than they go.
+    let (keys, length, adds) = match crowd {
+        Crowd::Few => (6, 60, 10),
+        Crowd::Many => (40, 150, 60),
+    };
+    let late = prop_oneof![1 => busy(keys, 10), 1 => closing()];
+    (vec(busy(keys, adds), 0..length), vec(late, 0..40)).prop_map(|(mut steps, late)| {
+        steps.extend(late);
+        steps
+    })
+}
+
+/// Boxed, since the name of its type would fill pages of a backtrace.
+fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
+    prop_oneof![
+        adds => adding(keys),
+        10 => getting(),
+        8 => completing(keys),
+        4 => passing(),
+    ]
+    .boxed()
+}
+
+fn adding(keys: Key) -> impl Strategy<Value = Step> {
+    let key = || 1..=keys;
+    prop_oneof![
+        5 => key().prop_map(Step::Add),
+        5 => (key(), delay()).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
+        2 => (key(), instant()).prop_map(|(key, due)| Step::AddAt(key, due)),
+        4 => key().prop_map(Step::AddRateLimited),
+        4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
+        1 => vec(key(), 0..5).prop_map(Step::AddMany),
+        1 => key().prop_map(Step::Forget),
+    ]
+}
+
+/// Levels that most queues under test have, and one that none has.
+fn options() -> impl Strategy<Value = AddOptions> {
+    let priority = prop_oneof![
+        2 => Just(None),
+        6 => (0..3u8).prop_map(Some),
+        1 => Just(Some(3)),
+    ];
+    let after = proptest::option::of(delay());
+    (after, any::<bool>(), priority, any::<bool>()).prop_map(
+        |(after, rate_limited, priority, expedite)| AddOptions {
+            after,
+            rate_limited,
+            priority,
+            expedite,
+        },
+    )
+}
+
+fn getting() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::TryGet),
+        4 => Just(Step::Get),
+        1 => (0..4usize).prop_map(Step::GetMany),
+        3 => any::<u8>().prop_map(Step::LookAgain),
+        1 => any::<u8>().prop_map(Step::Leave),
+    ]
+}
+
+fn completing(keys: Key) -> impl Strategy<Value = Step> {
+    let picks = vec(any::<u8>(), 0..4);
+    prop_oneof![
+        2 => (1..=keys).prop_map(Step::DoneKey),
+        2 => any::<u8>().prop_map(Step::Done),
+        4 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Complete(pick, how)),
+        1 => (picks, action()).prop_map(|(picks, how)| Step::CompleteMany(picks, how)),
+        2 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Next(pick, how)),
+        1 => Just(Step::PanicAtWork),
+    ]
+}
+
+fn passing() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => delay().prop_map(Step::Advance),
+        2 => Just(Step::AdvanceToDeadline),
+        1 => Just(Step::ReportRunning),
+    ]
+}
+
+fn closing() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => Just(Step::ShutDown),
+        1 => Just(Step::BeginDrain),
+        2 => Just(Step::TakeDelayed),
+        4 => Just(Step::TakeReady),
+    ]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        Just(Action::Release),
+        Just(Action::Success),
+        delay().prop_map(Action::RequeueAfter),
+        Just(Action::Retry),
+        delay().prop_map(Action::RetryAfter),
+    ]
+}
+
+fn delay() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        2 => Just(Duration::ZERO),
+        8 => (1..=5u64).prop_map(Duration::from_nanos),
+        3 => (6..=1000u64).prop_map(Duration::from_nanos),
+        1 => select(vec![
+            Duration::from_nanos(u64::MAX - 1),
+            Duration::from_nanos(u64::MAX),
+            Duration::MAX,
+        ]),
+    ]
+}
+
+fn instant() -> impl Strategy<Value = Instant> {
+    prop_oneof![
+        8 => (0..1000u64).prop_map(Instant::from_nanos),
+        1 => select(vec![Instant::from_nanos(u64::MAX - 1), Instant::NEVER]),
+    ]
+}

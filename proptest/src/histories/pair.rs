@@ -1,0 +1,236 @@
+//! A queue and its model, side by side.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use requeue_core::Instant;
+use requeue_core::binding::{Getter, Wake};
+
+use super::blame_calls::{self, Since};
+use super::judge::{For, Outstanding};
+use super::{Failure, Looks, Step, blame};
+use crate::rules::Rule;
+use crate::subject::{Abilities, Answer, CallId, Drain, Key, Setup, Subject, Ticket};
+use crate::{Model, Rules};
+
+pub(super) struct Pair {
+    pub(super) subject: Box<dyn Subject>,
+    pub(super) model: Model,
+    /// Runs that are under way, each as the queue and as the model know it.
+    pub(super) tickets: Vec<(Ticket, Ticket)>,
+    pub(super) sleepers: Vec<Sleeper>,
+    /// Waits for the drain, each as the queue and as the model know it.
+    pub(super) drains: Vec<(Drain, Drain)>,
+    /// Keys are `1..=keys`.
+    keys: Key,
+    /// A sleeper was woken, and none has come back since.
+    pub(super) woken: bool,
+    /// Calls that have begun and not ended, in the order in which they began.
+    pub(super) calls: Vec<Outstanding>,
+    /// What calls have answered that were not expected to yet.
+    pub(super) answers: BTreeMap<CallId, Answer>,
+    /// Numbers the calls.
+    pub(super) last: CallId,
+    pub(super) since: Since,
+    pub(super) abilities: Abilities,
+    pub(super) patience: Duration,
+    /// What has been done, and what came of it.
+    pub(super) timeline: Vec<String>,
+}
+
+/// A call that was told to wait.
+pub(super) struct Sleeper {
+    pub(super) getter: Getter,
+    /// When it comes back by itself.
+    pub(super) until: Option<Instant>,
+    /// How many keys it waits for, if it would take several.
+    pub(super) max: Option<usize>,
+}
+
+/// What an operation answered; or what is wrong with it. `None` if there was nothing to do.
+pub(super) type Outcome = Result<Option<String>, String>;
+/// Whether something holds; or what is wrong.
+pub(super) type Check = Result<(), String>;
+
+impl Pair {
+    pub(super) fn new(
+        subject: Box<dyn Subject>,
+        setup: &Setup,
+        keys: Key,
+        patience: Duration,
+    ) -> Self {
+        let model = Model::new(Rules::Requeue, setup, subject.capacity());
+        Self {
+            model: model.with_levels(subject.levels()),
+            tickets: Vec::new(),
+            sleepers: Vec::new(),
+            drains: Vec::new(),
+            keys,
+            woken: false,
+            calls: Vec::new(),
+            answers: BTreeMap::new(),
+            last: 0,
+            since: Since::default(),
+            abilities: subject.abilities(),
+            patience,
+            timeline: Vec::new(),
+            subject,
+        }
+    }
+
+    /// Does a step to both, and compares.
+    pub(super) fn step(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+        match step {
+            Step::Start(call) => return self.start(*call),
+            Step::Nudge(pick) => return self.nudge(*pick),
+            Step::Settle => return self.settle("all settles"),
+            Step::NextUnrun(action) => self.next_unrun(*action),
+            Step::Cancel(pick) => self.cancel(*pick),
+            _ => self.operate(step, looks)?,
+        }
+        if self.abilities.runs_by_itself && self.last > 0 {
+            self.settle("")?;
+        }
+        Ok(())
+    }
+
+    /// Everything settles and is looked at, and everyone is sent home.
+    pub(super) fn conclude(&mut self, looks: Looks) -> Result<(), Failure> {
+        while let Some(mut sleeper) = self.sleepers.pop() {
+            self.subject.leave(&mut sleeper.getter);
+        }
+        self.subject.assert_valid();
+        self.settle("in the end all settles")?;
+        self.see_deadlines_come()?;
+        if looks != Looks::Never {
+            self.look_in_the_end()?;
+        }
+        self.operate(&Step::ShutDown, Looks::Never)?;
+        self.settle("in the end all settles")
+    }
+
+    /// A step that does not wait.
+    fn operate(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+        let has_calls = self.last > 0 || !self.since.dropped_unrun.is_empty();
+        if !has_calls {
+            return self.compare(step, looks);
+        }
+        let before = self.model.totals();
+        let ready = self.model.len();
+        if let Err(failure) = self.compare(step, looks) {
+            let is_leaked = self.since.dropped_unrun.contains(&step.highest_key());
+            let leak = if is_leaked {
+                Some(blame_calls::leak())
+            } else {
+                self.blame_for_a_leak()
+            };
+            let rule = leak.or(failure.rule);
+            return Err(Failure { rule, ..failure });
+        }
+        let became_ready = self.model.len() > ready && self.getters() > 0;
+        self.since
+            .operation(step, before, self.model.totals(), became_ready);
+        Ok(())
+    }
+
+    fn compare(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+        let drains = self.pending_drains();
+        match self.apply(step) {
+            Ok(Some(outcome)) => self.timeline.push(format!("{step:?}: {outcome}")),
+            Ok(None) => {}
+            Err(wrong) => {
+                let rule = blame::of_an_operation(step, &wrong);
+                return Err(self.failure(rule, format!("{step:?}: {wrong}")));
+            }
+        }
+        self.check_wakes(step, drains)
+            .map_err(|wrong| self.failure(blame::of_a_wake(), wrong))?;
+        self.subject.assert_valid();
+        self.model.assert_valid();
+        if looks == Looks::Always && !step.passes_time() {
+            self.look().map_err(|wrong| {
+                let wrong = format!("everything that can be seen: {wrong}");
+                self.failure(blame::of_an_operation(step, &wrong), wrong)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Every call that waits for a key gets one while there are deadlines that come.
+    fn see_deadlines_come(&mut self) -> Result<(), Failure> {
+        while self.getters() > 0 && self.model.totals().next_deadline.is_some() {
+            self.operate(&Step::AdvanceToDeadline, Looks::Never)?;
+            self.settle("in the end all settles")?;
+        }
+        Ok(())
+    }
+
+    fn look_in_the_end(&mut self) -> Result<(), Failure> {
+        self.look().map_err(|wrong| {
+            let wrong = format!("in the end everything that can be seen: {wrong}");
+            let rule = self.blame_for_a_leak();
+            self.failure(rule.or_else(|| self.since.blame_for_a_sight()), wrong)
+        })
+    }
+
+    /// How many calls wait for a key.
+    fn getters(&self) -> usize {
+        let waits = |call: &&Outstanding| matches!(call.waits, For::Key { .. });
+        self.calls.iter().filter(waits).count()
+    }
+
+    /// What went wrong, after everything that has been done.
+    pub(super) fn failure(&self, rule: Option<&'static Rule>, wrong: String) -> Failure {
+        Failure {
+            timeline: self.timeline.clone(),
+            wrong,
+            model: self.model.to_string(),
+            rule,
+        }
+    }
+
+    /// Compares everything that can be seen.
+    fn look(&mut self) -> Check {
+        let asleep = self.sleepers.len() + self.getters();
+        let (subject, model) = (&mut self.subject, &mut self.model);
+        // First of all, since it releases what is due.
+        same("len", subject.len(), model.len())?;
+        for key in 1..=self.keys {
+            same("state", (key, subject.state(key)), (key, model.state(key)))?;
+            let contains = (key, subject.contains(key));
+            same("contains", contains, (key, model.contains(key)))?;
+            let requeues = (key, subject.num_requeues(key));
+            same("num_requeues", requeues, (key, model.num_requeues(key)))?;
+        }
+        same("totals", subject.totals(), model.totals())?;
+        let closed = subject.shutting_down();
+        same("shutting_down", closed, model.shutting_down())?;
+        same("now", subject.now(), model.now())?;
+        for (drain, expected) in &self.drains {
+            same("drained", subject.drained(drain), model.drained(expected))?;
+        }
+        if let Some(sleepers) = subject.asleep() {
+            same("how many sleep", sleepers, asleep)?;
+        }
+        if let Some(figures) = subject.figures() {
+            same("the figures", Some(figures), model.figures())?;
+        }
+        subject.assert_valid();
+        match subject.wakes() {
+            Some(wake) => {
+                self.woken |= wake != Wake::None;
+                self.check_watch()
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn same<T: Debug + PartialEq>(what: &str, subject: T, model: T) -> Check {
+    if subject == model {
+        Ok(())
+    } else {
+        Err(format!("{what}: expected {model:?}, got {subject:?}"))
+    }
+}

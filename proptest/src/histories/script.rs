@@ -1,0 +1,72 @@
+//! Histories that are written by hand.
+
+use super::draw_calls::setup;
+use super::{Looks, PATIENCE, Step, check_on};
+use crate::subject::{Call, CallId, NewSubject, Subject};
+
+/// A history of calls that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and
+/// so on.
+pub(crate) struct CallScript {
+    steps: Vec<Step>,
+}
+
+impl CallScript {
+    pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            steps: steps.into_iter().collect(),
+        }
+    }
+
+    /// Plays the script.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    #[expect(clippy::panic, reason = "this is how a test fails")]
+    pub(crate) fn play(&self, new: NewSubject) {
+        if let Err(mut failure) = check_on(new, &setup(), &self.steps, Looks::Last, PATIENCE) {
+            // The case is about a rule of its own.
+            failure.rule = None;
+            panic!("{failure}");
+        }
+    }
+}
+
+/// Why a script cannot be played: what the queue lacks.
+pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
+    let abilities = new(&setup()).abilities();
+    let any = |asks: fn(&Step) -> bool| script.steps.iter().any(asks);
+    if !abilities.cancels && any(|step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_))) {
+        return Some(String::from("its calls cannot be cancelled"));
+    }
+    if abilities.runs_by_itself && any(|step| matches!(step, Step::Nudge(_))) {
+        return Some(String::from("its calls run by themselves"));
+    }
+    if !starts(new, Call::Get) {
+        return Some(String::from("the queue has no calls that wait"));
+    }
+    let lacks = script.steps.iter().find_map(|step| match step {
+        Step::Start(call) if !starts(new, *call) => Some(call.name()),
+        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => Some(Call::Next(*how).name()),
+        _ => None,
+    });
+    lacks.map(|call| format!("the queue has no call {call}"))
+}
+
+/// Whether a queue has such a call: tried on one of which nothing else is asked.
+fn starts(new: NewSubject, call: Call) -> bool {
+    const ONLY: CallId = 1;
+    let mut subject = with_a_key(new);
+    let starts = subject.start(ONLY, call);
+    if subject.answer(ONLY).is_none() {
+        subject.cancel(ONLY);
+    }
+    starts
+}
+
+fn with_a_key(new: NewSubject) -> Box<dyn Subject> {
+    let mut subject = new(&setup());
+    // A key that is refused is missed by the case.
+    let _ = subject.add(1);
+    subject
+}

@@ -1,0 +1,68 @@
+//! Nobody sleeps while there is something to do and nobody is on the way.
+
+use requeue_core::Drained;
+use requeue_core::binding::Wake;
+
+use super::Step;
+use super::pair::{Check, Pair, Sleeper};
+use crate::subject::{Drain, Subject};
+
+impl Pair {
+    pub(super) fn pending_drains(&mut self) -> usize {
+        let model = &mut self.model;
+        let pending = |drain: &Drain| model.drained(drain) == Drained::Pending;
+        self.drains
+            .iter()
+            .map(|(_, drain)| drain)
+            .map(pending)
+            .filter(|it| *it)
+            .count()
+    }
+
+    /// Whoever has to be woken has been.
+    pub(super) fn check_wakes(&mut self, op: &Step, pending_drains: usize) -> Check {
+        let Some(wake) = self.subject.wakes() else {
+            return Ok(());
+        };
+        self.woken |= wake != Wake::None;
+        let waits = !self.sleepers.is_empty() || pending_drains > 0;
+        let closes = matches!(op, Step::ShutDown | Step::BeginDrain);
+        if wake == Wake::One && self.sleepers.is_empty() {
+            return Err(String::from("somebody is woken, but nobody sleeps"));
+        }
+        if closes && waits && wake != Wake::All {
+            return Err(format!(
+                "the queue closes, and wakes {wake:?} of those who wait"
+            ));
+        }
+        if !closes && self.pending_drains() < pending_drains && wake != Wake::All {
+            return Err(format!("the queue has drained, and wakes {wake:?}"));
+        }
+        self.check_watch()
+    }
+
+    /// While somebody sleeps, somebody looks at whatever there is to do: one who was woken, or one
+    /// whose time has come, or will come at the deadline.
+    pub(super) fn check_watch(&self) -> Check {
+        let mut model = self.model.clone();
+        if self.sleepers.is_empty() || self.woken || model.shutting_down() {
+            return Ok(());
+        }
+        let somebody_comes = |by| {
+            let comes = |sleeper: &Sleeper| sleeper.until.is_some_and(|until| until <= by);
+            self.sleepers.iter().any(comes)
+        };
+        let asleep = self.sleepers.len();
+        if model.len() > 0 && !somebody_comes(model.now()) {
+            return Err(format!(
+                "a key is ready, {asleep} sleep, and nobody is woken"
+            ));
+        }
+        match model.totals().next_deadline {
+            Some(due) if !somebody_comes(due) => Err(format!(
+                "a key is due at {due}, {asleep} sleep, and nobody watches"
+            )),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! A limiter that is composed at run time.
+//!
+//! requeue composes limiters as types. A test or a recording composes them as values, so this is
+//! the one place that turns values into types: an enum over core's limiters, which only dispatches.
+//! Every delay it returns is computed by core.
+
+use std::time::Duration;
+
+use requeue_core::{
+    Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
+    WithMaxWait, default_controller, default_item_based,
+};
+/// A limiter as a value. With the feature `serde` it is read from JSON, as recordings hold it.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Instant, RateLimiter};
+/// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
+///
+/// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
+/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
+/// let mut memory = AnyRecord::default();
+/// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
+/// assert_eq!([when(), when(), when()], [1, 2, 3]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "type", rename_all = "snake_case"))]
+pub enum LimiterSpec {
+    /// [`ItemExponentialFailure`].
+    Exponential {
+        /// The first delay, in nanoseconds.
+        base_ns: u64,
+        /// The longest delay, in nanoseconds.
+        max_ns: u64,
+    },
+    /// [`ItemFastSlow`].
+    FastSlow {
+        /// The delay of the first attempts, in nanoseconds.
+        fast_ns: u64,
+        /// The delay of the later ones, in nanoseconds.
+        slow_ns: u64,
+        /// How many attempts are fast. Go's is signed; below zero it acts as zero does.
+        max_fast_attempts: i64,
+    },
+    /// [`Bucket`].
+    Bucket {
+        /// Tokens per second.
+        rate_bits: FloatBits,
+        /// Tokens in a full bucket.
+        burst: u32,
+    },
+    /// A tuple: the longest delay of all.
+    MaxOf {
+        /// The limiters to ask, in this order.
+        limiters: Vec<LimiterSpec>,
+    },
+    /// [`WithMaxWait`].
+    WithMaxWait {
+        /// The limiter to ask.
+        inner: Box<LimiterSpec>,
+        /// The longest delay, in nanoseconds.
+        max_ns: u64,
+    },
+    /// [`default_controller`].
+    DefaultController,
+    /// [`default_item_based`].
+    DefaultItemBased,
+}
+
+impl LimiterSpec {
+    /// The limiter this describes, in its first state.
+    pub fn build(&self) -> AnyLimiter {
+        match self {
+            Self::Exponential { base_ns, max_ns } => {
+                let (base, max) = (nanos(*base_ns), nanos(*max_ns));
+                AnyLimiter::Exponential(ItemExponentialFailure::new(base, max))
+            }
+            Self::FastSlow {
+                fast_ns,
+                slow_ns,
+                max_fast_attempts,
+            } => {
+                let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
+                let attempts = saturating_u32(*max_fast_attempts);
+                AnyLimiter::FastSlow(ItemFastSlow::new(fast, slow, attempts))
+            }
+            Self::Bucket { rate_bits, burst } => {
+                AnyLimiter::Bucket(Bucket::new(rate_bits.0, *burst))
+            }
+            // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
+            Self::MaxOf { limiters } => limiters
+                .iter()
+                .rfold(AnyLimiter::NoLimit(NoLimit), |rest, first| {
+                    AnyLimiter::MaxOf(Box::new((first.build(), rest)))
+                }),
+            Self::WithMaxWait { inner, max_ns } => {
+                let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
+                AnyLimiter::WithMaxWait(Box::new(limited))
+            }
+            Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
+            Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
+        }
+    }
+}
+
+/// A limiter chosen at run time.
+#[derive(Clone, Debug)]
+pub enum AnyLimiter {
+    /// Exponential per key.
+    Exponential(ItemExponentialFailure),
+    /// Fast at first, then slow.
+    FastSlow(ItemFastSlow),
+    /// A bucket for all keys.
+    Bucket(Bucket),
+    /// client-go's default.
+    DefaultController(DefaultController),
+    /// No delay.
+    NoLimit(NoLimit),
+    /// The longer delay of two.
+    MaxOf(Box<(AnyLimiter, AnyLimiter)>),
+    /// A delay that is cut short.
+    WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
+}
+
+/// What an [`AnyLimiter`] remembers of a key: its shape follows the limiter's.
+///
+/// A memory in which nothing has failed is always [`Fresh`](AnyRecord::Fresh), however the limiter
+/// is nested, because a queue tells by that value whether a key still costs room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AnyRecord {
+    /// Nothing.
+    #[default]
+    Fresh,
+    /// So many failures.
+    Failures(u32),
+    /// What two limiters remember.
+    Both(Box<(AnyRecord, AnyRecord)>),
+}
+
+impl RateLimiter for AnyLimiter {
+    type Record = AnyRecord;
+
+    fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
+        match self {
+            Self::Exponential(limiter) => record.with_failures(|it| limiter.when(it, now)),
+            Self::FastSlow(limiter) => record.with_failures(|it| limiter.when(it, now)),
+            Self::Bucket(limiter) => limiter.when(&mut (), now),
+            Self::DefaultController(limiter) => record.with_failures(|it| {
+                let mut pair = (*it, ());
+                let delay = limiter.when(&mut pair, now);
+                *it = pair.0;
+                delay
+            }),
+            Self::NoLimit(limiter) => limiter.when(&mut (), now),
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
+            Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
+        }
+    }
+
+    fn requeues(&self, record: &AnyRecord) -> u32 {
+        match self {
+            Self::Exponential(limiter) => limiter.requeues(&record.failures()),
+            Self::FastSlow(limiter) => limiter.requeues(&record.failures()),
+            Self::Bucket(limiter) => limiter.requeues(&()),
+            Self::DefaultController(limiter) => limiter.requeues(&(record.failures(), ())),
+            Self::NoLimit(limiter) => limiter.requeues(&()),
+            Self::MaxOf(limiters) => match record {
+                AnyRecord::Both(both) => limiters.as_ref().requeues(both),
+                AnyRecord::Fresh | AnyRecord::Failures(_) => 0,
+            },
+            Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
+        }
+    }
+}
+
+impl AnyRecord {
+    fn failures(&self) -> u32 {
+        match self {
+            Self::Failures(failures) => *failures,
+            Self::Fresh | Self::Both(_) => 0,
+        }
+    }
+
+    fn with_failures(&mut self, when: impl FnOnce(&mut u32) -> Duration) -> Duration {
+        let mut failures = self.failures();
+        let delay = when(&mut failures);
+        *self = match failures {
+            0 => Self::Fresh,
+            _ => Self::Failures(failures),
+        };
+        delay
+    }
+
+    fn with_both(
+        &mut self,
+        when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> Duration,
+    ) -> Duration {
+        let mut both = match std::mem::take(self) {
+            Self::Both(both) => both,
+            Self::Fresh | Self::Failures(_) => Box::default(),
+        };
+        let delay = when(&mut both);
+        if *both != Default::default() {
+            *self = Self::Both(both);
+        }
+        delay
+    }
+}
+
+/// A float. Recordings hold its bits, in 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String"))]
+pub struct FloatBits(pub f64);
+
+impl TryFrom<String> for FloatBits {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(digits: String) -> Result<Self, Self::Error> {
+        u64::from_str_radix(&digits, 16).map(|bits| Self(f64::from_bits(bits)))
+    }
+}
+
+/// A count of a recording, where Go's may be negative and ours starts at zero.
+fn saturating_u32(count: i64) -> u32 {
+    u32::try_from(count.max(0)).unwrap_or(u32::MAX)
+}
+
+/// A duration of a recording.
+const fn nanos(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUCKET: LimiterSpec = LimiterSpec::Bucket {
+        rate_bits: FloatBits(f64::MAX),
+        burst: 1,
+    };
+
+    fn max_of<const N: usize>(limiters: [LimiterSpec; N]) -> LimiterSpec {
+        let limiters = Vec::from(limiters);
+        LimiterSpec::MaxOf { limiters }
+    }
+
+    const fn fast_slow(fast_ns: u64, slow_ns: u64, max_fast_attempts: i64) -> LimiterSpec {
+        LimiterSpec::FastSlow {
+            fast_ns,
+            slow_ns,
+            max_fast_attempts,
+        }
+    }
+
+    #[test]
+    fn a_memory_without_failures_is_fresh_however_nested() {
+        let mut limiter = max_of([BUCKET, max_of([])]).build();
+        let mut record = AnyRecord::default();
+        assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
+        assert_eq!(record, AnyRecord::Fresh);
+    }
+
+    #[test]
+    fn each_limiter_of_a_list_has_a_memory_of_its_own() {
+        let (base_ns, max_ns) = (1, 100);
+        let exponential = LimiterSpec::Exponential { base_ns, max_ns };
+        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
+        let mut record = AnyRecord::default();
+        for expected in [9, 3, 4, 8] {
+            let delay = limiter.when(&mut record, Instant::EPOCH);
+            assert_eq!(delay, nanos(expected));
+        }
+        assert_eq!(limiter.requeues(&record), 4);
+    }
+}

@@ -1,0 +1,102 @@
+//! What client-go has not: runs that are completed by ticket, and keys that are handed back.
+
+use std::time::Duration;
+
+use requeue_core::{Action, Finished, NotActive};
+
+use super::{Model, Waiting, remove};
+use crate::subject::{Left, NumberedRun};
+
+impl Model {
+    pub(super) fn is_current(&self, ticket: NumberedRun) -> bool {
+        self.processing.contains(&ticket.key) && self.last_run.contains(&(ticket.key, ticket.run))
+    }
+
+    /// Done, and what a caller of client-go would write around it. A key that wants to come back
+    /// after shutdown is kept among the waiting, unless it will be worked on in any case.
+    pub(super) fn complete_run(
+        &mut self,
+        ticket: NumberedRun,
+        action: Action,
+    ) -> Result<Finished, NotActive> {
+        if !self.is_current(ticket) {
+            return Err(NotActive);
+        }
+        let key = ticket.key;
+        let delay = match action {
+            Action::Success => {
+                self.forget_key(key);
+                None
+            }
+            Action::RequeueAfter(delay) => {
+                self.forget_key(key);
+                Some(delay)
+            }
+            Action::Retry => Some(self.charge(key)),
+            Action::RetryAfter(delay) => Some(delay),
+            _ => None,
+        };
+        if let Some(delay) = delay {
+            let due = self.now + delay;
+            let level = self.running_level(key);
+            if !self.shutting_down {
+                self.retry_at(key, due, level);
+            } else if !self.dirty.contains(&key) {
+                self.schedule(key, due, level);
+            }
+        }
+        let ready = self.end_run(key);
+        Ok(match delay {
+            _ if ready => Finished::Ready,
+            None => Finished::Idle,
+            Some(delay) if self.shutting_down => Finished::Leftover(delay),
+            Some(delay) => Finished::Delayed(delay),
+        })
+    }
+
+    /// What is left over after shutdown: client-go drops it.
+    pub(super) fn pop_delayed(&mut self) -> Option<Left> {
+        if !self.shutting_down {
+            return None;
+        }
+        let Waiting {
+            due, key, level, ..
+        } = self.first_waiting()?;
+        let requeues = self.failures_of(key);
+        self.stop_waiting(key);
+        self.settle();
+        let left = if due.is_never() {
+            Duration::MAX
+        } else {
+            due.saturating_since(self.now)
+        };
+        Some(Left {
+            key,
+            left,
+            requeues,
+            priority: level,
+        })
+    }
+
+    pub(super) fn pop_ready(&mut self) -> Option<Left> {
+        if !self.shutting_down {
+            return None;
+        }
+        let key = self.pop_first()?;
+        let pending = self.waiting.iter().find(|entry| entry.key == key);
+        let priority = pending.map_or(0, |entry| entry.level);
+        let priority = priority.max(self.queued_level(key));
+        let requeues = self.failures_of(key);
+        self.figures.depth -= 1;
+        remove(&mut self.added, key);
+        self.dirty.retain(|other| *other != key);
+        self.stop_waiting(key);
+        self.settle();
+        Some(Left {
+            key,
+            left: Duration::ZERO,
+            requeues,
+            priority,
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! What of a model a later call could still tell.
+
+use std::hash::{Hash, Hasher};
+
+use requeue_core::Instant;
+
+use super::{Drains, Model};
+use crate::limiter::AnyRecord;
+use crate::subject::{Key, NumberedRun};
+
+/// What of a [`Model`] a later call can still tell.
+///
+/// Two models with the same fingerprint answer every later call alike, but for what they have
+/// reported to their metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    limiter: String,
+    now: Instant,
+    /// Keys and their levels, as below.
+    queue: Vec<(Key, u8)>,
+    /// Without those that are queued.
+    dirty: Vec<(Key, u8)>,
+    processing: Vec<(Key, u8)>,
+    waiting: Vec<(Key, Instant, u8)>,
+    failures: Vec<(Key, AnyRecord)>,
+    records: Vec<Key>,
+    shutting_down: bool,
+    drains: Drains,
+}
+
+impl Hash for Fingerprint {
+    /// What is left out differs seldom if the rest is the same.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.now.as_nanos().hash(state);
+        self.queue.hash(state);
+        self.dirty.hash(state);
+        self.processing.hash(state);
+        for (key, due, level) in &self.waiting {
+            (key, due.as_nanos(), level).hash(state);
+        }
+        self.failures.len().hash(state);
+        self.shutting_down.hash(state);
+    }
+}
+
+impl Model {
+    /// Returns what a later call can still tell of this model.
+    ///
+    /// Lists in which the order says nothing are sorted, and numbers that only order are left out.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let Self {
+            rules: _,
+            limiter,
+            levels: _,
+            capacity: _,
+            failure_records_max: _,
+            now,
+            queue,
+            dirty,
+            queued_at: _,
+            processing,
+            running_at: _,
+            waiting,
+            failures,
+            records,
+            shutting_down,
+            drains,
+            runs: _,
+            last_run: _,
+            entries: _,
+            figures: _,
+            added: _,
+            started: _,
+            has_duplicates: _,
+            has_added_in_work: _,
+            counters: _,
+            has_kept_place: _,
+            has_tied: _,
+        } = self;
+        let mut waiting = waiting.clone();
+        waiting.sort_by_key(|entry| (entry.due, entry.number));
+        let queued = |key: Key| (key, self.queued_level(key));
+        let mut dirty: Vec<_> = dirty.iter().copied().map(queued).collect();
+        dirty.retain(|(key, _)| !queue.contains(key));
+        dirty.sort_unstable();
+        let running = |key: Key| (key, self.running_level(key));
+        let mut processing: Vec<_> = processing.iter().copied().map(running).collect();
+        processing.sort_unstable();
+        let mut failures = failures.clone();
+        failures.sort_by_key(|(key, _)| *key);
+        Fingerprint {
+            limiter: format!("{limiter:?}"),
+            now: *now,
+            queue: queue.iter().copied().map(queued).collect(),
+            dirty,
+            processing,
+            waiting: waiting
+                .iter()
+                .map(|entry| (entry.key, entry.due, entry.level))
+                .collect(),
+            failures,
+            records: records.clone(),
+            shutting_down: *shutting_down,
+            drains: drains.clone(),
+        }
+    }
+
+    /// Returns the key of a run; `None` if the run is over.
+    pub fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
+        self.is_current(ticket).then_some(ticket.key)
+    }
+}

@@ -1,0 +1,86 @@
+//! What is remembered of keys that have failed, and how much room that takes.
+
+use std::time::Duration;
+
+use requeue_core::{RateLimiter, Rejected};
+
+use super::{Model, remove};
+use crate::limiter::AnyRecord;
+use crate::subject::Key;
+
+impl Model {
+    /// A new key takes the place of the oldest memory if there is no other.
+    pub(super) fn make_room(&mut self, key: Key) -> Result<(), Rejected<Key>> {
+        if self.holds(key) || Some(self.held()) != self.capacity {
+            return Ok(());
+        }
+        match self.records.first() {
+            Some(&oldest) => {
+                self.forget_key(oldest);
+                Ok(())
+            }
+            None => Err(Rejected::Full(key)),
+        }
+    }
+
+    /// default_rate_limiters.go, When.
+    pub(super) fn charge(&mut self, key: Key) -> Duration {
+        let mut memory = remove(&mut self.failures, key).unwrap_or_default();
+        let delay = self.limiter.when(&mut memory, self.now);
+        if memory != AnyRecord::default() {
+            self.failures.push((key, memory));
+        }
+        delay
+    }
+
+    /// default_rate_limiters.go, Forget.
+    pub(super) fn forget_key(&mut self, key: Key) -> u32 {
+        let count = self.failures_of(key);
+        remove(&mut self.failures, key);
+        self.settle();
+        count
+    }
+
+    /// default_rate_limiters.go, NumRequeues.
+    pub(super) fn failures_of(&self, key: Key) -> u32 {
+        let memory = self.failures.iter().find(|(failed, _)| *failed == key);
+        memory.map_or(0, |(_, memory)| self.limiter.requeues(memory))
+    }
+
+    /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest at a time.
+    pub(super) fn settle(&mut self) {
+        let failed: Vec<Key> = self.failures.iter().map(|(key, _)| *key).collect();
+        let at_rest = |key: &Key| failed.contains(key) && !self.has_work(*key);
+        let mut records = self.records.clone();
+        records.retain(at_rest);
+        for key in failed.iter().copied().filter(at_rest) {
+            if !records.contains(&key) {
+                records.push(key);
+            }
+        }
+        self.records = records;
+        if self.records.len() > self.failure_records_max {
+            let oldest = self.records.remove(0);
+            remove(&mut self.failures, oldest);
+        }
+    }
+
+    pub(super) fn has_work(&self, key: Key) -> bool {
+        self.dirty.contains(&key)
+            || self.processing.contains(&key)
+            || self.waiting.iter().any(|entry| entry.key == key)
+    }
+
+    pub(super) fn holds(&self, key: Key) -> bool {
+        self.has_work(key) || self.failures.iter().any(|(failed, _)| *failed == key)
+    }
+
+    pub(super) fn held(&self) -> usize {
+        let mut keys = [&self.dirty[..], &self.processing[..]].concat();
+        keys.extend(self.waiting.iter().map(|entry| entry.key));
+        keys.extend(self.failures.iter().map(|(key, _)| *key));
+        keys.sort_unstable();
+        keys.dedup();
+        keys.len()
+    }
+}

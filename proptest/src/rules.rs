@@ -1,0 +1,133 @@
+//! The rules of a queue, in one table. Documentation, tests and messages are made from it.
+
+#[macro_use]
+mod table;
+
+use std::fmt;
+
+use crate::subject::Subject;
+
+/// A rule that a queue keeps.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_proptest::conformance::RULES;
+///
+/// let fifo = RULES.iter().find(|rule| rule.group == "fifo").unwrap();
+/// assert_eq!(
+///     fifo.to_string(),
+///     "fifo: Keys are handed out in the order in which they became ready. \
+///      (client-go queue.go, Add and Get)"
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// What it is about.
+    pub group: &'static str,
+    /// The name of its case.
+    pub name: &'static str,
+    /// How many keys its case needs room for.
+    pub keys: usize,
+    /// What else its case needs.
+    pub(crate) need: Option<Need>,
+    /// The rule itself.
+    pub text: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// What not every queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    Capacity,
+    Growth,
+    Levels,
+    Panics,
+}
+
+/// How many priority levels there have to be for a case that is about them.
+const LEVELS_MIN: u8 = 3;
+
+impl Rule {
+    /// Why its case cannot be tried on such a queue; `None` if it can.
+    pub(crate) fn skipped(&self, subject: &dyn Subject) -> Option<String> {
+        let capacity = subject.capacity();
+        let lacks = |what: &str| Some(String::from(what));
+        match self.need {
+            Some(Need::Capacity) if capacity.is_none() => lacks("the queue has no capacity"),
+            Some(Need::Growth) if capacity.is_some() => {
+                lacks("the queue has a capacity, and no limit to its records")
+            }
+            Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
+                lacks("the queue has too few priority levels")
+            }
+            Some(Need::Panics) if !subject.abilities().gives_back => {
+                lacks("the queue does not give keys back with which a worker panics")
+            }
+            _ => too_crowded(subject, self.keys),
+        }
+    }
+
+    /// A rule of the table: a test looks up all that are asked for.
+    pub(crate) fn named(group: &str, name: &str) -> &'static Self {
+        let rule = RULES.iter().find(|it| it.group == group && it.name == name);
+        debug_assert!(rule.is_some(), "no rule {group}::{name}");
+        rule.unwrap_or(&RULES[0])
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.group, self.text, self.source)
+    }
+}
+
+/// Why a case cannot be tried for which there has to be so much room.
+pub(crate) fn too_crowded(subject: &dyn Subject, keys: usize) -> Option<String> {
+    let room = subject.capacity().filter(|capacity| *capacity < keys)?;
+    Some(format!(
+        "there is room for {room} keys, which is too little"
+    ))
+}
+
+macro_rules! need {
+    () => {
+        None
+    };
+    (capacity) => {
+        Some(Need::Capacity)
+    };
+    (growth) => {
+        Some(Need::Growth)
+    };
+    (levels) => {
+        Some(Need::Levels)
+    };
+    (panics) => {
+        Some(Need::Panics)
+    };
+}
+
+macro_rules! table {
+    ({}
+        $($kind:ident { $($group:ident {
+            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+        })+ })+
+    ) => {
+        /// All rules, in the order in which they are tried.
+        pub const RULES: &[Rule] = &[
+            $($($(Rule {
+                group: stringify!($group),
+                name: stringify!($name),
+                keys: $keys,
+                need: need!($($need)?),
+                text: $rule,
+                source: $source,
+            },)+)+)+
+        ];
+    };
+}
+
+for_each_case!([table] {});

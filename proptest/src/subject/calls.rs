@@ -1,0 +1,94 @@
+//! Calls that wait: what a runtime adds to core, driven step by step.
+
+use std::time::Duration;
+
+use requeue_core::{Action, Drained, GetError};
+
+use super::Handed;
+
+/// One call of a test, numbered from 1.
+pub type CallId = usize;
+
+/// A call that may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Call {
+    /// Waits for a key.
+    Get,
+    /// Waits for a key, and no longer than this.
+    GetTimeout(Duration),
+    /// Takes the first ready key, completes it like this, and waits for the next, in whatever way
+    /// the queue has for a worker's loop. Started only while a key is ready.
+    Next(Action),
+    /// Shuts the queue down and waits until it has drained.
+    Drain,
+    /// Shuts the queue down and waits until it has drained, and no longer than this.
+    DrainTimeout(Duration),
+}
+
+impl Call {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "Get",
+            Self::GetTimeout(_) => "GetTimeout",
+            Self::Next(_) => "Next",
+            Self::Drain => "Drain",
+            Self::DrainTimeout(_) => "DrainTimeout",
+        }
+    }
+}
+
+/// What a call has answered.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A key to work on.
+    Work(Handed),
+    /// No key was ready in time.
+    TimedOut,
+    /// The queue is shut down, and no key is ready.
+    Closed,
+    /// How the drain has ended; [`Drained::Pending`] if it has not in time.
+    Drained(Drained),
+    /// All [places](super::Abilities::places) to wait are taken.
+    Refused,
+}
+
+/// The answer of a runtime's `get`, whose guard was taken apart by [`handed`](super::handed).
+impl From<Option<Handed>> for Answer {
+    fn from(got: Option<Handed>) -> Self {
+        got.map_or(Self::Closed, Self::Work)
+    }
+}
+
+/// The answer of a runtime's `get` that says why it has no key, whose guard was taken apart by [`handed`](super::handed).
+impl From<Result<Option<Handed>, GetError>> for Answer {
+    fn from(got: Result<Option<Handed>, GetError>) -> Self {
+        match got {
+            Err(GetError::TimedOut) => Self::TimedOut,
+            Err(GetError::TooManyWaiters) => Self::Refused,
+            got => Self::from(got.ok().flatten()),
+        }
+    }
+}
+
+/// Keeps calls that have begun and lets them run, as [`Subject`](super::Subject) says of each
+/// method. Futures are driven by [`Futures`](super::Futures).
+pub trait Drive {
+    /// A call that is about to begin.
+    type Begun;
+    /// As [`Abilities::runs_by_itself`](super::Abilities::runs_by_itself).
+    const RUNS_BY_ITSELF: bool = false;
+    /// As [`Abilities::cancels`](super::Abilities::cancels).
+    const CANCELS: bool = true;
+
+    /// Lets a call begin.
+    fn start(&mut self, id: CallId, begun: Self::Begun);
+    /// As [`Subject::settle`](super::Subject::settle).
+    fn settle(&mut self) -> bool;
+    /// As [`Subject::answer`](super::Subject::answer).
+    fn answer(&mut self, id: CallId) -> Option<Answer>;
+    /// As [`Subject::cancel`](super::Subject::cancel).
+    fn cancel(&mut self, id: CallId);
+    /// As [`Subject::nudge`](super::Subject::nudge).
+    fn nudge(&mut self, id: CallId);
+}

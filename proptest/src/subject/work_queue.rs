@@ -1,0 +1,397 @@
+//! Queues behind a lock: core's `WorkQueue`, whatever its runtime.
+
+use std::cell::RefCell;
+use std::fmt::{self, Debug};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+use requeue_core::binding::{
+    Clock, Finish, FixedWaitList, Getter, Lock, Next, State, Step, WaitList, Wake, WorkQueue,
+};
+use requeue_core::{
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Metrics, NoMetrics,
+    NotActive, Priorities, Queue, Rejected, Storage,
+};
+
+use super::direct::Home;
+use super::{
+    Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
+    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+};
+use crate::Figures;
+use crate::limiter::AnyLimiter;
+
+/// A runtime's queue under test: where its [`WorkQueue`] is, and how to move its clock.
+///
+/// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
+pub trait Runtime {
+    /// Where the queue keeps its keys.
+    type Storage: Storage;
+    /// What the queue reports to.
+    type Metrics: Metrics;
+    /// The list of the calls that wait.
+    type Waiters: WaitList;
+    /// The runtime's lock.
+    type Lock: Lock<State = State<Key, Self::Storage, AnyLimiter, Self::Metrics, Self::Waiters>>;
+    /// The runtime's clock.
+    type Clock: Clock;
+    /// What keeps the calls that have begun.
+    type Calls: Drive;
+
+    /// As [`Abilities::grain`].
+    const GRAIN: Duration = Duration::from_nanos(1);
+    /// As [`Abilities::places`].
+    const PLACES: Option<usize> = None;
+
+    /// Makes an empty queue.
+    fn new(setup: &Setup) -> Self;
+
+    /// The queue.
+    fn queue(&self) -> &WorkQueue<Self::Lock, Self::Clock>;
+
+    /// Moves the clock, and does nothing else.
+    fn advance(&mut self, by: Duration);
+
+    /// A call of the runtime's own, about to begin; `None` if the queue has no such call.
+    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive>::Begun>;
+
+    /// The calls that have begun.
+    fn calls(&mut self) -> &mut Self::Calls;
+
+    /// As [`Subject::next_unrun`].
+    fn next_unrun(&mut self, action: Action) -> bool {
+        let _ = action;
+        false
+    }
+
+    /// What was reported; `None` if the queue has no metrics.
+    fn figures(&self) -> Option<Figures> {
+        None
+    }
+
+    /// Takes the first ready key without waiting, in the runtime's own way.
+    fn try_get(&mut self) -> Option<Handed> {
+        let guard = self.queue().try_get()?;
+        handed(guard)
+    }
+
+    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught.
+    fn panic_at_work(&mut self) {
+        panicking(|| self.queue().try_get());
+    }
+}
+
+/// Panics with what `take` hands out, and catches that, without a word on the test's output.
+pub fn panicking<G>(take: impl FnOnce() -> G) {
+    let work = || {
+        let _guard = take();
+        resume_unwind(Box::new("a worker panics with a key"));
+    };
+    // A panic is what was asked for.
+    let _ = catch_unwind(AssertUnwindSafe(work));
+}
+
+/// Takes a guard apart, so that a test can complete the key when it likes. Nothing if its run has
+/// been completed before.
+pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed>
+where
+    H: std::ops::Deref<Target: Finish>,
+{
+    let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
+    let ticket = Ticket::Core(guard.into_ticket()?);
+    Some(Handed {
+        key,
+        ticket,
+        requeues,
+        priority,
+    })
+}
+
+/// A [`Subject`] for every queue that is a [`WorkQueue`] of core.
+#[derive(Debug)]
+pub struct OnWorkQueue<R>(R);
+
+impl<R: Runtime> OnWorkQueue<R> {
+    fn queue(&self) -> &WorkQueue<R::Lock, R::Clock> {
+        self.0.queue()
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Queue<Key, R::Storage, AnyLimiter, R::Metrics>) -> T,
+    ) -> T {
+        self.queue().lock().with(|state| work(state.queue()))
+    }
+}
+
+impl<R: Runtime> Subject for OnWorkQueue<R> {
+    fn new(setup: &Setup) -> Self {
+        Self(R::new(setup))
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        <R::Storage as Storage>::CAPACITY
+    }
+
+    fn levels(&self) -> u8 {
+        <R::Storage as Storage>::Priorities::LEVELS
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            gives_back: true,
+            runs_by_itself: R::Calls::RUNS_BY_ITSELF,
+            cancels: R::Calls::CANCELS,
+            grain: R::GRAIN,
+            places: R::PLACES,
+        }
+    }
+
+    fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
+        self.queue().add(key)
+    }
+
+    fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
+        self.queue().add_after(key, delay)
+    }
+
+    fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
+        self.queue().add_at(key, due)
+    }
+
+    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
+        self.queue().add_rate_limited(key).map(Scheduled::from)
+    }
+
+    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
+        self.queue().add_with(key, options).map(Scheduled::from)
+    }
+
+    fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
+        let mut rejected = Vec::new();
+        let keys = keys.iter().copied();
+        let added = self.queue().add_many(keys, |key| rejected.push(key));
+        (added, rejected)
+    }
+
+    fn forget(&mut self, key: Key) -> u32 {
+        self.queue().forget(&key)
+    }
+
+    fn try_get(&mut self) -> Option<Handed> {
+        self.0.try_get()
+    }
+
+    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
+        let next = self.queue().with(|queue, now| queue.poll_get(now, getter));
+        map_next(next, Handed::from)
+    }
+
+    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
+        let mut taken = Vec::new();
+        let next = self.queue().with(|queue, now| {
+            queue.poll_get_many(max, now, getter, |work| taken.push(Handed::from(work)))
+        });
+        map_next(next, |_| taken)
+    }
+
+    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
+        let Ok(ticket) = ticket.core() else {
+            return (Err(NotActive), self.get(getter));
+        };
+        let Step { finished, next, .. } = self
+            .queue()
+            .with_now(|queue, now| queue.poll_next(ticket, action, now, getter));
+        (finished, map_next(next, Handed::from))
+    }
+
+    fn leave(&mut self, getter: &mut Getter) {
+        self.queue().with(|queue, _| queue.leave(getter));
+    }
+
+    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
+        self.queue().release_key(&key)
+    }
+
+    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+        self.finish(ticket, Action::Release).map(|_| ())
+    }
+
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
+        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+        self.queue().finish_many(tickets, action)
+    }
+
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.queue().finish(ticket.core()?, action)
+    }
+
+    fn panic_at_work(&mut self) {
+        self.0.panic_at_work();
+    }
+
+    fn shut_down(&mut self) {
+        self.queue().shut_down();
+    }
+
+    fn begin_drain(&mut self) -> Drain {
+        Drain::Core(self.queue().begin_drain())
+    }
+
+    fn drained(&mut self, drain: &Drain) -> Drained {
+        match drain {
+            Drain::Core(drain) => self.queue().drain_status(drain),
+            Drain::Numbered(_) => Drained::Pending,
+        }
+    }
+
+    fn take_delayed(&mut self) -> Option<Left> {
+        self.queue().take_delayed().map(Left::from)
+    }
+
+    fn take_ready(&mut self) -> Option<Left> {
+        self.queue().take_ready().map(Left::from)
+    }
+
+    fn len(&mut self) -> usize {
+        self.queue().len()
+    }
+
+    fn state(&mut self, key: Key) -> Option<Known> {
+        self.queue().state(&key).map(Known::from)
+    }
+
+    fn contains(&mut self, key: Key) -> bool {
+        self.queue().contains(&key)
+    }
+
+    fn num_requeues(&mut self, key: Key) -> u32 {
+        self.queue().num_requeues(&key)
+    }
+
+    fn totals(&mut self) -> Totals {
+        self.with(|queue| Totals {
+            active: queue.active_len(),
+            delayed: queue.delayed_len(),
+            held: queue.held_len(),
+            next_deadline: queue.next_deadline(),
+        })
+    }
+
+    fn shutting_down(&mut self) -> bool {
+        self.queue().shutting_down()
+    }
+
+    fn report_running(&mut self) {
+        self.queue().report_running();
+    }
+
+    fn figures(&mut self) -> Option<Figures> {
+        self.0.figures()
+    }
+
+    fn now(&self) -> Instant {
+        self.queue().clock().now()
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.0.advance(by);
+    }
+
+    fn asleep(&mut self) -> Option<usize> {
+        Some(self.with(|queue| queue.asleep()))
+    }
+
+    /// The wakes of a runtime are seen by the calls that they wake.
+    fn wakes(&mut self) -> Option<Wake> {
+        None
+    }
+
+    fn assert_valid(&mut self) {
+        self.with(|queue| queue.assert_valid());
+    }
+
+    fn start(&mut self, id: CallId, call: Call) -> bool {
+        let begun = self.0.begin(call);
+        let started = begun.map(|begun| self.0.calls().start(id, begun));
+        started.is_some()
+    }
+
+    fn next_unrun(&mut self, action: Action) -> bool {
+        self.0.next_unrun(action)
+    }
+
+    fn settle(&mut self) -> bool {
+        self.0.calls().settle()
+    }
+
+    fn answer(&mut self, id: CallId) -> Option<Answer> {
+        self.0.calls().answer(id)
+    }
+
+    fn cancel(&mut self, id: CallId) {
+        self.0.calls().cancel(id);
+    }
+
+    fn nudge(&mut self, id: CallId) {
+        self.0.calls().nudge(id);
+    }
+}
+
+/// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
+pub struct Bare<S: Home> {
+    queue: WorkQueue<Alone<S>, HandClock>,
+    calls: Futures,
+}
+
+type Alone<S> = Single<State<Key, S, AnyLimiter, NoMetrics, FixedWaitList<0>>>;
+
+impl<S: Home> Debug for Bare<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bare").finish_non_exhaustive()
+    }
+}
+
+/// A lock for one thread.
+pub struct Single<T>(RefCell<T>);
+
+impl<T> Lock for Single<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.borrow_mut())
+    }
+}
+
+impl<S: Home> Runtime for Bare<S> {
+    type Storage = S;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<0>;
+    type Lock = Alone<S>;
+    type Clock = HandClock;
+    type Calls = Futures;
+
+    fn new(setup: &Setup) -> Self {
+        let state = State::new(S::build(setup, NoMetrics), FixedWaitList::new());
+        Self {
+            queue: WorkQueue::new(Single(RefCell::new(state)), HandClock::new()),
+            calls: Futures::new(),
+        }
+    }
+
+    fn queue(&self) -> &WorkQueue<Self::Lock, HandClock> {
+        &self.queue
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.queue.clock().advance(by);
+    }
+
+    fn begin(&self, _: Call) -> Option<LocalCall> {
+        None
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
+    }
+}

@@ -1,0 +1,52 @@
+//! The parts of a queue that are seldom chosen.
+
+use core::marker::PhantomData;
+
+use requeue_core::binding::Clock;
+use requeue_core::{Index, Metrics, NoMetrics, NoPriorities, Priorities};
+
+use crate::clock::EmbassyClock;
+
+/// The parts of a [`WorkQueue`](crate::WorkQueue) that are seldom chosen: [`With`] names them.
+pub trait Parts {
+    /// What receives the figures.
+    type Metrics: Metrics;
+    /// Holds slot numbers: `u8` up to 255 keys, `u16` beyond.
+    type Index: Index;
+    /// The clock.
+    type Clock: Clock;
+    /// How many priority levels there are.
+    type Priorities: Priorities;
+}
+
+/// The [`Parts`] of a queue: metrics, slot numbers, clock and priorities, in this order.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
+/// use requeue_embassy::{EmbassyClock, With, WorkQueue};
+///
+/// // More than 255 keys.
+/// type Large = WorkQueue<Raw, u16, 300, ItemExponentialFailure, 3, With<NoMetrics, u16>>;
+/// static LARGE: Large = WorkQueue::new(default_item_based());
+///
+/// // Two priority levels.
+/// type Urgent = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
+/// static ALARMS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Urgent> =
+///     WorkQueue::new(default_item_based());
+/// # LARGE.add(1).unwrap();
+/// # ALARMS.add(1).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = NoPriorities>(
+    PhantomData<fn() -> (M, I, C, P)>,
+);
+
+impl<M: Metrics, I: Index, C: Clock, P: Priorities> Parts for With<M, I, C, P> {
+    type Metrics = M;
+    type Index = I;
+    type Clock = C;
+    type Priorities = P;
+}

@@ -1,0 +1,10 @@
+use requeue_std::{Action, WorkQueue};
+
+#[derive(PartialEq, Eq, Hash)]
+struct Node(String);
+
+fn main() {
+    let queue: WorkQueue<Node> = WorkQueue::new();
+    let _ = queue.get();
+    let _ = queue.run(4, |_| Ok::<_, ()>(Action::Success));
+}

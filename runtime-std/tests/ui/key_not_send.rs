@@ -1,0 +1,8 @@
+use std::rc::Rc;
+
+use requeue_std::{Action, WorkQueue};
+
+fn main() {
+    let queue: WorkQueue<Rc<str>> = WorkQueue::new();
+    let _ = queue.run(4, |_| Ok::<_, ()>(Action::Success));
+}

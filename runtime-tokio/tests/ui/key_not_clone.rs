@@ -1,0 +1,10 @@
+use requeue_tokio::{Action, WorkQueue};
+
+#[derive(PartialEq, Eq, Hash)]
+struct Node(String);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let queue: WorkQueue<Node> = WorkQueue::new();
+    queue.run(4, |_| async { Ok::<_, ()>(Action::Success) }).await;
+}

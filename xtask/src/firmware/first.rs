@@ -1,0 +1,138 @@
+//! The program of `docs/firmware.md`: builds it as a reader would, and runs it until it has shown
+//! what the page says.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::invocation::Invocation;
+use crate::report::{Stop, Verdict};
+use crate::toolchain;
+
+/// The folder of the package, from the repository.
+pub(super) const FOLDER: &str = "examples/firmware/first";
+const TARGET: &str = "thumbv7m-none-eabi";
+/// As the runner of its `.cargo/config.toml`, with nothing to type into.
+const EMULATOR: &str = "qemu-system-arm -M lm3s6965evb \
+                        -semihosting-config enable=on,target=native \
+                        -icount shift=10 -display none -monitor none -serial none -kernel";
+
+/// What it prints, in this order, each after its time.
+const EXPECTED: [&str; 4] = [
+    "Read { sensor: 0 } failed, attempt 1",
+    "Read { sensor: 0 } failed, attempt 2",
+    "sensor 0 is read",
+    "uploaded",
+];
+
+/// How long the program has for it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Builds, lints and runs the program.
+pub(super) fn run(root: &Path, built: &Path) -> Verdict {
+    let folder = root.join(FOLDER);
+    let built = built.join("first");
+    for line in [
+        "cargo build --release --locked",
+        "cargo clippy --release --locked",
+    ] {
+        let line =
+            Invocation::new(line).args(["--target-dir".to_owned(), built.display().to_string()]);
+        let mut line = toolchain::for_target(line, TARGET, &folder)?;
+        if line.to_string().contains("clippy") {
+            line = line.args(["--", "-D", "warnings"]);
+        }
+        line.run(&folder)?;
+    }
+    let image = built.join(TARGET).join("release/first");
+    let emulator = Invocation::new(EMULATOR).args([image.display().to_string()]);
+    watch(&emulator, &folder)
+}
+
+/// Runs the program, which never ends by itself, until it has printed what is expected.
+fn watch(emulator: &Invocation, folder: &Path) -> Verdict {
+    let (mut child, output) = emulator.spawn_piped(folder)?;
+    let (sender, lines) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let deadline = Instant::now() + PATIENCE;
+    let mut expected = EXPECTED.iter().peekable();
+    while let Some(next) = expected.peek() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // An error says that the time is up, or that the emulator has ended.
+        let Ok(line) = lines.recv_timeout(left) else {
+            break;
+        };
+        if line
+            .split_once(" ms: ")
+            .is_some_and(|(_, what)| what == **next)
+        {
+            expected.next();
+        }
+    }
+    let missing = expected.next();
+    drop(lines);
+    let ended = child.kill().and_then(|()| child.wait());
+    let _ = reader.join();
+    ended.map_err(|error| Stop::Failed(format!("{emulator}: {error}")))?;
+    match missing {
+        None => Ok(()),
+        Some(line) => Err(Stop::Failed(format!("{FOLDER} did not print `{line}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/firmware.md");
+
+    /// A file of the package.
+    macro_rules! file {
+        ($path:literal) => {
+            include_str!(concat!("../../../examples/firmware/first/", $path))
+        };
+    }
+
+    fn shows(language: &str, text: &str) -> bool {
+        PAGE.contains(&format!("```{language}\n{text}```\n"))
+    }
+
+    #[test]
+    fn the_page_shows_the_files_that_are_built() {
+        assert!(shows("rust,ignore", file!("src/main.rs")), "src/main.rs");
+        assert!(shows("text", file!("memory.x")), "memory.x");
+        assert!(
+            shows("toml", file!(".cargo/config.toml")),
+            ".cargo/config.toml"
+        );
+    }
+
+    #[test]
+    fn the_page_shows_the_manifest_but_for_where_this_repository_is() {
+        let (manifest, _) = file!("Cargo.toml").split_once("\n# A workspace").unwrap();
+        let here = r#"{ version = "0.1", path = "../../../runtime-embassy" }"#;
+        assert!(manifest.contains(here));
+        assert!(shows("toml", &manifest.replace(here, r#""0.1""#)));
+    }
+
+    #[test]
+    fn the_page_shows_what_the_program_prints() {
+        let mut lines = PAGE.lines();
+        for expected in EXPECTED {
+            let is_it = |line: &str| {
+                line.split_once(" ms: ")
+                    .is_some_and(|(_, it)| it == expected)
+            };
+            assert!(lines.any(is_it), "{expected}");
+        }
+    }
+}
