@@ -1,18 +1,18 @@
 //! What changes, and what a worker does about it.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use requeue::tokio::{Completion, WorkQueue};
-use requeue::{Clock, Instant, ItemExponentialFailure};
+use requeue::Instant;
+use requeue::binding::Clock;
+use requeue::tokio::{Action, Failure, WorkQueue, Workers};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, Notify};
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::figures::Figures;
 use crate::gate::{Admission, Answer, Called, Gates, Pass};
 use crate::key::Key;
 use crate::post::{Poster, Refusal};
@@ -22,11 +22,9 @@ use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 
-/// Failed keys wait longer and longer, each for itself: what all of them share, a receiver that
-/// makes many fail would take from the others. How many come back at once is the gates' to say.
-pub(crate) type Limiter = ItemExponentialFailure;
-pub(crate) type Queue = WorkQueue<Key, Limiter, Figures>;
-type Guard = requeue::tokio::Guard<Key, Limiter, Figures>;
+/// Failed keys wait longer and longer, each for itself. A rate that all of them share would let one
+/// receiver take from the others; how many run at once is for the gates to say.
+pub(crate) type Queue = WorkQueue<Key>;
 
 /// Tells the queue what has changed, and works on it.
 pub(crate) struct Dispatcher {
@@ -111,83 +109,66 @@ impl Dispatcher {
 
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
     /// aborts them; their keys stay owed.
-    ///
-    /// [`WorkQueue::run`] would keep them, too. But its reconcilers cannot answer that a key is
-    /// done for now and keeps its failures, as one that is parked until a place is free; nor does
-    /// it tell them which attempt this is, and to give up takes a write here that may fail itself.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
+        let dispatcher = Arc::clone(&self);
+        let workers = Workers::new(workers).on_error(|key: &Key, failure, _| {
+            if let Failure::Panic(_) = failure {
+                say(&format!("{key}: {failure}"));
+            }
+        });
+        let run = self.queue.run_with(workers, move |key, run| {
+            let dispatcher = Arc::clone(&dispatcher);
+            async move { Ok::<_, Infallible>(dispatcher.reconcile(&key, run.attempt).await) }
+        });
         tokio::select! {
             () = self.resolve_doubts() => {}
-            () = self.keep(workers) => {}
+            _ = run => {}
         }
     }
 
-    async fn keep(self: &Arc<Self>, workers: usize) {
-        let mut crew = JoinSet::new();
-        for _ in 0..workers {
-            crew.spawn(Arc::clone(self).work());
-        }
-        while let Some(ended) = crew.join_next().await {
-            if ended.is_err() {
-                // The key that it dropped comes back as one that failed.
-                say("a worker panicked; another takes its place");
-                crew.spawn(Arc::clone(self).work());
-            }
-        }
-    }
-
-    /// One worker's loop: each turn completes a key and takes the next under one lock.
-    async fn work(self: Arc<Self>) {
-        let mut next = self.queue.get().await;
-        while let Some(guard) = next {
-            let completion = self.reconcile(&guard).await;
-            next = self.queue.next(guard, completion).await;
-        }
-    }
-
-    async fn reconcile(&self, guard: &Guard) -> Completion {
-        match self.gates.enter(guard.key(), self.now()) {
+    async fn reconcile(&self, key: &Key, attempt: u32) -> Action {
+        match self.gates.enter(key, self.now()) {
             Admission::Now(pass) => {
                 let mut passed = Passed {
                     dispatcher: self,
                     pass,
                     answer: Answer::Unasked,
                 };
-                self.deliver(guard, &mut passed).await
+                self.deliver(key, attempt, &mut passed).await
             }
             // Neither of these is a failure, and those there were are not forgotten.
-            Admission::Later(wait) => Completion::RetryAfter(wait),
-            Admission::Parked => Completion::Done,
-            Admission::Unknown => Completion::Succeeded,
+            Admission::Later(wait) => Action::RetryAfter(wait),
+            Admission::Parked => Action::Release,
+            Admission::Unknown => Action::Success,
         }
     }
 
     /// Brings a receiver up to date about an object, as late a version as can be.
-    async fn deliver(&self, guard: &Guard, passed: &mut Passed<'_>) -> Completion {
-        let task = match self.store.task(guard).await {
+    async fn deliver(&self, key: &Key, attempt: u32, passed: &mut Passed<'_>) -> Action {
+        let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
-            Ok(None) => return Completion::Succeeded,
+            Ok(None) => return Action::Success,
             Err(error) => {
                 say(&error.to_string());
                 // Nothing was tried: it is no failure of the receiver's.
-                return Completion::RetryAfter(self.pause);
+                return Action::RetryAfter(self.pause);
             }
         };
         if *self.host_of(&task.url) != *passed.pass.host {
             // The receiver has moved, and its gate is about to.
-            return Completion::RetryAfter(self.pause);
+            return Action::RetryAfter(self.pause);
         }
-        let posted = self.post(guard, &task).await;
+        let posted = self.post(key, &task).await;
         passed.answer = posted
             .as_ref()
             .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
         if let Err((_, why)) = posted {
-            return self.fail(guard, &task, why).await;
+            return self.fail(key, attempt, &task, why).await;
         }
-        match self.store.record_delivered(guard, &task).await {
+        match self.store.record_delivered(key, &task).await {
             Ok(()) => {
                 self.tally.count(Outcome::Delivered);
-                Completion::Succeeded
+                Action::Success
             }
             // It will be delivered twice, which is better than not at all.
             Err(error) => self.postpone(&error),
@@ -212,27 +193,27 @@ impl Dispatcher {
         })
     }
 
-    async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
-        if guard.attempt() < self.tries {
+    async fn fail(&self, key: &Key, attempt: u32, task: &Task, why: String) -> Action {
+        if attempt < self.tries {
             self.tally.count(Outcome::Retried);
-            return Completion::Retry;
+            return Action::Retry;
         }
-        let text = format!("gave up {}, version {}: {why}", guard.key(), task.version);
-        match self.store.record_failed(guard, task, why).await {
+        let text = format!("gave up {key}, version {}: {why}", task.version);
+        match self.store.record_failed(key, task, why).await {
             Ok(true) => {
                 say(&text);
                 self.tally.count(Outcome::GivenUp);
-                Completion::Succeeded
+                Action::Success
             }
             // There is a newer version, which has tries of its own.
-            Ok(false) => Completion::Succeeded,
+            Ok(false) => Action::Success,
             Err(error) => self.postpone(&error),
         }
     }
 
-    fn postpone(&self, error: &StoreError) -> Completion {
+    fn postpone(&self, error: &StoreError) -> Action {
         say(&error.to_string());
-        Completion::Retry
+        Action::Retry
     }
 
     /// Adds a changed object's keys. A key that failed has its tries anew, as the version has, but

@@ -72,14 +72,14 @@ impl Waits {
 }
 
 impl Metrics for Figures {
-    type Stamps = Times;
+    type Timestamps = Times;
 
     fn depth(&mut self, keys: usize) {
         self.named.depth(keys);
     }
 
-    fn add(&mut self) {
-        self.named.add();
+    fn added(&mut self) {
+        self.named.added();
     }
 
     fn queue_latency(&mut self, latency: Duration) {

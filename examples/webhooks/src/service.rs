@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use requeue::ItemExponentialFailure;
-use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
+use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics, WorkQueue};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
@@ -100,10 +99,11 @@ pub(crate) fn assemble(
         .map(read_secret)
         .transpose()?;
     let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
-    let limiter = ItemExponentialFailure::new(options.pause, PAUSE_MAX);
-    let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
-    let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
-    let queue = Queue::from(parts.build());
+    let queue: Queue = WorkQueue::builder()
+        .backoff(options.pause, PAUSE_MAX)
+        .no_retry_rate()
+        .report_to(Figures::new(NamedMetrics::new("webhooks"), &waits))
+        .build();
     let gates = Arc::new(Gates::new(options.workers.get(), options.pause, PAUSE_MAX));
     let tally = Arc::new(Tally::new());
     let stats = Stats {

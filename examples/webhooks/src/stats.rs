@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::PrometheusHandle;
-use requeue::Effect;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -127,10 +126,10 @@ impl Stats {
 
     fn look(&self, seq: u64) -> Look {
         // All at one moment: a key that goes from one state to another in between would be missed.
-        let (depth, in_flight, delayed) = self.queue.act(|queue, now| {
-            let Effect { value: ready, wake } = queue.len(now);
-            let value = (ready, queue.active_len(), queue.delayed_len());
-            Effect { value, wake }
+        let (depth, in_flight, delayed) = self.queue.with(|queue, now| {
+            let ready = queue.len(now);
+            let (active, delayed) = (queue.active_len(), queue.delayed_len());
+            ready.map(|ready| (ready, active, delayed))
         });
         let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Look {

@@ -99,7 +99,7 @@ impl Host {
     pub(super) fn hear(
         &mut self,
         answer: Answer,
-        rest: &mut impl RateLimiter<Memory = u32>,
+        rest: &mut impl RateLimiter<Record = u32>,
         now: Instant,
     ) {
         self.standing = match answer {
