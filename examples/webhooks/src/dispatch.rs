@@ -1,4 +1,4 @@
-//! What changes, and what a worker does about it.
+//! Adds a key for each change, and delivers what is owed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::target::Target;
 /// receiver take from the others; how many run at once is for the gates to say.
 pub(crate) type Queue = WorkQueue<Key>;
 
-/// Tells the queue what has changed, and works on it.
+/// Adds what has changed to the queue, and works on it.
 pub(crate) struct Dispatcher {
     pub(crate) queue: Queue,
     pub(crate) store: Store,
@@ -34,14 +34,14 @@ pub(crate) struct Dispatcher {
     pub(crate) poster: Poster,
     pub(crate) tally: Arc<Tally>,
     pub(crate) tries: u32,
-    /// After the first failure.
+    /// The pause after the first failure.
     pub(crate) pause: Duration,
     pub(crate) allow_private: bool,
-    /// A subscription stands in the database and has a gate: held while the two may differ.
+    /// Held while the subscriptions in the database and at the gates may differ.
     pub(crate) subscribing: Mutex<()>,
-    /// Held while a page of long work is in the database.
+    /// Held while the database works on a page.
     pub(crate) paging: Mutex<()>,
-    /// After a database error: the queue may lack what the database has.
+    /// Notified after a database error, because the queue may lack what the database has.
     pub(crate) doubt: Notify,
 }
 
@@ -52,15 +52,15 @@ pub(crate) const PAGE_LEN: usize = 1000;
 #[derive(Serialize)]
 struct Event<'a> {
     object: &'a str,
-    /// Grows with every change of any object: what comes with a smaller one is older.
+    /// Grows with every change of any object: a smaller one is older.
     version: i64,
     deleted: bool,
     data: Option<&'a RawValue>,
 }
 
 impl Dispatcher {
-    /// Makes gates and queue what the database says, whatever they were before: at the start, and
-    /// after an error. Returns how much is owed.
+    /// Brings gates and queue in line with the database, at the start and after an error. Returns
+    /// how many deliveries are owed.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
         self.resume_pages().await?;
         let held = self.subscribing.lock().await;
@@ -94,12 +94,12 @@ impl Dispatcher {
         Ok(change.is_some())
     }
 
-    /// Lists again what is owed, whenever the database has answered an error: what it wrote all the
-    /// same is delivered, too. Never ends.
+    /// Lists again what is owed after each database error, because work that failed may have been
+    /// written. Never ends.
     async fn resolve_doubts(&self) {
         loop {
             self.doubt.notified().await;
-            // One list for the errors of a pause; it reads all that is owed.
+            // The list reads everything that is owed, so errors in a row share one.
             sleep(self.pause).await;
             if self.resume().await.is_err() {
                 self.doubt.notify_one();
@@ -136,26 +136,26 @@ impl Dispatcher {
                 };
                 self.deliver(key, attempt, &mut passed).await
             }
-            // Neither of these is a failure, and those there were are not forgotten.
+            // Neither of these is a failure, and earlier failures stay on record.
             Admission::Later(wait) => Action::RetryAfter(wait),
             Admission::Parked => Action::Release,
             Admission::Unknown => Action::Success,
         }
     }
 
-    /// Brings a receiver up to date about an object, as late a version as can be.
+    /// Delivers the newest version of an object.
     async fn deliver(&self, key: &Key, attempt: u32, passed: &mut Passed<'_>) -> Action {
         let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
             Ok(None) => return Action::Success,
             Err(error) => {
                 say(&error.to_string());
-                // Nothing was tried: it is no failure of the receiver's.
+                // The receiver was not called, so this is not its failure.
                 return Action::RetryAfter(self.pause);
             }
         };
         if *self.host_of(&task.url) != *passed.pass.host {
-            // The receiver has moved, and its gate is about to.
+            // The subscription has a new URL, and its gate is about to change.
             return Action::RetryAfter(self.pause);
         }
         let posted = self.post(key, &task).await;
@@ -170,12 +170,12 @@ impl Dispatcher {
                 self.tally.count(Outcome::Delivered);
                 Action::Success
             }
-            // It will be delivered twice, which is better than not at all.
+            // It is delivered twice, which is better than not at all.
             Err(error) => self.postpone(&error),
         }
     }
 
-    /// An error is how the receiver answered, and why that does not count.
+    /// Posts a task. The error is how the host answered, and the reason for the operator.
     async fn post(&self, key: &Key, task: &Task) -> Result<(), (Answer, String)> {
         let unasked = |why: String| (Answer::Unasked, why);
         let target = Target::parse(&task.url, self.allow_private);
@@ -205,7 +205,7 @@ impl Dispatcher {
                 self.tally.count(Outcome::GivenUp);
                 Action::Success
             }
-            // There is a newer version, which has tries of its own.
+            // There is a newer version, with its own tries.
             Ok(false) => Action::Success,
             Err(error) => self.postpone(&error),
         }
@@ -216,13 +216,13 @@ impl Dispatcher {
         Action::Retry
     }
 
-    /// Adds a changed object's keys. A key that failed has its tries anew, as the version has, but
-    /// keeps a pause: a receiver that is down is not called once per change.
+    /// Adds a changed object's keys. A key that failed has all its tries again, but after a pause,
+    /// so that a receiver that is down is not called once per change.
     fn add_changed(&self, object: &Arc<str>, change: &Change) {
         let queue = &self.queue;
         for subscription in &change.subscriptions {
             let key = Key::new(Arc::clone(subscription), Arc::clone(object));
-            // What comes when the queue is shut down is found by the next start.
+            // After shutdown it is refused; the next start finds it in the database.
             let _ = match queue.forget(&key) {
                 0 => queue.add(key),
                 _ => queue.add_after(key, self.pause),
@@ -230,8 +230,8 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or what is owed to any and has no run to come.
-    /// Returns how much is owed.
+    /// Adds what is owed to one subscription, or what is owed to any and is not queued. Returns how
+    /// many deliveries are owed.
     pub(crate) async fn add_owed(
         &self,
         subscription: Option<&Arc<str>>,
@@ -258,18 +258,18 @@ impl Dispatcher {
         }
     }
 
-    /// Adds keys that were asked for: they need not wait for what failed before.
+    /// Adds keys that a client asked for: they do not wait for earlier failures.
     pub(crate) fn add_asked_for(&self, keys: impl IntoIterator<Item = Key>) {
         let forgotten = keys.into_iter().inspect(|key| {
             self.queue.forget(key);
         });
-        // All of them first: `add` holds the queue's lock.
+        // Collected first, because `add_many` holds the queue's lock.
         let keys: Vec<Key> = forgotten.collect();
         self.add(keys);
     }
 
-    /// Adds keys that have no run to come. What is delayed stays so. A run that has begun may have
-    /// read an older version.
+    /// Adds keys that are neither ready nor delayed. An active key is added, because its run may
+    /// have read an older version.
     fn add_missing(&self, keys: impl IntoIterator<Item = Key>) {
         let is_missing = |key: &Key| {
             let state = self.queue.state(key);
@@ -285,12 +285,12 @@ impl Dispatcher {
 
     pub(crate) fn add_called(&self, called: Vec<Called>) {
         for (key, pause) in called {
-            // What comes when the queue is shut down is found by the next start.
+            // After shutdown it is refused; the next start finds it in the database.
             let _ = self.queue.add_after(key, pause);
         }
     }
 
-    /// A URL that was stored is one; if not, posting to it says what is wrong.
+    /// Returns the host of a stored URL. If the URL were invalid, posting to it would say why.
     pub(crate) fn host_of(&self, url: &str) -> Arc<str> {
         Target::parse(url, true).map_or_else(|_| "".into(), |target| target.host())
     }
@@ -300,7 +300,7 @@ impl Dispatcher {
     }
 }
 
-/// A key that has passed its gate; however its run ends, it is counted out again.
+/// A key that has passed its gate. It leaves the gate when this is dropped.
 struct Passed<'d> {
     dispatcher: &'d Dispatcher,
     pass: Pass,

@@ -1,11 +1,11 @@
-//! How often, and how many at once, a receiver is called.
+//! How often a subscription is delivered to, and how many workers call a host at once.
 //!
-//! The queue's own limiter spaces out what *failed*. A receiver may also ask for a rate in good
-//! times, and one that is slow must not hold every worker. Neither makes a worker wait here: a key
-//! that may not pass goes back into the queue, or is parked beside it.
+//! The queue's own limiter spaces out what *failed*. A subscription may also ask for a rate, and a
+//! slow receiver must not hold every worker. Neither makes a worker wait here: a key that may not
+//! pass goes back into the queue, or is parked next to it.
 //!
-//! A rate belongs to a subscription. Workers are shared out by [host](host): what counts is who
-//! holds a worker, under however many subscriptions, and also under those that are gone.
+//! A rate belongs to a subscription. Workers are shared by [host](host), however many subscriptions
+//! it has, and calls for deleted subscriptions count until they end.
 
 mod host;
 #[cfg(test)]
@@ -33,11 +33,11 @@ pub(crate) struct Gates {
 struct State {
     gates: HashMap<Arc<str>, Gate>,
     hosts: HashMap<Arc<str>, Host>,
-    /// Hosts that have parked keys, each once; the next to be looked at is the first.
+    /// Hosts that have parked keys, each once, in the order of their turns.
     waiting: VecDeque<Arc<str>>,
-    /// Workers that call a host.
+    /// Workers that are calling a host.
     in_flight: usize,
-    /// Those of them that call one whose last delivery failed, or that never had any.
+    /// Those that are calling a host whose last delivery failed, or that was never called.
     doubtful: usize,
     /// How long a host that does not answer rests before the next call.
     rest: ItemExponentialFailure,
@@ -49,8 +49,7 @@ struct Gate {
     host: Arc<str>,
     rate: Option<f64>,
     bucket: Bucket,
-    /// For objects that the bucket was asked about: from when on they may pass. Their token is
-    /// taken already, so that they come back once and not for one lottery after the other.
+    /// When each delayed object may pass. Its token is taken already, so that it comes back once.
     due: HashMap<Arc<str>, Instant>,
 }
 
@@ -61,13 +60,13 @@ pub(crate) struct Pass {
     is_doubtful: bool,
 }
 
-/// Whether a key may be worked on.
+/// Whether a key may be delivered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Now(Pass),
     /// Not before this long.
     Later(Duration),
-    /// When there is room, which a key that leaves may make; it then names this one.
+    /// When there is room. A key that [leaves](Gates::leave) makes room and returns this one.
     Parked,
     /// There is no such subscription.
     Unknown,
@@ -78,8 +77,8 @@ pub(crate) enum Admission {
 pub(crate) type Called = (Key, Duration);
 
 impl Gates {
-    /// Gates for so many workers. A host that does not answer rests for `pause`, then for twice as
-    /// long, and so on up to `pause_max`.
+    /// Creates gates for this many workers. A host that does not answer rests for `pause`, then for
+    /// twice as long, and so on up to `pause_max`.
     pub(crate) fn new(workers: usize, pause: Duration, pause_max: Duration) -> Self {
         let state = State {
             gates: HashMap::new(),
@@ -95,9 +94,9 @@ impl Gates {
         }
     }
 
-    /// Sets a subscription's host and its rate, in deliveries per second; without one there is no
-    /// limit. Its own parked keys are forgotten and have to be added again; those of others that
-    /// are returned, too.
+    /// Sets a subscription's host and its rate, in deliveries per second; `None` is no limit.
+    /// Removes its parked keys, which have to be added again. So have those that are returned,
+    /// which there is room for now.
     pub(crate) fn set(
         &self,
         subscription: &Arc<str>,
@@ -122,14 +121,15 @@ impl Gates {
         state.call(self.workers, now)
     }
 
-    /// Whether a subscription is set, and like this.
+    /// Returns whether a subscription is set to this host and rate.
     pub(crate) fn is_set(&self, subscription: &str, host: &str, rate: Option<f64>) -> bool {
         let state = self.locked();
         let gate = state.gates.get(subscription);
         gate.is_some_and(|gate| *gate.host == *host && gate.rate == rate)
     }
 
-    /// Forgets a subscription and its parked keys, but not what is under way.
+    /// Removes a subscription and its parked keys. Calls that have begun count until they end.
+    /// Returns the parked keys that there is room for now.
     pub(crate) fn remove(&self, subscription: &str, now: Instant) -> Vec<Called> {
         let mut state = self.locked();
         state.remove(subscription);
@@ -165,7 +165,7 @@ impl Gates {
                 let host = Arc::clone(&gate.host);
                 Admission::Now(Pass { host, is_doubtful })
             }
-            // This key is the one that is called next.
+            // This key makes the next call.
             Room::After(rest) if host.called.is_empty() => {
                 host.called.insert(key.clone());
                 Admission::Later(rest)
@@ -179,7 +179,7 @@ impl Gates {
         }
     }
 
-    /// A key that passed has come back, and its host answered like this. Returns the parked keys
+    /// Ends the call of a key that passed, given how its host answered. Returns the parked keys
     /// that there is room for now. O(hosts that have parked keys).
     pub(crate) fn leave(&self, pass: &Pass, answer: Answer, now: Instant) -> Vec<Called> {
         let state = &mut *self.locked();
@@ -194,12 +194,12 @@ impl Gates {
         state.call(self.workers, now)
     }
 
-    /// How many keys are parked.
+    /// Returns how many keys are parked.
     pub(crate) fn parked_len(&self) -> usize {
         self.locked().hosts.values().map(Host::parked_len).sum()
     }
 
-    /// A panic under the lock, of which there is none, would leave nothing half done.
+    /// Ignores poisoning: no code under the lock panics.
     fn locked(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,10 +223,10 @@ impl State {
         }
     }
 
-    /// Takes parked keys for which there is room, of one host after the other.
+    /// Removes and returns parked keys that there is room for, of one host after the other.
     fn call(&mut self, workers: usize, now: Instant) -> Vec<Called> {
         let mut called = Vec::new();
-        // As if those that are called had come back already.
+        // Counts the returned keys as if they had passed already.
         let (mut in_flight, mut doubtful) = (self.in_flight, self.doubtful);
         for _ in 0..self.waiting.len() {
             let Some(name) = self.waiting.pop_front() else {

@@ -32,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Serves until it is told to stop. The error, one line for the user, says why it could not begin.
+/// Serves until a signal stops it. The error, one line for the user, says why it could not begin.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
     let listener = server::listen(options.listen);
@@ -42,7 +42,7 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     let store = Store::open(&options.database)?;
     let api = Arc::new(assemble(&options, store, prometheus)?);
     let dispatcher = Arc::clone(&api.dispatcher);
-    // Whoever calls now waits until it is known what is owed.
+    // Clients that connect now wait until everything that is owed has been read.
     let owed = dispatcher
         .resume()
         .await
@@ -80,14 +80,14 @@ struct Running {
     looking: JoinHandle<()>,
 }
 
-/// Installs who receives the figures.
+/// Installs the recorder of the figures.
 fn record() -> Result<PrometheusHandle, String> {
     let builder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS);
     let builder = builder.map_err(cannot("keep figures"))?;
     builder.install_recorder().map_err(cannot("keep figures"))
 }
 
-/// Makes the parts, for the recorder that is installed.
+/// Assembles the parts. Figures go to the installed recorder.
 pub(crate) fn assemble(
     options: &Options,
     store: Store,
@@ -142,7 +142,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
 
 /// Tells a script where it listens, and a human what there is to do.
 fn announce(address: SocketAddr, owed: usize) {
-    // Nobody may be reading.
+    // stdout may be closed.
     let mut out = std::io::stdout();
     let _ = writeln!(out, "listening on http://{address}");
     let _ = out.flush();
@@ -161,7 +161,7 @@ async fn wind_down(api: &Api, running: Running, stop: &CancellationToken, grace:
         // Deliveries under way are broken off. They stay owed.
         running.crew.abort();
     }
-    // They have ended, or were aborted, or panicked: in any case they are over.
+    // An error says that it was aborted, or panicked: in any case it has ended.
     let _ = running.crew.await;
     let _ = running.served.await;
     running.looking.abort();

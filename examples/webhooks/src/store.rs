@@ -1,8 +1,8 @@
-//! The source of truth: what there is, who wants to know, and who knows what.
+//! The source of truth: the objects, the subscriptions, and what each subscription has.
 //!
-//! One thread owns the database, so that no task ever waits for a disk with others behind it. It
-//! takes all the work that has gathered, does it in one transaction, and answers when that is on
-//! the disk: however many tasks there are, they share the wait.
+//! One thread owns the database, so that no task blocks a thread of the runtime on the disk. It
+//! takes all work that has gathered, does it in one transaction, and answers once that is on the
+//! disk: all tasks share the wait.
 //!
 //! # Errors
 //!
@@ -12,9 +12,9 @@
 //!
 //! An error does not say that nothing was written: the last step may have failed after the
 //! transaction was on the disk, and then it is found there, at once or by the next start. That is
-//! safe. A transaction is there in whole or not at all, so an object comes with what is owed of it;
-//! a version that was not acknowledged is never one that was; and to repeat the request does no
-//! harm. The dispatcher lists what is owed again after each error.
+//! safe. A transaction is there in whole or not at all, so an object comes with its deliveries; a
+//! version that was not acknowledged is never reused; and a request may be repeated. The dispatcher
+//! lists what is owed again after each error.
 
 mod deliveries;
 mod objects;
@@ -40,7 +40,7 @@ pub(crate) struct Store {
     messages: mpsc::UnboundedSender<Message>,
 }
 
-/// Why the database did not do its work, as far as is known.
+/// Why the database failed.
 #[derive(Clone, Debug)]
 pub(crate) enum StoreError {
     /// SQLite failed.
@@ -54,12 +54,12 @@ enum Message {
     Close(oneshot::Sender<()>),
 }
 
-/// Does its work within the open transaction, if one could be opened.
+/// Runs within the open transaction, or gets the error if none could be opened.
 type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Done + Send>;
 
-/// Work that was done, for better or worse.
+/// Work that ran, with or without success.
 struct Done {
-    /// Answers, given how the transaction ended.
+    /// Sends the answer, given how the transaction ended.
     settle: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
     /// Why the transaction cannot go on, if it cannot.
     spoiled: Option<StoreError>,
@@ -78,8 +78,8 @@ impl Store {
 
     /// Gives a connection a thread of its own.
     fn over(connection: Connection) -> std::io::Result<Self> {
-        // Whoever sends waits for the answer, and there are only so many workers and connections:
-        // that is the bound.
+        // Bounded all the same: every sender waits for its answer, and the numbers of workers and
+        // of connections are limited.
         let (messages, inbox) = mpsc::unbounded_channel();
         thread::Builder::new()
             .name("database".into())
@@ -87,7 +87,7 @@ impl Store {
         Ok(Self { messages })
     }
 
-    /// Whether the database answers.
+    /// Returns `Ok` if the database works.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         let ask = |db: &Connection| db.query_row("SELECT 1", [], |_| Ok(()));
         self.run(ask).await
@@ -96,17 +96,17 @@ impl Store {
     /// Finishes what was asked before, and closes the database.
     pub(crate) async fn close(&self) {
         let (closed, is_closed) = oneshot::channel();
-        // If nobody listens, it is closed.
+        // If the thread is gone, the database is closed.
         let _ = self.messages.send(Message::Close(closed));
         let _ = is_closed.await;
     }
 
-    /// Does `work` in a transaction and answers when it is on the disk.
+    /// Does `work` in a transaction and returns once it is on the disk.
     ///
     /// # Errors
     ///
-    /// If the work fails, nothing of it has happened. If the transaction fails, that is so too,
-    /// unless SQLite failed after it had written it.
+    /// If the work fails, nothing of it is written. If the transaction fails, nothing is written
+    /// either, unless SQLite failed after it had written it.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -207,13 +207,13 @@ fn begin(connection: &Connection) -> Result<(), StoreError> {
 
 fn roll_back(connection: &Connection) {
     if !connection.is_autocommit() {
-        // If that fails, too, the next transaction cannot begin before it succeeds.
+        // If that also fails, the next transaction cannot begin before it succeeds.
         let _ = connection.execute_batch("ROLLBACK");
     }
 }
 
-/// Does work so that nothing of it is left if it fails. The second answer says that this was not
-/// to be had: the whole transaction has to be rolled back, or already is.
+/// Does work so that nothing of it is left if it fails. The second value says that this was not
+/// possible: the whole transaction has to be rolled back, or already is.
 fn in_savepoint<T>(
     db: &Connection,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -232,8 +232,8 @@ fn in_savepoint<T>(
     (Err(error), spoiled)
 }
 
-/// Whether this is one of the errors after which SQLite may have rolled the transaction back. Its
-/// documentation asks for a `ROLLBACK` then, whether it has or not.
+/// Returns whether this is one of the errors after which SQLite may have rolled the transaction
+/// back. Its documentation recommends a `ROLLBACK` in either case.
 fn may_roll_back(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -46,9 +46,9 @@ impl Dispatcher {
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         let held = self.subscribing.lock().await;
         let deleted = self.store.delete_subscription(Arc::clone(&id)).await;
-        // If it was written all the same, its deliveries are left to clear.
+        // If it was written nevertheless, its deliveries are left to clear.
         let is_deleted = deleted.inspect_err(|_| self.doubt.notify_one())?;
-        // Its keys may stay in the queue: there will be nothing to do for them.
+        // Its keys may stay in the queue: their runs find nothing to do.
         self.add_called(self.gates.remove(&id, self.now()));
         drop(held);
         let mut is_clear = false;
@@ -59,8 +59,8 @@ impl Dispatcher {
         Ok(is_deleted)
     }
 
-    /// Ends what was begun and not ended: before the start, or by a request that was answered with
-    /// an error. Its keys are for the caller to add.
+    /// Finishes what an earlier run left undone, or a request that was answered with an error. The
+    /// caller adds the keys.
     pub(crate) async fn resume_pages(&self) -> Result<(), StoreError> {
         for id in self.store.uncleared().await? {
             let mut is_clear = false;
@@ -80,9 +80,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Adds everything that a subscription is owed, and makes it owed what it does not know.
+    /// Adds everything that a subscription is owed, and records what else it is owed.
     async fn fill(&self, id: &Arc<str>) {
-        // What was parked at its gate was forgotten there.
+        // Setting the gate removed the keys that were parked there.
         let owed = || self.add_owed(Some(id));
         let _ = self.insist(owed).await;
         let mut next = Some("".into());
@@ -97,7 +97,7 @@ impl Dispatcher {
         }
     }
 
-    /// Does one page of long work. There is one at a time, however many such works there are.
+    /// Does one page of long work. Only one page is worked on at a time.
     async fn page<T, F>(&self, work: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -106,7 +106,7 @@ impl Dispatcher {
         self.insist(work).await
     }
 
-    /// Tries until the database has done what was promised. Returns `None` if the service ends.
+    /// Retries until the database succeeds. Returns `None` if the service stops.
     async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -117,7 +117,7 @@ impl Dispatcher {
                 Err(StoreError::Closed) => return None,
                 Err(error) => {
                     say(&error.to_string());
-                    // It may have been written; then it does not come with the next try.
+                    // It may have been written; then the next try does not return it.
                     self.doubt.notify_one();
                 }
             }

@@ -1,4 +1,4 @@
-//! A receiver's URL: what may be one, and what of it may be shown.
+//! A receiver's URL: which ones are valid, and what may be shown of them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,8 +14,8 @@ use crate::address::is_public;
 
 /// Where to deliver.
 ///
-/// User, password, path and query may be secrets. It shows itself without them, in errors and
-/// answers as well as in logs.
+/// User, password, path and query may be secrets. Its `Display` and `Debug` leave them out, in
+/// errors and answers as well as in logs.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// Without user and password.
@@ -27,7 +27,7 @@ pub(crate) struct Target {
 pub(crate) const URL_LEN_MAX: usize = 2048;
 
 impl Target {
-    /// Reads a URL. The error tells the user what is wrong, and nothing of the URL.
+    /// Parses a URL. The error says what is wrong, and quotes nothing of the URL.
     ///
     /// An address is checked here, a name cannot be: what it stands for is checked whenever a
     /// connection is made.
@@ -68,7 +68,7 @@ impl Target {
         &self.uri
     }
 
-    /// Host and port, the same for all URLs that lead to the same: by name, not by address.
+    /// Returns host and port in one spelling. Two names for one address are two hosts.
     pub(crate) fn host(&self) -> Arc<str> {
         let host = self.uri.host().unwrap_or_default().to_ascii_lowercase();
         let is_https = self.uri.scheme() == Some(&Scheme::HTTPS);
@@ -111,7 +111,7 @@ pub(crate) fn bare(host: &str) -> &str {
     inner.unwrap_or(host)
 }
 
-/// What a browser makes of `user:password@`.
+/// Converts `user:password@` into the header that a browser sends.
 fn basic(login: &str) -> Result<HeaderValue, &'static str> {
     const WRONG: &str = "the URL's user or password is wrongly encoded";
     let (user, password) = login.split_once(':').unwrap_or((login, ""));

@@ -1,5 +1,5 @@
-//! That nothing owed is forgotten, wherever the database fails, and that receivers do not pay for
-//! each other's failures.
+//! Nothing that is owed is forgotten, wherever the database fails, and no receiver pays for the
+//! failures of another.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ use crate::service::assemble;
 use crate::store::Subscription;
 use crate::store::faults::{Fault, Faults};
 
-/// Nothing takes that long unless it never happens.
+/// Longer than anything takes that happens at all.
 const BROKEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The newest version of each object that came to each path.
@@ -81,7 +81,7 @@ fn to(address: SocketAddr, path: &str) -> Subscription {
     }
 }
 
-/// Changes everything that can be changed, whatever comes of it.
+/// Changes everything that can be changed. Any of it may fail.
 async fn change(dispatcher: &Arc<Dispatcher>, address: SocketAddr, round: i64) {
     let body = || round.to_string();
     let path = format!("/t{}", round % 2);
@@ -99,7 +99,7 @@ async fn change(dispatcher: &Arc<Dispatcher>, address: SocketAddr, round: i64) {
 }
 
 async fn settle(dispatcher: &Dispatcher) {
-    // Each look waits for the database, and so leaves time to those who work.
+    // Each query waits for the database, and so leaves time to the workers.
     let store = &dispatcher.store;
     while !matches!(store.uncleared().await.as_deref(), Ok([]))
         || !matches!(store.unfilled().await.as_deref(), Ok([]))
@@ -109,7 +109,7 @@ async fn settle(dispatcher: &Dispatcher) {
     }
 }
 
-/// Everybody who is subscribed knows the newest version of everything.
+/// Every subscriber has the newest version of everything.
 async fn assert_known(store: &Store, known: &Known) {
     for (_, subscription) in store.subscriptions().await.unwrap() {
         let url: hyper::Uri = subscription.url.parse().unwrap();
@@ -129,7 +129,7 @@ async fn assert_all_delivered(path: &Path, rounds: i64, kind: fn(i64) -> Fault) 
     let (store, faults) = Faults::open(path);
     let dispatcher = dispatcher(store);
     let (address, known) = receiver().await;
-    // Nobody listens there, and nobody can.
+    // The port is taken, and no server listens.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let down = to(socket.local_addr().unwrap(), "/down");
@@ -182,7 +182,7 @@ async fn what_was_written_during_a_run_is_listed_for_another() {
         .unwrap();
     dispatcher.put_object("a".into(), "1".into()).await.unwrap();
     let guard = dispatcher.queue.get().await.unwrap();
-    // As if this had been answered with an error: the queue does not learn of it.
+    // As if this had been answered with an error: the key is not added.
     dispatcher
         .store
         .put_object("a".into(), "2".into())

@@ -1,11 +1,11 @@
-//! A receiver's host: how many workers may call it, by how it has answered.
+//! A host: how many workers may call it, depending on how it answered before.
 //!
-//! - One that took its last delivery gets a quarter of the workers, but never more than are free:
-//!   so the more hosts are slow, the less each holds, and some workers are always left.
-//! - One whose last delivery failed gets no more than that, and all of these together, with those
-//!   below, half of the workers. The other half is left to hosts that take what they get.
-//! - One that has not answered, in time or ever, gets one worker at a time. After each call that is
-//!   not answered in time it rests, each time twice as long.
+//! - A host that took its last delivery gets a quarter of the workers, but never more than are
+//!   free. The more hosts are slow, the fewer workers each holds, and some are always left.
+//! - A host that refused its last delivery gets at most as many. All of these and those below share
+//!   half of the workers; the other half is left to hosts that take deliveries.
+//! - A host that timed out, or was never called, gets one worker at a time. After each timeout it
+//!   rests, each time twice as long.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use requeue::{Instant, RateLimiter};
 
 use crate::key::Key;
 
-/// A host gets no more than this part of the workers.
+/// A host gets at most one in this many workers.
 const SHARE: usize = 4;
 
-/// All hosts that do not take what they get, no more than this part.
+/// All hosts that do not take deliveries share one in this many workers.
 const DOUBTFUL_SHARE: usize = 2;
 
 #[derive(Debug, Default)]
@@ -25,36 +25,36 @@ pub(super) struct Host {
     pub(super) subscriptions: usize,
     pub(super) in_flight: usize,
     standing: Standing,
-    /// Calls in a row that were not answered in time.
+    /// Timeouts in a row.
     timeouts: u32,
     rests_until: Instant,
-    /// Keys that wait for room, in this order; each once.
+    /// Keys that wait for a worker, in order, each once.
     parked: VecDeque<Key>,
     is_parked: HashSet<Key>,
-    /// Keys that were parked, and are on their way back.
+    /// Keys that were parked and are in the queue again.
     pub(super) called: HashSet<Key>,
 }
 
 /// How a host answered a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It took it.
+    /// Success.
     Taken,
-    /// It refused it, or could not be reached.
+    /// It refused the delivery, or could not be reached.
     Refused,
     /// It did not answer in time.
     None,
-    /// It was not asked after all.
+    /// It was not called.
     Unasked,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// It takes what it gets.
+    /// It takes deliveries.
     Good,
-    /// It refuses what it gets.
+    /// It refuses deliveries.
     Failing,
-    /// It does not answer, or was never asked.
+    /// It does not answer, or was never called.
     #[default]
     Silent,
 }
@@ -63,7 +63,7 @@ enum Standing {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Room {
     For(usize),
-    /// One, when it has rested.
+    /// One, after this rest.
     After(Duration),
 }
 
@@ -72,7 +72,7 @@ impl Host {
         self.standing == Standing::Good
     }
 
-    /// O(1).
+    /// Returns how many more workers may call the host. O(1).
     pub(super) fn room(
         &self,
         workers: usize,
@@ -112,12 +112,12 @@ impl Host {
             self.timeouts = 0;
             self.rests_until = Instant::EPOCH;
         } else if self.rests_until <= now {
-            // Calls that began together end together, and count as one.
+            // Calls that began together time out together, and count once.
             self.rests_until = now + rest.when(&mut self.timeouts, now);
         }
     }
 
-    /// Parks a key; returns whether it is the only one.
+    /// Parks a key. Returns whether it is the only one.
     pub(super) fn park(&mut self, key: &Key) -> bool {
         let is_new = self.is_parked.insert(key.clone());
         if is_new {
@@ -126,7 +126,8 @@ impl Host {
         is_new && self.parked.len() == 1
     }
 
-    /// Takes as many parked keys as there is room for, less those that are on their way.
+    /// Removes and returns parked keys: as many as there is room for, less those in the queue
+    /// again.
     pub(super) fn call(&mut self, room: usize) -> impl Iterator<Item = Key> {
         let count = room
             .saturating_sub(self.called.len())
@@ -138,7 +139,7 @@ impl Host {
         self.parked.drain(..count)
     }
 
-    /// Forgets a subscription's keys. O(parked keys).
+    /// Removes a subscription's keys. O(parked keys).
     pub(super) fn forget(&mut self, subscription: &str) {
         let is_other = |key: &Key| *key.subscription != *subscription;
         self.parked.retain(is_other);
@@ -150,7 +151,7 @@ impl Host {
         self.parked.len()
     }
 
-    /// Whether nothing is known of it that matters.
+    /// Returns whether the host can be removed.
     pub(super) fn is_unused(&self) -> bool {
         self.subscriptions == 0 && self.in_flight == 0
     }

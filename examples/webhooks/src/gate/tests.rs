@@ -1,4 +1,4 @@
-//! Who may pass, on a clock that the test moves.
+//! Which keys may pass, on a clock that the test moves.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A database that fails at any step a test asks for, and what must hold all the same.
+//! A database that fails at any step a test chooses, and what must hold nevertheless.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) struct Faults {
     /// Steps of SQLite's machine until one is interrupted. SQLite rolls the whole transaction back
     /// then, unless it was reading or has just committed.
     steps_left: Arc<AtomicI64>,
-    /// How many steps after that one the next is interrupted.
+    /// How many steps later the next one is interrupted.
     period: Arc<AtomicI64>,
     /// Transactions until one cannot be committed.
     commits_left: Arc<AtomicI64>,
@@ -24,7 +24,7 @@ pub(crate) struct Faults {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     Step(i64),
-    /// It goes on to fail.
+    /// Again and again.
     EverySteps(i64),
     Commit(i64),
 }
@@ -32,7 +32,7 @@ pub(crate) enum Fault {
 const NEVER: i64 = i64::MAX;
 
 impl Faults {
-    /// Opens a store that works until it is told to fail.
+    /// Opens a store that works until a fault is armed.
     pub(crate) fn open(path: &Path) -> (Store, Self) {
         let faults = Self {
             steps_left: Arc::new(AtomicI64::new(NEVER)),
@@ -40,7 +40,7 @@ impl Faults {
             commits_left: Arc::new(AtomicI64::new(NEVER)),
         };
         let connection = schema::open(path).unwrap();
-        // Whether it reaches the disk is not asked here, and thousands of transactions are made.
+        // No test here depends on the disk, and there are thousands of transactions.
         connection
             .execute_batch("PRAGMA synchronous = OFF")
             .unwrap();
@@ -92,7 +92,7 @@ struct Witness {
     faults: Faults,
     /// The greatest version that was acknowledged.
     newest: i64,
-    /// What each object was after the last look.
+    /// What each object was when it was read last.
     objects: HashMap<String, Option<Object>>,
     failures: usize,
 }
@@ -140,8 +140,8 @@ impl Witness {
         }
     }
 
-    /// Does all kinds of work in one transaction, with `arm` called before, and looks at what that
-    /// has left. Returns whether a fault came.
+    /// Calls `arm`, does all kinds of work in one transaction, and checks the result. Returns
+    /// whether a fault came.
     async fn batch(&mut self, round: i64, names: i64, body_len: usize, arm: impl FnOnce()) -> bool {
         let gone = self.put("gone", "0".into()).await;
         let known = self.put("known", "0".into()).await;
@@ -196,8 +196,8 @@ impl Witness {
         has_failed
     }
 
-    /// Holds the database to what was answered: what was acknowledged is there, and what was not
-    /// is there in whole or not at all.
+    /// Compares the database with its answers: what was acknowledged is there, and what was not is
+    /// there in whole or not at all.
     async fn look(&mut self, puts: Vec<Put>) {
         let versions: Vec<i64> = puts.iter().filter_map(|put| put.version).collect();
         for version in &versions {
@@ -225,7 +225,7 @@ impl Witness {
     }
 }
 
-/// No version stands for two objects, and who does not know the newest is owed it.
+/// No two objects share a version, and every subscription has the newest one or is owed it.
 fn assert_consistent(db: &Connection) -> rusqlite::Result<()> {
     let none = [
         "SELECT count(*) - count(DISTINCT version) FROM objects",

@@ -1,4 +1,4 @@
-//! Who wants to know.
+//! The subscriptions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::schema::next_version;
 use super::{Store, StoreError};
 
-/// A receiver. It holds secrets, so that this has no `Debug`.
+/// A subscription. Has no `Debug` because it holds secrets.
 pub(crate) struct Subscription {
     pub(crate) url: String,
     /// Deliveries per second.
@@ -25,11 +25,11 @@ pub(crate) enum PutSubscription {
     TooMany,
 }
 
-/// Each change of an object is written down for every subscription.
+/// The limit, because each change of an object is recorded for every subscription.
 pub(crate) const SUBSCRIPTIONS_MAX: i64 = 1000;
 
 impl Store {
-    /// Writes a subscription down. A new receiver is to be owed every object, and a known one what
+    /// Records a subscription. A new receiver is to be owed every object, and a known one what
     /// had failed: [`Store::owe`] does that. O(log n).
     pub(crate) async fn put_subscription(
         &self,
@@ -51,7 +51,7 @@ impl Store {
         .await
     }
 
-    /// Every subscription.
+    /// Returns every subscription.
     pub(crate) async fn subscriptions(&self) -> Result<Vec<(Arc<str>, Subscription)>, StoreError> {
         self.run(|db| {
             db.prepare_cached("SELECT url, rate, secret, id FROM subscriptions")?
@@ -61,8 +61,7 @@ impl Store {
         .await
     }
 
-    /// Forgets a subscription; [`Store::clear`] forgets what it knows. Returns whether it was
-    /// there.
+    /// Deletes a subscription; [`Store::clear`] deletes its deliveries. Returns whether it existed.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         self.run(move |db| {
             let sql = "DELETE FROM subscriptions WHERE id = ?1";

@@ -1,4 +1,4 @@
-//! Subscriptions to many objects: what others notice of them, and what a kill leaves.
+//! Subscriptions to many objects: how long other requests wait, and what a kill leaves.
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::task::JoinHandle;
@@ -75,8 +75,8 @@ async fn put(dispatcher: Arc<Dispatcher>) {
     dispatcher.fill(&id).await;
 }
 
-/// Asks for something else until `work` is over, one question after the other, and returns by how
-/// many deliveries the database got further between two answers at most.
+/// Sends one query after the other until `work` has ended. Returns the greatest number of
+/// deliveries that were recorded between two answers.
 async fn greatest_step<T>(dispatcher: &Dispatcher, work: JoinHandle<T>) -> i64 {
     let owed = async || dispatcher.store.owed_len(State::Pending).await.unwrap();
     let (mut last, mut greatest) = (owed().await, 0);

@@ -1,4 +1,4 @@
-//! The program, somebody who talks to it, and receivers that it talks to; all on loopback.
+//! The program, a client, and receivers; all on loopback.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// No test waits that long unless something is broken.
+/// Longer than any test waits unless something is broken.
 pub const BROKEN_AFTER: Duration = Duration::from_secs(120);
 
 /// The program, with a database of its own.
@@ -145,7 +145,7 @@ pub struct Answer {
     pub json: Value,
 }
 
-/// Somebody who talks to the program.
+/// A client of the program.
 #[derive(Clone)]
 pub struct User {
     client: Client<HttpConnector, Full<Bytes>>,
@@ -257,11 +257,11 @@ pub enum Manner {
     Slow(Arc<Semaphore>),
     /// It refuses a delivery while this is true.
     Down(Arc<AtomicBool>),
-    /// It sends everybody elsewhere.
+    /// It redirects every delivery.
     Redirecting(String),
 }
 
-/// Somebody who is delivered to.
+/// A receiver of deliveries.
 pub struct Receiver {
     pub address: SocketAddr,
     seen: Arc<Seen>,
@@ -461,7 +461,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// An address where nobody listens and nobody can, as long as this is held.
+/// An address whose port is taken and has no server, as long as this is held.
 pub struct Dead {
     _socket: TcpSocket,
     pub url: String,
@@ -479,7 +479,7 @@ impl Dead {
     }
 }
 
-/// Whether a text holds what no log may hold.
+/// Asserts that a text contains no secret.
 #[track_caller]
 pub fn assert_no_secret(text: &str, place: &Path) {
     assert!(!text.contains("hush"), "{}: {text}", place.display());
