@@ -49,7 +49,7 @@ Options:
 Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over; a second
 one stops at once. However it was stopped, the next start goes on from there.
 
-Exit code: 0 if it was told to stop, 2 if it could not begin.
+Exit code: 0 if a signal stopped it, 2 if it could not start.
 ";
 
 /// What is asked for.

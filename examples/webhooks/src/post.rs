@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_error_the_innermost_cause_is_told() {
+    fn the_innermost_cause_of_an_error_is_shown() {
         let inner = std::io::Error::other("x".repeat(999));
         let outer = crate::connect::ConnectError::Unreachable(inner);
         assert_eq!(
