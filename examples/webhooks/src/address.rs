@@ -1,13 +1,13 @@
 //! Which addresses are on the public Internet.
 //!
 //! A receiver's URL comes from a user, and this program may stand where that user may not go:
-//! beside a database, a router, a cloud's metadata service. So only what everybody can reach anyway
-//! is called, unless the operator says otherwise.
+//! next to a database, a router, a cloud's metadata service. So only public addresses are called,
+//! unless the operator says otherwise.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is anybody's to reach: none of the blocks that IANA's registries of
-/// special-purpose addresses set aside, nor multicast.
+/// Returns whether an address is public: in none of the blocks that IANA's registries of
+/// special-purpose addresses set aside, and not multicast.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -34,7 +34,7 @@ const SPECIAL_V4: [([u8; 4], u32); 15] = [
     ([240, 0, 0, 0], 4),     // reserved, and broadcast
 ];
 
-/// The same, of what is global unicast by its first bits.
+/// The same for IPv6, within global unicast.
 const SPECIAL_V6: [([u16; 3], u32); 4] = [
     ([0x2001, 0, 0], 23),     // protocol assignments, Teredo among them
     ([0x2001, 0xdb8, 0], 32), // documentation
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_everybody_can_reach_is_public() {
+    fn only_public_addresses_are_public() {
         for text in [
             "1.1.1.1",
             "9.255.255.255",

@@ -96,7 +96,7 @@ struct ShownDelivery<'a> {
     object: &'a str,
     version: i64,
     delivered: i64,
-    /// How often it failed since it last succeeded, or was given up.
+    /// How often it failed since it last succeeded or was given up.
     failures: u32,
     error: Option<&'a str>,
 }
@@ -339,8 +339,8 @@ fn named(id: &str) -> Result<Arc<str>, Refused> {
     parse_id(id).ok_or(Refused::input(why))
 }
 
-/// Runs something to its end, also if its client goes away: what was written into the database has
-/// to be told to the queue.
+/// Runs something to its end, even if its client goes away: a key has to be added for each change
+/// in the database.
 async fn whole<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Refused> {

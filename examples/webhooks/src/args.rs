@@ -12,7 +12,7 @@ use crate::origin::Host;
 use crate::server::Limits;
 
 const HELP: &str = "\
-Tells subscribers over HTTP what objects look like now.
+Posts the current state of objects to subscribers over HTTP.
 
 Usage: webhooks [OPTIONS]
 
@@ -24,8 +24,8 @@ Options:
                         localhost need not be given, all others are refused
   -d, --database FILE   the SQLite file, made if it is not there
                         [default: webhooks.sqlite]
-  -j, --workers N       how many deliveries at once [default: 32]; a quarter of
-                        them to one receiver
+  -j, --workers N       how many deliveries at once [default: 32]; at most
+                        a quarter of them to one host
       --secret-file F   a file with the secret that signs deliveries of
                         subscriptions that have none: whsec_ and 24 to 64
                         bytes in base64
@@ -33,7 +33,8 @@ Options:
       --tries N         how often a version is tried before it is listed as
                         failed [default: 8]
       --pause MILLIS    how long after the first failure; each pause is twice as
-                        long as the one before, up to 5 minutes [default: 500]
+                        long as the one before, up to 5 minutes [default: 500];
+                        a host that does not answer rests as long
       --timeout MILLIS  how long one delivery may take [default: 10000]
       --idle SECONDS    how long a client may take for the head of its next
                         request, or to read some of an answer [default: 10]
@@ -48,7 +49,7 @@ Options:
 Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over; a second
 one stops at once. However it was stopped, the next start goes on from there.
 
-Exit code: 0 if it was told to stop, 2 if it could not begin.
+Exit code: 0 if a signal stopped it, 2 if it could not start.
 ";
 
 /// What is asked for.

@@ -1,4 +1,4 @@
-//! Connections to receivers: made to addresses that were looked at, and to no others.
+//! Connections to receivers, only to addresses that were checked.
 
 use std::fmt;
 use std::io;
@@ -16,9 +16,8 @@ use crate::target::bare;
 
 /// Makes connections for the client, beneath TLS if there is any.
 ///
-/// A name is resolved once per connection, what it stands for is checked, and the connection is
-/// made to the very address that was checked: a name server that answers differently the second
-/// time is not asked a second time.
+/// A name is resolved once per connection, its addresses are checked, and the connection is made to
+/// an address that was checked. A name server cannot return another one in between.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     pub(crate) allow_private: bool,
@@ -33,7 +32,7 @@ pub(crate) enum ConnectError {
     NotPublic,
     /// The name cannot be resolved.
     Unknown(io::Error),
-    /// Nobody answers there.
+    /// No address accepts a connection.
     Unreachable(io::Error),
 }
 
@@ -80,7 +79,7 @@ async fn connect(uri: Uri, allow_private: bool) -> Result<TokioIo<TcpStream>, Co
     }
     let stream = TcpStream::connect(&*addresses).await;
     let stream = stream.map_err(ConnectError::Unreachable)?;
-    // A delivery is one small write, which is not to wait for more. Without it, it is only slower.
+    // A delivery is one small write that should not wait for more. An error only makes it slower.
     let _ = stream.set_nodelay(true);
     Ok(TokioIo::new(stream))
 }
@@ -101,7 +100,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_name_stands_for_is_checked() {
-        // Nobody has to listen: it does not come to that.
+        // No server is needed, because no connection is made.
         for url in [
             "http://localhost:1/",
             "http://127.0.0.1:1/",

@@ -1,32 +1,32 @@
-//! What changes, and what a worker does about it.
+//! Adds a key for each change, and delivers what is owed.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use requeue::tokio::{Completion, WorkQueue};
-use requeue::{Bucket, Clock, ItemExponentialFailure};
+use requeue::Instant;
+use requeue::binding::Clock;
+use requeue::tokio::{Action, Failure, WorkQueue, Workers};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::sync::Mutex;
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::sleep;
 
-use crate::figures::Figures;
-use crate::gate::{Admission, Gates};
+use crate::gate::{Admission, Answer, Called, Gates, Pass};
 use crate::key::Key;
-use crate::post::Poster;
+use crate::post::{Poster, Refusal};
 use crate::say;
 use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 
-/// Failed keys wait longer and longer, each for itself, and all together come back at a rate.
-pub(crate) type Limiter = (ItemExponentialFailure, Bucket);
-pub(crate) type Queue = WorkQueue<Key, Limiter, Figures>;
-type Guard = requeue::tokio::Guard<Key, Limiter, Figures>;
+/// Failed keys wait longer and longer, each for itself. A rate that all of them share would let one
+/// receiver take from the others; how many run at once is for the gates to say.
+pub(crate) type Queue = WorkQueue<Key>;
 
-/// Tells the queue what has changed, and works on it.
+/// Adds what has changed to the queue, and works on it.
 pub(crate) struct Dispatcher {
     pub(crate) queue: Queue,
     pub(crate) store: Store,
@@ -34,13 +34,15 @@ pub(crate) struct Dispatcher {
     pub(crate) poster: Poster,
     pub(crate) tally: Arc<Tally>,
     pub(crate) tries: u32,
-    /// After the first failure.
+    /// The pause after the first failure.
     pub(crate) pause: Duration,
     pub(crate) allow_private: bool,
-    /// A subscription stands in the database and has a gate: held while the two may differ.
+    /// Held while the subscriptions in the database and at the gates may differ.
     pub(crate) subscribing: Mutex<()>,
-    /// Held while a page of long work is in the database.
+    /// Held while the database works on a page.
     pub(crate) paging: Mutex<()>,
+    /// Notified after a database error, because the queue may lack what the database has.
+    pub(crate) doubt: Notify,
 }
 
 /// How many keys are read from the database, or written there, at once.
@@ -50,20 +52,25 @@ pub(crate) const PAGE_LEN: usize = 1000;
 #[derive(Serialize)]
 struct Event<'a> {
     object: &'a str,
-    /// Grows with every change of any object: what comes with a smaller one is older.
+    /// Grows with every change of any object: a smaller one is older.
     version: i64,
     deleted: bool,
     data: Option<&'a RawValue>,
 }
 
 impl Dispatcher {
-    /// Adds what is owed according to the database: what the last run left undone, however it
-    /// ended. Answers how much that is.
+    /// Brings gates and queue in line with the database, at the start and after an error. Returns
+    /// how many deliveries are owed.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
         self.resume_pages().await?;
-        for (subscription, rate) in self.store.rates().await? {
-            self.gates.set(&subscription, rate);
+        let held = self.subscribing.lock().await;
+        for (id, subscription) in self.store.subscriptions().await? {
+            let host = self.host_of(&subscription.url);
+            if !self.gates.is_set(&id, &host, subscription.rate) {
+                self.add_called(self.gates.set(&id, &host, subscription.rate, self.now()));
+            }
         }
+        drop(held);
         self.add_owed(None).await
     }
 
@@ -72,122 +79,150 @@ impl Dispatcher {
         id: Arc<str>,
         body: String,
     ) -> Result<Change, StoreError> {
-        let change = self.store.put_object(Arc::clone(&id), body).await?;
+        let change = self.store.put_object(Arc::clone(&id), body).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         self.add_changed(&id, &change);
         Ok(change)
     }
 
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<bool, StoreError> {
-        let change = self.store.delete_object(Arc::clone(&id)).await?;
+        let change = self.store.delete_object(Arc::clone(&id)).await;
+        let change = change.inspect_err(|_| self.doubt.notify_one())?;
         if let Some(change) = &change {
             self.add_changed(&id, change);
         }
         Ok(change.is_some())
     }
 
+    /// Lists again what is owed after each database error, because work that failed may have been
+    /// written. Never ends.
+    async fn resolve_doubts(&self) {
+        loop {
+            self.doubt.notified().await;
+            // The list reads everything that is owed, so errors in a row share one.
+            sleep(self.pause).await;
+            if self.resume().await.is_err() {
+                self.doubt.notify_one();
+            }
+        }
+    }
+
     /// Keeps this many workers until the queue is shut down and all have ended. Dropping this
     /// aborts them; their keys stay owed.
-    ///
-    /// [`WorkQueue::run`] would keep them, too. But its reconcilers cannot answer that a key is
-    /// done for now and keeps its failures, as one that is parked until a place is free; nor does
-    /// it tell them which attempt this is, and to give up takes a write here that may fail itself.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
-        let mut crew = JoinSet::new();
-        for _ in 0..workers {
-            crew.spawn(Arc::clone(&self).work());
-        }
-        while let Some(ended) = crew.join_next().await {
-            if ended.is_err() {
-                // The key that it dropped comes back as one that failed.
-                say("a worker panicked; another takes its place");
-                crew.spawn(Arc::clone(&self).work());
+        let dispatcher = Arc::clone(&self);
+        let workers = Workers::new(workers).on_error(|key: &Key, failure, _| {
+            if let Failure::Panic(_) = failure {
+                say(&format!("{key}: {failure}"));
             }
+        });
+        let run = self.queue.run_with(workers, move |key, run| {
+            let dispatcher = Arc::clone(&dispatcher);
+            async move { Ok::<_, Infallible>(dispatcher.reconcile(&key, run.attempt).await) }
+        });
+        tokio::select! {
+            () = self.resolve_doubts() => {}
+            _ = run => {}
         }
     }
 
-    /// One worker's loop: each turn completes a key and takes the next under one lock.
-    async fn work(self: Arc<Self>) {
-        let mut next = self.queue.get().await;
-        while let Some(guard) = next {
-            let completion = self.reconcile(&guard).await;
-            next = self.queue.next(guard, completion).await;
-        }
-    }
-
-    async fn reconcile(&self, guard: &Guard) -> Completion {
-        match self.gates.enter(guard.key(), self.queue.clock().now()) {
-            Admission::Now => {
-                let _pass = Pass {
+    async fn reconcile(&self, key: &Key, attempt: u32) -> Action {
+        match self.gates.enter(key, self.now()) {
+            Admission::Now(pass) => {
+                let mut passed = Passed {
                     dispatcher: self,
-                    subscription: &guard.key().subscription,
+                    pass,
+                    answer: Answer::Unasked,
                 };
-                self.deliver(guard).await
+                self.deliver(key, attempt, &mut passed).await
             }
-            // Neither of these is a failure, and those there were are not forgotten.
-            Admission::Later(wait) => Completion::RetryAfter(wait),
-            Admission::Parked => Completion::Done,
-            Admission::Unknown => Completion::Succeeded,
+            // Neither of these is a failure, and earlier failures stay on record.
+            Admission::Later(wait) => Action::RetryAfter(wait),
+            Admission::Parked => Action::Release,
+            Admission::Unknown => Action::Success,
         }
     }
 
-    /// Brings a receiver up to date about an object, as late a version as can be.
-    async fn deliver(&self, guard: &Guard) -> Completion {
-        let task = match self.store.task(guard).await {
+    /// Delivers the newest version of an object.
+    async fn deliver(&self, key: &Key, attempt: u32, passed: &mut Passed<'_>) -> Action {
+        let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
-            Ok(None) => return Completion::Succeeded,
-            Err(error) => return self.postpone(&error),
+            Ok(None) => return Action::Success,
+            Err(error) => {
+                say(&error.to_string());
+                // The receiver was not called, so this is not its failure.
+                return Action::RetryAfter(self.pause);
+            }
         };
-        if let Err(why) = self.post(guard, &task).await {
-            return self.fail(guard, &task, why).await;
+        if *self.host_of(&task.url) != *passed.pass.host {
+            // The subscription has a new URL, and its gate is about to change.
+            return Action::RetryAfter(self.pause);
         }
-        match self.store.record_delivered(guard, &task).await {
+        let posted = self.post(key, &task).await;
+        passed.answer = posted
+            .as_ref()
+            .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
+        if let Err((_, why)) = posted {
+            return self.fail(key, attempt, &task, why).await;
+        }
+        match self.store.record_delivered(key, &task).await {
             Ok(()) => {
                 self.tally.count(Outcome::Delivered);
-                Completion::Succeeded
+                Action::Success
             }
-            // It will be delivered twice, which is better than not at all.
+            // It is delivered twice, which is better than not at all.
             Err(error) => self.postpone(&error),
         }
     }
 
-    async fn post(&self, key: &Key, task: &Task) -> Result<(), String> {
-        let target = Target::parse(&task.url, self.allow_private)?;
-        let json = event(key, task).map_err(|error| error.to_string())?;
-        let secret = task.secret.as_deref().map(Secret::parse).transpose()?;
+    /// Posts a task. The error is how the host answered, and the reason for the operator.
+    async fn post(&self, key: &Key, task: &Task) -> Result<(), (Answer, String)> {
+        let unasked = |why: String| (Answer::Unasked, why);
+        let target = Target::parse(&task.url, self.allow_private);
+        let target = target.map_err(|why| unasked(why.to_owned()))?;
+        let json = event(key, task).map_err(|error| unasked(error.to_string()))?;
+        let secret = task.secret.as_deref().map(Secret::parse).transpose();
+        let secret = secret.map_err(|why| unasked(why.to_owned()))?;
         let posted = self.poster.post(&target, json, secret.as_ref()).await;
-        posted.map_err(|refusal| format!("{target}: {refusal}"))
+        posted.map_err(|refusal| {
+            let answer = match refusal {
+                Refusal::TimedOut => Answer::None,
+                _ => Answer::Refused,
+            };
+            (answer, format!("{target}: {refusal}"))
+        })
     }
 
-    async fn fail(&self, guard: &Guard, task: &Task, why: String) -> Completion {
-        if guard.attempt() < self.tries {
+    async fn fail(&self, key: &Key, attempt: u32, task: &Task, why: String) -> Action {
+        if attempt < self.tries {
             self.tally.count(Outcome::Retried);
-            return Completion::Retry;
+            return Action::Retry;
         }
-        let text = format!("gave up {}, version {}: {why}", guard.key(), task.version);
-        match self.store.record_failed(guard, task, why).await {
+        let text = format!("gave up {key}, version {}: {why}", task.version);
+        match self.store.record_failed(key, task, why).await {
             Ok(true) => {
                 say(&text);
                 self.tally.count(Outcome::GivenUp);
-                Completion::Succeeded
+                Action::Success
             }
-            // There is a newer version, which has tries of its own.
-            Ok(false) => Completion::Succeeded,
+            // There is a newer version, with its own tries.
+            Ok(false) => Action::Success,
             Err(error) => self.postpone(&error),
         }
     }
 
-    fn postpone(&self, error: &StoreError) -> Completion {
+    fn postpone(&self, error: &StoreError) -> Action {
         say(&error.to_string());
-        Completion::Retry
+        Action::Retry
     }
 
-    /// Adds a changed object's keys. A key that failed has its tries anew, as the version has, but
-    /// keeps a pause: a receiver that is down is not called once per change.
+    /// Adds a changed object's keys. A key that failed has all its tries again, but after a pause,
+    /// so that a receiver that is down is not called once per change.
     fn add_changed(&self, object: &Arc<str>, change: &Change) {
         let queue = &self.queue;
         for subscription in &change.subscriptions {
             let key = Key::new(Arc::clone(subscription), Arc::clone(object));
-            // What comes when the queue is shut down is found by the next start.
+            // After shutdown it is refused; the next start finds it in the database.
             let _ = match queue.forget(&key) {
                 0 => queue.add(key),
                 _ => queue.add_after(key, self.pause),
@@ -195,7 +230,8 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or to all. Answers how much that is.
+    /// Adds what is owed to one subscription, or what is owed to any and is not queued. Returns how
+    /// many deliveries are owed.
     pub(crate) async fn add_owed(
         &self,
         subscription: Option<&Arc<str>>,
@@ -211,39 +247,71 @@ impl Dispatcher {
             after = keys.last().cloned();
             added += keys.len();
             let is_other = keys.len() < PAGE_LEN;
-            self.add_asked_for(keys);
+            if subscription.is_some() {
+                self.add_asked_for(keys);
+            } else {
+                self.add_missing(keys);
+            }
             if is_last || is_other {
                 return Ok(added);
             }
         }
     }
 
-    /// Adds keys that were asked for: they need not wait for what failed before.
+    /// Adds keys that a client asked for: they do not wait for earlier failures.
     pub(crate) fn add_asked_for(&self, keys: impl IntoIterator<Item = Key>) {
         let forgotten = keys.into_iter().inspect(|key| {
             self.queue.forget(key);
         });
-        // All of them first: `add` holds the queue's lock.
+        // Collected first, because `add_many` holds the queue's lock.
         let keys: Vec<Key> = forgotten.collect();
         self.add(keys);
+    }
+
+    /// Adds keys that are neither ready nor delayed. An active key is added, because its run may
+    /// have read an older version.
+    fn add_missing(&self, keys: impl IntoIterator<Item = Key>) {
+        let is_missing = |key: &Key| {
+            let state = self.queue.state(key);
+            state.is_none_or(|key| key.active || !key.ready && key.due.is_none())
+        };
+        let missing: Vec<Key> = keys.into_iter().filter(is_missing).collect();
+        self.add(missing);
     }
 
     fn add(&self, keys: impl IntoIterator<Item = Key>) {
         let _ = self.queue.add_many(keys, |_| {});
     }
+
+    pub(crate) fn add_called(&self, called: Vec<Called>) {
+        for (key, pause) in called {
+            // After shutdown it is refused; the next start finds it in the database.
+            let _ = self.queue.add_after(key, pause);
+        }
+    }
+
+    /// Returns the host of a stored URL. If the URL were invalid, posting to it would say why.
+    pub(crate) fn host_of(&self, url: &str) -> Arc<str> {
+        Target::parse(url, true).map_or_else(|_| "".into(), |target| target.host())
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.queue.clock().now()
+    }
 }
 
-/// A key that has passed its gate; however its run ends, it is counted out again.
-struct Pass<'d> {
+/// A key that has passed its gate. It leaves the gate when this is dropped.
+struct Passed<'d> {
     dispatcher: &'d Dispatcher,
-    subscription: &'d Arc<str>,
+    pass: Pass,
+    answer: Answer,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Passed<'_> {
     fn drop(&mut self) {
-        let parked = self.dispatcher.gates.leave(self.subscription);
-        let key = |object| Key::new(Arc::clone(self.subscription), object);
-        self.dispatcher.add(parked.map(key));
+        let Dispatcher { gates, .. } = self.dispatcher;
+        let called = gates.leave(&self.pass, self.answer, self.dispatcher.now());
+        self.dispatcher.add_called(called);
     }
 }
 
@@ -257,3 +325,6 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
     };
     serde_json::to_vec(&event).map(Bytes::from)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use requeue::tokio::NamedMetrics;
 use requeue::{Metrics, Times};
 
-/// What the queue tells of itself.
+/// The queue's metrics. Clones share the waits.
 pub(crate) struct Figures {
     named: NamedMetrics,
     waits: Arc<Waits>,
@@ -44,16 +44,16 @@ impl Waits {
         Ok(Self(Mutex::new(Generations { newer, older })))
     }
 
-    /// What 99 of 100 keys did not wait longer than.
+    /// Returns the 99th percentile.
     pub(crate) fn p99(&self) -> Duration {
         let generations = self.locked();
         let mut both = generations.older.clone();
-        // They have the same bounds: nothing can be in the way.
+        // Cannot fail: both have the same bounds.
         let _ = both.add(&generations.newer);
         Duration::from_micros(both.value_at_quantile(0.99))
     }
 
-    /// Forgets all but what came since the last turn.
+    /// Forgets all waits but those since the last turn.
     pub(crate) fn turn(&self) {
         let mut guard = self.locked();
         let generations = &mut *guard;
@@ -72,14 +72,14 @@ impl Waits {
 }
 
 impl Metrics for Figures {
-    type Stamps = Times;
+    type Timestamps = Times;
 
     fn depth(&mut self, keys: usize) {
         self.named.depth(keys);
     }
 
-    fn add(&mut self) {
-        self.named.add();
+    fn added(&mut self) {
+        self.named.added();
     }
 
     fn queue_latency(&mut self, latency: Duration) {

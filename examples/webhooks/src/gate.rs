@@ -1,123 +1,256 @@
-//! How often, and how many at once, a receiver is called.
+//! How often a subscription is delivered to, and how many workers call a host at once.
 //!
-//! The queue's own limiter spaces out what *failed*. A receiver may also ask for a rate in good
-//! times, and one that is slow must not hold every worker. Neither makes a worker wait here: a key
-//! that may not pass goes back into the queue, or is parked beside it.
+//! The queue's own limiter spaces out what *failed*. A subscription may also ask for a rate, and a
+//! slow receiver must not hold every worker. Neither makes a worker wait here: a key that may not
+//! pass goes back into the queue, or is parked next to it.
+//!
+//! A rate belongs to a subscription. Workers are shared by [host](host), however many subscriptions
+//! it has, and calls for deleted subscriptions count until they end.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod host;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue::{Bucket, Instant, RateLimiter};
+use requeue::{Bucket, Instant, ItemExponentialFailure, RateLimiter};
 
 use crate::key::Key;
+use host::{Host, Room};
 
-/// The gates of all subscriptions.
+pub(crate) use host::Answer;
+
+/// The gates of all subscriptions, and the hosts behind them.
 #[derive(Debug)]
 pub(crate) struct Gates {
-    in_flight_max: usize,
-    gates: Mutex<HashMap<Arc<str>, Gate>>,
+    workers: usize,
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct Gate {
-    bucket: Bucket,
-    /// For objects that the bucket was asked about: from when on they may pass. Their token is
-    /// taken already, so that they come back once and not for one lottery after the other.
-    due: HashMap<Arc<str>, Instant>,
+struct State {
+    gates: HashMap<Arc<str>, Gate>,
+    hosts: HashMap<Arc<str>, Host>,
+    /// Hosts that have parked keys, each once, in the order of their turns.
+    waiting: VecDeque<Arc<str>>,
+    /// Workers that are calling a host.
     in_flight: usize,
-    /// Objects that may pass as soon as another has come back, in this order; each once.
-    parked: VecDeque<Arc<str>>,
-    is_parked: HashSet<Arc<str>>,
+    /// Those that are calling a host whose last delivery failed, or that was never called.
+    doubtful: usize,
+    /// How long a host that does not answer rests before the next call.
+    rest: ItemExponentialFailure,
 }
 
-/// Whether a key may be worked on.
+/// A subscription.
+#[derive(Debug)]
+struct Gate {
+    host: Arc<str>,
+    rate: Option<f64>,
+    bucket: Bucket,
+    /// When each delayed object may pass. Its token is taken already, so that it comes back once.
+    due: HashMap<Arc<str>, Instant>,
+}
+
+/// A key that passed. It has to [leave](Gates::leave), however its delivery ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Pass {
+    pub(crate) host: Arc<str>,
+    is_doubtful: bool,
+}
+
+/// Whether a key may be delivered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Yes; the gate has to be told when it has come back.
-    Now,
+    Now(Pass),
     /// Not before this long.
     Later(Duration),
-    /// When another has come back, which then names this one.
+    /// When there is room. A key that [leaves](Gates::leave) makes room and returns this one.
     Parked,
     /// There is no such subscription.
     Unknown,
 }
 
+/// A parked key that may come back, after this long. It has to be added to the queue, and asks
+/// again.
+pub(crate) type Called = (Key, Duration);
+
 impl Gates {
-    /// Gates that let so many pass at once, per subscription.
-    pub(crate) fn new(in_flight_max: usize) -> Self {
+    /// Creates gates for this many workers. A host that does not answer rests for `pause`, then for
+    /// twice as long, and so on up to `pause_max`.
+    pub(crate) fn new(workers: usize, pause: Duration, pause_max: Duration) -> Self {
+        let state = State {
+            gates: HashMap::new(),
+            hosts: HashMap::new(),
+            waiting: VecDeque::new(),
+            in_flight: 0,
+            doubtful: 0,
+            rest: ItemExponentialFailure::new(pause, pause_max),
+        };
         Self {
-            in_flight_max: in_flight_max.max(1),
-            gates: Mutex::default(),
+            workers: workers.max(1),
+            state: Mutex::new(state),
         }
     }
 
-    /// Sets a subscription's rate, in deliveries per second; without one there is no limit. Whoever
-    /// waited has to be added again.
-    pub(crate) fn set(&self, subscription: &Arc<str>, rate: Option<f64>) {
-        let mut gates = self.locked();
-        // What is under way is still to come back.
-        let in_flight = gates.get(subscription).map_or(0, |gate| gate.in_flight);
+    /// Sets a subscription's host and its rate, in deliveries per second; `None` is no limit.
+    /// Removes its parked keys, which have to be added again. So have those that are returned,
+    /// which there is room for now.
+    pub(crate) fn set(
+        &self,
+        subscription: &Arc<str>,
+        host: &Arc<str>,
+        rate: Option<f64>,
+        now: Instant,
+    ) -> Vec<Called> {
+        let mut state = self.locked();
+        state.remove(subscription);
         let gate = Gate {
+            host: Arc::clone(host),
+            rate,
             bucket: rate.map_or(Bucket::unlimited(), |rate| Bucket::new(rate, burst(rate))),
             due: HashMap::new(),
-            in_flight,
-            parked: VecDeque::new(),
-            is_parked: HashSet::new(),
         };
-        gates.insert(Arc::clone(subscription), gate);
+        state.gates.insert(Arc::clone(subscription), gate);
+        state
+            .hosts
+            .entry(Arc::clone(host))
+            .or_default()
+            .subscriptions += 1;
+        state.call(self.workers, now)
     }
 
-    pub(crate) fn remove(&self, subscription: &str) {
-        self.locked().remove(subscription);
+    /// Returns whether a subscription is set to this host and rate.
+    pub(crate) fn is_set(&self, subscription: &str, host: &str, rate: Option<f64>) -> bool {
+        let state = self.locked();
+        let gate = state.gates.get(subscription);
+        gate.is_some_and(|gate| *gate.host == *host && gate.rate == rate)
+    }
+
+    /// Removes a subscription and its parked keys. Calls that have begun count until they end.
+    /// Returns the parked keys that there is room for now.
+    pub(crate) fn remove(&self, subscription: &str, now: Instant) -> Vec<Called> {
+        let mut state = self.locked();
+        state.remove(subscription);
+        state.call(self.workers, now)
     }
 
     /// Asks for a key to pass.
     pub(crate) fn enter(&self, key: &Key, now: Instant) -> Admission {
-        let mut gates = self.locked();
-        let Some(gate) = gates.get_mut(&key.subscription) else {
+        let state = &mut *self.locked();
+        let Some(gate) = state.gates.get_mut(&key.subscription) else {
             return Admission::Unknown;
         };
         let bucket = &mut gate.bucket;
         let object = Arc::clone(&key.object);
-        let due = *gate
-            .due
-            .entry(object)
-            .or_insert_with(|| now + bucket.when(&mut (), now));
+        let due = gate.due.entry(object);
+        let due = *due.or_insert_with(|| now + bucket.when(&mut (), now));
         if due > now {
             return Admission::Later(due.saturating_since(now));
         }
-        if gate.in_flight >= self.in_flight_max {
-            if gate.is_parked.insert(Arc::clone(&key.object)) {
-                gate.parked.push_back(Arc::clone(&key.object));
+        // Each gate has a host.
+        let Some(host) = state.hosts.get_mut(&gate.host) else {
+            return Admission::Unknown;
+        };
+        host.called.remove(key);
+        let room = host.room(self.workers, state.in_flight, state.doubtful, now);
+        let is_doubtful = !host.is_good();
+        match room {
+            Room::For(1..) => {
+                gate.due.remove(&key.object);
+                host.in_flight += 1;
+                state.in_flight += 1;
+                state.doubtful += usize::from(is_doubtful);
+                let host = Arc::clone(&gate.host);
+                Admission::Now(Pass { host, is_doubtful })
             }
-            return Admission::Parked;
+            // This key makes the next call.
+            Room::After(rest) if host.called.is_empty() => {
+                host.called.insert(key.clone());
+                Admission::Later(rest)
+            }
+            Room::For(_) | Room::After(_) => {
+                if host.park(key) {
+                    state.waiting.push_back(Arc::clone(&gate.host));
+                }
+                Admission::Parked
+            }
         }
-        gate.due.remove(&key.object);
-        gate.in_flight += 1;
-        Admission::Now
     }
 
-    /// A key that passed has come back. Answers which parked object is next; it has to be added to
-    /// the queue, and asks again.
-    pub(crate) fn leave(&self, subscription: &str) -> Option<Arc<str>> {
-        let mut gates = self.locked();
-        let gate = gates.get_mut(subscription)?;
-        gate.in_flight = gate.in_flight.saturating_sub(1);
-        let next = gate.parked.pop_front()?;
-        gate.is_parked.remove(&next);
-        Some(next)
+    /// Ends the call of a key that passed, given how its host answered. Returns the parked keys
+    /// that there is room for now. O(hosts that have parked keys).
+    pub(crate) fn leave(&self, pass: &Pass, answer: Answer, now: Instant) -> Vec<Called> {
+        let state = &mut *self.locked();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        let doubtful = usize::from(pass.is_doubtful);
+        state.doubtful = state.doubtful.saturating_sub(doubtful);
+        if let Some(host) = state.hosts.get_mut(&pass.host) {
+            host.in_flight = host.in_flight.saturating_sub(1);
+            host.hear(answer, &mut state.rest, now);
+            state.drop_unused(&pass.host);
+        }
+        state.call(self.workers, now)
     }
 
-    /// How many keys are parked.
+    /// Returns how many keys are parked.
     pub(crate) fn parked_len(&self) -> usize {
-        self.locked().values().map(|gate| gate.parked.len()).sum()
+        self.locked().hosts.values().map(Host::parked_len).sum()
     }
 
-    /// A panic under the lock, of which there is none, would leave nothing half done.
-    fn locked(&self) -> MutexGuard<'_, HashMap<Arc<str>, Gate>> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ignores poisoning: no code under the lock panics.
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn remove(&mut self, subscription: &str) {
+        let Some(gate) = self.gates.remove(subscription) else {
+            return;
+        };
+        if let Some(host) = self.hosts.get_mut(&gate.host) {
+            host.subscriptions = host.subscriptions.saturating_sub(1);
+            host.forget(subscription);
+            self.drop_unused(&gate.host);
+        }
+    }
+
+    fn drop_unused(&mut self, name: &str) {
+        if self.hosts.get(name).is_some_and(Host::is_unused) {
+            self.hosts.remove(name);
+        }
+    }
+
+    /// Removes and returns parked keys that there is room for, of one host after the other.
+    fn call(&mut self, workers: usize, now: Instant) -> Vec<Called> {
+        let mut called = Vec::new();
+        // Counts the returned keys as if they had passed already.
+        let (mut in_flight, mut doubtful) = (self.in_flight, self.doubtful);
+        for _ in 0..self.waiting.len() {
+            let Some(name) = self.waiting.pop_front() else {
+                break;
+            };
+            let Some(host) = self.hosts.get_mut(&name) else {
+                continue;
+            };
+            let (room, rest) = match host.room(workers, in_flight, doubtful, now) {
+                Room::For(room) => (room, Duration::ZERO),
+                Room::After(rest) => (1, rest),
+            };
+            let before = called.len();
+            called.extend(host.call(room).map(|key| (key, rest)));
+            if rest.is_zero() {
+                let count = called.len() - before;
+                in_flight += count;
+                doubtful += if host.is_good() { 0 } else { count };
+            }
+            if host.parked_len() > 0 {
+                self.waiting.push_back(name);
+            }
+        }
+        called
     }
 }
 
@@ -125,103 +258,4 @@ impl Gates {
 fn burst(rate: f64) -> u32 {
     // The conversion saturates; rates are checked to be small.
     rate.max(1.0) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A subscription `s` with this rate, and room for two at once.
-    fn gates(rate: Option<f64>) -> Gates {
-        let gates = Gates::new(2);
-        gates.set(&"s".into(), rate);
-        gates
-    }
-
-    fn enter(gates: &Gates, object: &str, millis: u64) -> Admission {
-        let now = Instant::EPOCH + Duration::from_millis(millis);
-        gates.enter(&Key::new("s", object), now)
-    }
-
-    fn later(millis: u64) -> Admission {
-        Admission::Later(Duration::from_millis(millis))
-    }
-
-    #[test]
-    fn a_rate_spreads_keys_and_charges_each_once() {
-        let gates = gates(Some(2.0));
-        assert_eq!(enter(&gates, "a", 0), Admission::Now);
-        assert_eq!(gates.leave("s"), None);
-        assert_eq!(enter(&gates, "b", 0), Admission::Now);
-        assert_eq!(gates.leave("s"), None);
-        assert_eq!(enter(&gates, "c", 0), later(500));
-        assert_eq!(enter(&gates, "d", 0), later(1000));
-        // A change brings a key early, and costs nothing.
-        assert_eq!(enter(&gates, "c", 100), later(400));
-        assert_eq!(enter(&gates, "c", 500), Admission::Now);
-        assert_eq!(enter(&gates, "d", 1000), Admission::Now);
-        // The next time it is charged again.
-        assert_eq!(enter(&gates, "c", 1000), later(500));
-    }
-
-    #[test]
-    fn who_finds_no_room_is_named_when_there_is_some() {
-        let gates = gates(None);
-        for object in ["a", "b"] {
-            assert_eq!(enter(&gates, object, 0), Admission::Now);
-        }
-        for object in ["c", "d", "c"] {
-            assert_eq!(enter(&gates, object, 0), Admission::Parked);
-        }
-        assert_eq!(gates.parked_len(), 2);
-        for expected in ["c", "d"] {
-            let next = gates.leave("s").unwrap();
-            assert_eq!(&*next, expected);
-            assert_eq!(enter(&gates, &next, 0), Admission::Now);
-        }
-        assert_eq!(gates.leave("s"), None);
-    }
-
-    #[test]
-    fn a_parked_key_has_paid() {
-        let gates = gates(Some(3.0));
-        for object in ["a", "b"] {
-            assert_eq!(enter(&gates, object, 0), Admission::Now);
-        }
-        assert_eq!(enter(&gates, "c", 0), Admission::Parked);
-        assert_eq!(gates.leave("s").as_deref(), Some("c"));
-        assert_eq!(enter(&gates, "c", 0), Admission::Now);
-    }
-
-    #[test]
-    fn one_receiver_does_not_hold_up_another() {
-        let gates = gates(Some(1.0));
-        gates.set(&"t".into(), None);
-        assert_eq!(enter(&gates, "a", 0), Admission::Now);
-        assert_eq!(enter(&gates, "b", 0), later(1000));
-        let other = Key::new("t", "b");
-        assert_eq!(gates.enter(&other, Instant::EPOCH), Admission::Now);
-    }
-
-    #[test]
-    fn a_changed_rate_begins_anew_but_knows_what_is_under_way() {
-        let gates = gates(None);
-        for (object, expected) in [("a", Admission::Now), ("b", Admission::Now)] {
-            assert_eq!(enter(&gates, object, 0), expected);
-        }
-        assert_eq!(enter(&gates, "c", 0), Admission::Parked);
-        gates.set(&"s".into(), Some(1.0));
-        assert_eq!(gates.parked_len(), 0);
-        assert_eq!(enter(&gates, "c", 0), Admission::Parked);
-        assert_eq!(enter(&gates, "d", 0), later(1000));
-    }
-
-    #[test]
-    fn a_subscription_that_is_gone_is_unknown() {
-        let gates = gates(None);
-        assert_eq!(enter(&gates, "a", 0), Admission::Now);
-        gates.remove("s");
-        assert_eq!(enter(&gates, "b", 0), Admission::Unknown);
-        assert_eq!(gates.leave("s"), None);
-    }
 }

@@ -1,4 +1,4 @@
-//! What the queue holds: who may have to be told about what.
+//! What the queue holds: a subscription, and the object that may be due to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) fn parse_id(text: &str) -> Option<Arc<str>> {
     is_id.then(|| text.into())
 }
 
-/// A key as it shows itself.
+/// Parses a key as its `Display` writes it.
 pub(crate) fn parse_key(text: &str) -> Option<Key> {
     let (subscription, object) = text.split_once('/')?;
     Some(Key::new(parse_id(subscription)?, parse_id(object)?))

@@ -8,10 +8,10 @@
 //!                        └──────── record that it was delivered ◀── POST to s ──▶ again later
 //! ```
 //!
-//! A key says *who* may have to be told about *what*, never what has changed: a worker reads the
-//! newest version when it is its turn. So ten changes in a burst make one delivery of the newest,
-//! and a key that is worked on once too often does no harm. What is owed stands in the database,
-//! not in the queue: the next start finds it there, however the last one ended.
+//! A key names a subscription and an object, never what has changed: a worker reads the newest
+//! version when it runs. So ten changes in a burst make one delivery of the newest version, and an
+//! extra run does no harm. What is owed is recorded in the database, not in the queue: the next
+//! start finds it there, however the last one ended.
 //!
 //! - `key`, `dispatch`, `subscribe` and `gate` are the queue's side: what a key is, when one is
 //!   added, what a worker does with it, and how often and how many at once a receiver is called.
@@ -45,14 +45,14 @@ use std::process::ExitCode;
 
 use args::Command;
 
-/// The arguments make no sense, or the service could not begin.
+/// The exit code for invalid arguments, or a service that could not start.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let ended = match args::parse(std::env::args_os().skip(1)) {
         Ok(Command::Serve(options)) => serve(*options),
         Ok(Command::Say(text)) => {
-            // Whoever closes the pipe early has read enough.
+            // A reader that closes the pipe early has read enough.
             let _ = std::io::stdout().write_all(text.as_bytes());
             Ok(())
         }
@@ -73,13 +73,18 @@ fn serve(options: args::Options) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let ended = runtime.block_on(service::run(options));
-    // A name that takes long to resolve holds a thread; nobody waits for its address any more.
+    // A name that takes long to resolve holds a thread, but its address is no longer needed.
     runtime.shutdown_background();
     ended
 }
 
-/// Tells the operator. Nothing secret comes here: a URL only as [`target::Target`] shows itself.
+/// Prints a message for the operator. It contains no secret: of a URL only what [`target::Target`]
+/// shows.
 fn say(message: &str) {
-    // Nobody may be reading any more, which is no reason to stop.
+    if cfg!(test) {
+        // Shown with a test that fails, and only then.
+        return eprintln!("webhooks: {message}");
+    }
+    // A closed stderr is no reason to stop.
     let _ = writeln!(std::io::stderr(), "webhooks: {message}");
 }

@@ -20,7 +20,7 @@ pub(crate) struct Host {
     port: Option<u16>,
 }
 
-/// The names that the service answers to beside its address and `localhost`.
+/// The names of the service other than its address and `localhost`.
 #[derive(Debug)]
 pub(crate) struct Hosts(pub(crate) Vec<Host>);
 
@@ -78,7 +78,7 @@ impl Hosts {
     }
 }
 
-/// Whether an `Origin` is the page that this `Host` serves. A proxy in front may add TLS.
+/// Returns whether an `Origin` is the page that this `Host` serves. A proxy in front may add TLS.
 fn is_same(origin: &HeaderValue, host: &str) -> bool {
     let rest = origin.to_str().ok().and_then(|origin| {
         let schemes = ["http://", "https://"];

@@ -1,4 +1,4 @@
-//! One delivery: a POST, and what counts as an answer.
+//! One delivery: a POST, and which answers count as success.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -16,7 +16,7 @@ use crate::connect::Connector;
 use crate::sign::{self, Secret};
 use crate::target::Target;
 
-/// Calls receivers, with and without TLS. Redirects are not followed, and no proxy is asked: the
+/// Calls receivers, with and without TLS. Follows no redirect and uses no proxy, so that the
 /// address that was checked is the one that is called.
 pub(crate) struct Poster {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
@@ -25,29 +25,29 @@ pub(crate) struct Poster {
     secret: Option<Secret>,
 }
 
-/// Why a delivery does not count.
+/// Why a delivery failed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// There was no answer in time.
     TimedOut,
-    /// The answer was not one of success.
+    /// The answer was not 200 to 299.
     Answered(StatusCode),
     /// There was no answer at all.
     Broken(String),
 }
 
-/// What is told of an error that came from outside.
+/// How much of a foreign error is shown, in characters.
 const ERROR_LEN_MAX: usize = 200;
 
-/// How much of an answer is read so that its connection can be used again. Nobody needs it.
+/// How much of an answer is read so that its connection can be used again. It is discarded.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Connections that are kept for a receiver while nothing is sent to it, and for how long.
+/// How many idle connections to a receiver are kept, and for how long.
 const IDLE_MAX: usize = 8;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Poster {
-    /// A client that trusts the certificates that browsers trust.
+    /// Creates a client that trusts the certificates that browsers trust.
     pub(crate) fn new(allow_private: bool, timeout: Duration, secret: Option<Secret>) -> Self {
         let https = HttpsConnectorBuilder::new().with_webpki_roots();
         let connector = https
@@ -71,13 +71,13 @@ impl Poster {
         }
     }
 
-    /// Whether deliveries are signed also without a secret of the subscription.
+    /// Returns whether deliveries are signed even if the subscription has no secret.
     pub(crate) fn always_signs(&self) -> bool {
         self.secret.is_some()
     }
 
-    /// Posts JSON, signed by the subscription's secret if it has one. Only an answer of success,
-    /// 200 to 299, counts.
+    /// Posts JSON, signed with the subscription's secret if it has one. Fails unless the answer is
+    /// 200 to 299.
     pub(crate) async fn post(
         &self,
         target: &Target,
@@ -91,7 +91,7 @@ impl Poster {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let agent = concat!("requeue-webhooks/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        // Each attempt has a time of its own: receivers refuse what was signed long ago.
+        // Each attempt has its own timestamp, because receivers refuse old ones.
         let timestamp = SystemTime::UNIX_EPOCH.elapsed();
         let timestamp = timestamp.map_or(0, |since| since.as_secs());
         sign::add_headers(headers, secret.or(self.secret.as_ref()), timestamp, &json);
@@ -104,7 +104,7 @@ impl Poster {
         let answer = answer.map_err(|_| Refusal::TimedOut)?;
         let answer = answer.map_err(|error| Refusal::Broken(causes(&error)))?;
         let status = answer.status();
-        // The verdict is in. A body that does not end costs the connection and nothing else.
+        // The status decides. A body that does not end costs only the connection.
         let rest = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
         let _ = timeout_at(deadline, rest).await;
         if status.is_success() {
@@ -125,7 +125,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An error's innermost cause: those around it say that there is one. None of them knows the URL.
+/// Returns an error's innermost cause, because the outer ones only say that there is one. None of
+/// them contains the URL.
 fn causes(error: &dyn std::error::Error) -> String {
     let innermost = std::iter::successors(Some(error), |error| error.source()).last();
     let text = innermost.unwrap_or(error).to_string();
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_error_the_innermost_cause_is_told() {
+    fn the_innermost_cause_of_an_error_is_shown() {
         let inner = std::io::Error::other("x".repeat(999));
         let outer = crate::connect::ConnectError::Unreachable(inner);
         assert_eq!(
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_does_not_answer_is_not_waited_for() {
+    async fn a_receiver_that_does_not_answer_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let poster = Poster::new(true, LONG, None);
@@ -174,11 +175,11 @@ mod tests {
         assert!(matches!(posted, Err(Refusal::TimedOut)), "{posted:?}");
     }
 
-    /// Takes one delivery over TLS, as `localhost`, and answers its headers.
+    /// Takes one delivery over TLS, as `localhost`, and returns its headers.
     async fn receive(listener: TcpListener, config: ServerConfig) -> HeaderMap {
         let (stream, _) = listener.accept().await.unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        // Whoever does not trust us leaves.
+        // A client that does not trust the certificate leaves.
         let Ok(stream) = acceptor.accept(stream).await else {
             return HeaderMap::new();
         };

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics};
-use requeue::{Bucket, ItemExponentialFailure};
-use tokio::sync::Mutex;
+use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics, WorkQueue};
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
 use crate::api::Api;
@@ -27,30 +26,23 @@ use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
 use crate::store::{State, Store};
 
-/// The longest pause after a failure.
+/// The longest pause of a key that fails, and of a host that does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
-
-/// How many failed keys come back per second, of all subscriptions together: a receiver that is
-/// down makes every one of its keys fail, and the others are to notice little of it.
-const RETRIES_PER_SECOND: f64 = 1000.0;
-const RETRIES_BURST: u32 = 2000;
-
-/// One receiver gets no more than this part of the workers.
-const SHARE: usize = 4;
 
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Serves until it is told to stop. The error, one line for the user, says why it could not begin.
+/// Serves until a signal stops it. The error, one line for the user, says why it could not begin.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
     let listener = server::listen(options.listen);
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
-    let api = Arc::new(assemble(&options, prometheus)?);
+    let store = Store::open(&options.database)?;
+    let api = Arc::new(assemble(&options, store, prometheus)?);
     let dispatcher = Arc::clone(&api.dispatcher);
-    // Whoever calls now waits until it is known what is owed.
+    // Clients that connect now wait until everything that is owed has been read.
     let owed = dispatcher
         .resume()
         .await
@@ -88,30 +80,31 @@ struct Running {
     looking: JoinHandle<()>,
 }
 
-/// Installs who receives the figures.
+/// Installs the recorder of the figures.
 fn record() -> Result<PrometheusHandle, String> {
     let builder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS);
     let builder = builder.map_err(cannot("keep figures"))?;
     builder.install_recorder().map_err(cannot("keep figures"))
 }
 
-/// Makes the parts, for the recorder that is installed.
-fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, String> {
+/// Assembles the parts. Figures go to the installed recorder.
+pub(crate) fn assemble(
+    options: &Options,
+    store: Store,
+    prometheus: PrometheusHandle,
+) -> Result<Api, String> {
     let secret = options
         .secret_file
         .as_deref()
         .map(read_secret)
         .transpose()?;
-    let store = Store::open(&options.database)?;
     let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
-    let limiter = (
-        ItemExponentialFailure::new(options.pause, PAUSE_MAX),
-        Bucket::new(RETRIES_PER_SECOND, RETRIES_BURST),
-    );
-    let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
-    let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
-    let queue = Queue::from(parts.build());
-    let gates = Arc::new(Gates::new(options.workers.get() / SHARE));
+    let queue: Queue = WorkQueue::builder()
+        .backoff(options.pause, PAUSE_MAX)
+        .no_retry_rate()
+        .report_to(Figures::new(NamedMetrics::new("webhooks"), &waits))
+        .build();
+    let gates = Arc::new(Gates::new(options.workers.get(), options.pause, PAUSE_MAX));
     let tally = Arc::new(Tally::new());
     let stats = Stats {
         queue: queue.clone(),
@@ -132,6 +125,7 @@ fn assemble(options: &Options, prometheus: PrometheusHandle) -> Result<Api, Stri
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
         paging: Mutex::new(()),
+        doubt: Notify::new(),
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),
@@ -148,7 +142,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
 
 /// Tells a script where it listens, and a human what there is to do.
 fn announce(address: SocketAddr, owed: usize) {
-    // Nobody may be reading.
+    // stdout may be closed.
     let mut out = std::io::stdout();
     let _ = writeln!(out, "listening on http://{address}");
     let _ = out.flush();
@@ -167,7 +161,7 @@ async fn wind_down(api: &Api, running: Running, stop: &CancellationToken, grace:
         // Deliveries under way are broken off. They stay owed.
         running.crew.abort();
     }
-    // They have ended, or were aborted, or panicked: in any case they are over.
+    // An error says that it was aborted, or panicked: in any case it has ended.
     let _ = running.crew.await;
     let _ = running.served.await;
     running.looking.abort();

@@ -1,6 +1,6 @@
-//! When to stop.
+//! The signals that stop the program.
 
-/// Being told to stop, each time it happens.
+/// Ctrl-C and SIGTERM.
 pub(crate) struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -23,7 +23,7 @@ impl Signals {
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
-            // An error means that it cannot be heard: SIGTERM still is.
+            // An error means that Ctrl-C is not received; SIGTERM still is.
             Ok(()) = tokio::signal::ctrl_c() => {}
         }
     }

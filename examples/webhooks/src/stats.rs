@@ -1,4 +1,4 @@
-//! What happens, second by second: for the page, and for whoever waits for something to happen.
+//! The figures of each second, for the page and for scripts that wait for a change.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::PrometheusHandle;
-use requeue::Effect;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -16,22 +15,21 @@ use crate::dispatch::Queue;
 use crate::figures::Waits;
 use crate::gate::Gates;
 
-/// How often it is looked.
+/// How often a sample is taken.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How many looks are kept: five minutes.
+/// How many samples are kept: five minutes.
 const HISTORY_LEN: usize = 300;
 
-/// After how many looks a generation of waits ends: the p99 is that of the last half to whole
-/// minute.
+/// After how many samples a generation of waits ends: the p99 covers the last half to whole minute.
 const TURN: u64 = 30;
 
-/// How long somebody waits for the next look, if there is none.
+/// How long a request waits for the next sample.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 const FIGURE: &str = "webhooks_deliveries_total";
 
-/// How deliveries went, since the start.
+/// Counts deliveries by outcome since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     delivered: AtomicU64,
@@ -39,7 +37,7 @@ pub(crate) struct Tally {
     given_up: AtomicU64,
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Delivered,
@@ -47,18 +45,18 @@ pub(crate) enum Outcome {
     GivenUp,
 }
 
-/// One look.
+/// The figures of one moment.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Look {
-    /// Counts the looks.
+    /// Counts the samples.
     seq: u64,
-    /// Keys that are ready.
+    /// Ready keys.
     depth: usize,
-    /// Keys in work.
+    /// Active keys.
     in_flight: usize,
-    /// Keys that wait: after a failure, or for their receiver's rate.
+    /// Delayed keys: after a failure, or because of the rate of a subscription.
     delayed: usize,
-    /// Keys whose receiver has as much at once as it gets.
+    /// Keys of hosts that have their share of the workers already.
     parked: usize,
     delivered: u64,
     retries: u64,
@@ -67,7 +65,7 @@ pub(crate) struct Look {
     wait_p99_ms: f64,
 }
 
-/// Looks, and remembers what it saw.
+/// Takes samples, and keeps the last ones.
 pub(crate) struct Stats {
     pub(crate) queue: Queue,
     pub(crate) gates: Arc<Gates>,
@@ -77,7 +75,7 @@ pub(crate) struct Stats {
     pub(crate) history: History,
 }
 
-/// The last looks, the oldest first.
+/// The last samples, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     looks: Mutex<VecDeque<Look>>,
@@ -85,7 +83,7 @@ pub(crate) struct History {
 }
 
 impl Tally {
-    /// None yet. What the figure is called is told to the recorder that is installed.
+    /// Starts at zero. Describes the figure to the installed recorder.
     pub(crate) fn new() -> Self {
         describe_counter!(FIGURE, "Deliveries that were tried, by how that went");
         Self::default()
@@ -103,7 +101,7 @@ impl Tally {
 }
 
 impl Stats {
-    /// Looks once a period, for ever.
+    /// Takes a sample once a period. Never ends.
     pub(crate) async fn look_on(&self) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -118,7 +116,8 @@ impl Stats {
         }
     }
 
-    /// What there is now, and the looks after that one, for which it waits a little if need be.
+    /// Returns the present figures and the samples after `after`. Waits a few seconds if there are
+    /// none yet.
     pub(crate) async fn show(&self, after: Option<u64>) -> (Look, Vec<Look>) {
         let looks = self.history.after(after).await;
         let seq = looks.last().map_or(0, |look| look.seq);
@@ -126,11 +125,11 @@ impl Stats {
     }
 
     fn look(&self, seq: u64) -> Look {
-        // All at one moment: a key that goes from one state to another in between would be missed.
-        let (depth, in_flight, delayed) = self.queue.act(|queue, now| {
-            let Effect { value: ready, wake } = queue.len(now);
-            let value = (ready, queue.active_len(), queue.delayed_len());
-            Effect { value, wake }
+        // All under one lock: otherwise a key that changes its state in between would be missed.
+        let (depth, in_flight, delayed) = self.queue.with(|queue, now| {
+            let ready = queue.len(now);
+            let (active, delayed) = (queue.active_len(), queue.delayed_len());
+            ready.map(|ready| (ready, active, delayed))
         });
         let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Look {
@@ -159,16 +158,16 @@ impl History {
         self.newest.send_replace(seq);
     }
 
-    /// Nobody need wait for a look any more.
+    /// Ends all waits: there will be no more samples.
     pub(crate) fn end(&self) {
         self.newest.send_replace(u64::MAX);
     }
 
-    /// All looks, or those after one; waits for the first of these.
+    /// Returns all samples, or those after one; then waits until there is one.
     async fn after(&self, after: Option<u64>) -> Vec<Look> {
         if let Some(after) = after {
             let mut newest = self.newest.subscribe();
-            // Whoever has waited long enough gets none, and asks again.
+            // After the wait the answer may be empty; the client asks again.
             let _ = timeout(WAIT_MAX, newest.wait_for(|newest| *newest > after)).await;
         }
         let after = after.unwrap_or(0);
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_seen_all_waits_for_the_next() {
+    async fn a_reader_that_has_seen_all_waits_for_the_next() {
         let history = History::default();
         history.push(look(1));
         let wait = seqs(&history, Some(1));

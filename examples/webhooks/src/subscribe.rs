@@ -26,12 +26,13 @@ impl Dispatcher {
     ) -> Result<PutSubscription, StoreError> {
         let held = self.subscribing.lock().await;
         let rate = subscription.rate;
+        let host = self.host_of(&subscription.url);
         let put = self.store.put_subscription(Arc::clone(&id), subscription);
-        let put = put.await?;
+        let put = put.await.inspect_err(|_| self.doubt.notify_one())?;
         if put == PutSubscription::TooMany {
             return Ok(put);
         }
-        self.gates.set(&id, rate);
+        self.add_called(self.gates.set(&id, &host, rate, self.now()));
         drop(held);
         let fill = tokio::spawn({
             let dispatcher = Arc::clone(self);
@@ -44,9 +45,11 @@ impl Dispatcher {
     /// Deletes a subscription. Returns whether it was there.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         let held = self.subscribing.lock().await;
-        let is_deleted = self.store.delete_subscription(Arc::clone(&id)).await?;
-        // Its keys may stay in the queue: there will be nothing to do for them.
-        self.gates.remove(&id);
+        let deleted = self.store.delete_subscription(Arc::clone(&id)).await;
+        // If it was written nevertheless, its deliveries are left to clear.
+        let is_deleted = deleted.inspect_err(|_| self.doubt.notify_one())?;
+        // Its keys may stay in the queue: their runs find nothing to do.
+        self.add_called(self.gates.remove(&id, self.now()));
         drop(held);
         let mut is_clear = false;
         while !is_clear {
@@ -56,14 +59,20 @@ impl Dispatcher {
         Ok(is_deleted)
     }
 
-    /// Ends what the last run began and did not end.
+    /// Finishes what an earlier run left undone, or a request that was answered with an error. The
+    /// caller adds the keys.
     pub(crate) async fn resume_pages(&self) -> Result<(), StoreError> {
         for id in self.store.uncleared().await? {
-            while !self.store.clear(Arc::clone(&id), PAGE_LEN).await? {}
+            let mut is_clear = false;
+            while !is_clear {
+                let _held = self.paging.lock().await;
+                is_clear = self.store.clear(Arc::clone(&id), PAGE_LEN).await?;
+            }
         }
         for id in self.store.unfilled().await? {
             let mut next = Some("".into());
             while let Some(after) = next {
+                let _held = self.paging.lock().await;
                 let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN);
                 next = page.await?.next;
             }
@@ -71,9 +80,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Adds everything that a subscription is owed, and makes it owed what it does not know.
+    /// Adds everything that a subscription is owed, and records what else it is owed.
     async fn fill(&self, id: &Arc<str>) {
-        // What was parked at its gate was forgotten there.
+        // Setting the gate removed the keys that were parked there.
         let owed = || self.add_owed(Some(id));
         let _ = self.insist(owed).await;
         let mut next = Some("".into());
@@ -88,7 +97,7 @@ impl Dispatcher {
         }
     }
 
-    /// Does one page of long work. There is one at a time, however many such works there are.
+    /// Does one page of long work. Only one page is worked on at a time.
     async fn page<T, F>(&self, work: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -97,7 +106,7 @@ impl Dispatcher {
         self.insist(work).await
     }
 
-    /// Tries until the database has done what was promised. Returns `None` if the service ends.
+    /// Retries until the database succeeds. Returns `None` if the service stops.
     async fn insist<T, F>(&self, ask: impl Fn() -> F) -> Option<T>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -106,7 +115,11 @@ impl Dispatcher {
             match ask().await {
                 Ok(done) => return Some(done),
                 Err(StoreError::Closed) => return None,
-                Err(error) => say(&error.to_string()),
+                Err(error) => {
+                    say(&error.to_string());
+                    // It may have been written; then the next try does not return it.
+                    self.doubt.notify_one();
+                }
             }
             sleep(self.pause).await;
         }

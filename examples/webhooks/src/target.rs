@@ -1,7 +1,8 @@
-//! A receiver's URL: what may be one, and what of it may be shown.
+//! A receiver's URL: which ones are valid, and what may be shown of them.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,8 +14,8 @@ use crate::address::is_public;
 
 /// Where to deliver.
 ///
-/// User, password, path and query may be secrets. It shows itself without them, in errors and
-/// answers as well as in logs.
+/// User, password, path and query may be secrets. Its `Display` and `Debug` leave them out, in
+/// errors and answers as well as in logs.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// Without user and password.
@@ -26,7 +27,7 @@ pub(crate) struct Target {
 pub(crate) const URL_LEN_MAX: usize = 2048;
 
 impl Target {
-    /// Reads a URL. The error tells the user what is wrong, and nothing of the URL.
+    /// Parses a URL. The error says what is wrong, and quotes nothing of the URL.
     ///
     /// An address is checked here, a name cannot be: what it stands for is checked whenever a
     /// connection is made.
@@ -67,6 +68,17 @@ impl Target {
         &self.uri
     }
 
+    /// Returns host and port in one spelling. Two names for one address are two hosts.
+    pub(crate) fn host(&self) -> Arc<str> {
+        let host = self.uri.host().unwrap_or_default().to_ascii_lowercase();
+        let is_https = self.uri.scheme() == Some(&Scheme::HTTPS);
+        let port = self
+            .uri
+            .port_u16()
+            .unwrap_or(if is_https { 443 } else { 80 });
+        format!("{host}:{port}").into()
+    }
+
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
@@ -99,7 +111,7 @@ pub(crate) fn bare(host: &str) -> &str {
     inner.unwrap_or(host)
 }
 
-/// What a browser makes of `user:password@`.
+/// Converts `user:password@` into the header that a browser sends.
 fn basic(login: &str) -> Result<HeaderValue, &'static str> {
     const WRONG: &str = "the URL's user or password is wrongly encoded";
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -156,6 +168,18 @@ mod tests {
             assert_eq!(target.to_string(), shown);
             assert_eq!(format!("{target:?}"), format!("Target({shown})"));
             assert!(!target.uri().to_string().contains('@'));
+        }
+    }
+
+    #[test]
+    fn a_host_has_one_name() {
+        for (url, host) in [
+            ("http://a.example/x", "a.example:80"),
+            ("https://me@A.Example?y", "a.example:443"),
+            ("http://a.example:8080/", "a.example:8080"),
+            ("https://[2606:4700::1]/", "[2606:4700::1]:443"),
+        ] {
+            assert_eq!(&*Target::parse(url, false).unwrap().host(), host);
         }
     }
 

@@ -33,7 +33,7 @@ fn main() {
 #[tokio::main]
 async fn main() {
     let name = "the_page_shows_live_figures";
-    // Whoever lists the tests, or asks for others, gets none.
+    // Nothing to run if the tests are listed, or others are selected.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let asks_for_other = |word: &String| !word.starts_with('-') && !name.contains(word.as_str());
     if words

@@ -1,5 +1,5 @@
-//! A storm of changes, a receiver of each kind, and a kill in the middle: whoever lives ends with
-//! the newest version of everything.
+//! A storm of changes, a receiver of each kind, and a kill in the middle: every live receiver ends
+//! with the newest version of everything.
 #![cfg(unix)]
 #![allow(
     missing_docs,
@@ -122,7 +122,7 @@ async fn assert_dead_is_listed(user: &User, service: &Service) {
     assert_eq!(user.owed(service, "failed").await, 0);
 }
 
-/// Tells the figures also where the output of tests is captured.
+/// Prints the figures even if the output of tests is captured.
 fn tell(made: [u64; 3], seconds: f64, storm_seconds: f64) {
     let (due, made_all) = (CHANGES * 3, made.iter().sum::<u64>());
     let saved = due.saturating_sub(made_all);
@@ -175,7 +175,7 @@ impl Storm {
         waited.unwrap().unwrap();
     }
 
-    /// Lets it go on at a new address to its end. Answers each object's version.
+    /// Continues at a new address to the end. Returns each object's version.
     async fn end(self, address: SocketAddr) -> Vec<u64> {
         self.address.send_replace(address);
         let written = tokio::time::timeout(support::BROKEN_AFTER, self.writers.join_all());

@@ -1,4 +1,4 @@
-//! What users may ask for, what is refused, and what nobody gets to see.
+//! Which requests are served, which are refused, and what is never shown.
 #![cfg(unix)]
 #![allow(
     missing_docs,
@@ -108,7 +108,7 @@ async fn objects_have_limits() {
     assert_refused(cases).await;
 }
 
-/// JSON that some receivers read and others refuse is refused here, where its author is told.
+/// JSON that some receivers read and others refuse is refused here, where its author learns of it.
 #[tokio::test]
 async fn json_that_receivers_cannot_read_is_refused() {
     let case = |body: String, why| (Method::PUT, "/objects/o".to_owned(), body, 400, why);
@@ -240,7 +240,7 @@ async fn a_name_for_a_private_address_is_not_called() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_elsewhere() {
+async fn redirects_are_not_followed() {
     let (place, user) = (Place::new(), User::new());
     let service = place.start(&QUICK);
     let elsewhere = Receiver::new(Manner::Steady).await;

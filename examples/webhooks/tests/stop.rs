@@ -34,7 +34,7 @@ async fn it_stops_with_what_is_slow_undone_and_goes_on_with_it() {
     )
     .await;
     user.put(&service, "/objects/o", &json!(1)).await;
-    // Somebody who says nothing does not hold it up, nor does one who waits for news.
+    // A silent connection does not hold it up, and neither does a request that waits for a sample.
     let mut silent = TcpStream::connect(service.address).unwrap();
     silent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     assert_eq!(service.terminate().await.code(), Some(0));

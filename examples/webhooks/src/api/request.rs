@@ -37,7 +37,7 @@ where
     Ok(collected.to_bytes())
 }
 
-/// The words after the question mark. None of the values that are known needs an encoding.
+/// The query string. No known value needs percent-encoding.
 pub(super) struct Query<'a>(&'a str);
 
 /// How many deliveries are listed at once.
@@ -89,7 +89,7 @@ mod tests {
         Query(text)
     }
 
-    /// A body of which nothing comes.
+    /// A body that never arrives.
     struct Never;
 
     impl Body for Never {

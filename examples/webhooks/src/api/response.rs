@@ -16,12 +16,12 @@ use crate::origin::Foreign;
 use crate::say;
 use crate::store::StoreError;
 
-/// Why a request is not done, as its sender may know it.
+/// Why a request failed, as shown to the client.
 #[derive(Debug)]
 pub(super) struct Refused {
     status: StatusCode,
     why: Cow<'static, str>,
-    /// Which methods there are, if it is that.
+    /// The methods that are allowed, if the request used another.
     allow: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ struct ShownError<'a> {
     error: &'a str,
 }
 
-/// The page has its script and its style within, and asks nobody but us.
+/// The page contains its script and style, and may contact only this service.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -43,7 +43,7 @@ impl Refused {
         }
     }
 
-    /// The sender made a mistake.
+    /// The client made a mistake.
     pub(super) fn input(why: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
@@ -59,7 +59,7 @@ impl Refused {
         }
     }
 
-    /// The mistake is ours: the operator learns which.
+    /// The service failed. The operator learns why, the client does not.
     pub(super) fn fault(error: &dyn fmt::Display) -> Self {
         say(&error.to_string());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something is wrong here")
@@ -94,7 +94,7 @@ impl From<Foreign> for Refused {
 }
 
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
-    // Of strings and numbers JSON can be made; if not, the answer is empty and not a panic.
+    // Strings and numbers always serialize; if not, the answer is empty.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     response(status, "application/json", bytes)
 }

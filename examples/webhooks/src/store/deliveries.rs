@@ -1,4 +1,4 @@
-//! Who knows what.
+//! Which subscription has which version.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -8,16 +8,16 @@ use crate::key::Key;
 /// Why something is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It will be delivered.
+    /// It is going to be delivered.
     Pending,
     /// It was given up, until the object or the subscription changes.
     Failed,
 }
 
-/// What a worker needs for one delivery, as it is now. It holds secrets: no `Debug`.
+/// What a worker needs for one delivery, as it is now. Has no `Debug` because it holds secrets.
 pub(crate) struct Task {
     pub(crate) version: i64,
-    /// JSON; none if the object was deleted.
+    /// JSON; `None` if the object was deleted.
     pub(crate) body: Option<String>,
     pub(crate) url: String,
     pub(crate) secret: Option<String>,
@@ -46,21 +46,22 @@ impl State {
 }
 
 impl Store {
-    /// What has to be done for a key; nothing if the receiver knows, or is gone.
+    /// Returns what has to be delivered for a key; `None` if the receiver has the newest version,
+    /// or the subscription is gone.
     pub(crate) async fn task(&self, key: &Key) -> Result<Option<Task>, StoreError> {
         let key = key.clone();
         self.run(move |db| task(db, &key)).await
     }
 
-    /// Writes down that what a task asked for was delivered.
+    /// Records that a task was delivered.
     pub(crate) async fn record_delivered(&self, key: &Key, task: &Task) -> Result<(), StoreError> {
         let (key, version, revision) = (key.clone(), task.version, task.revision);
         self.run(move |db| record_delivered(db, &key, version, revision))
             .await
     }
 
-    /// Writes down that what a task asked for was given up. If the object has changed since, or the
-    /// receiver, that is still to be tried: then this does nothing, and answers so.
+    /// Records that a task was given up. If the object or the URL has changed since, it is still
+    /// pending: then this does nothing and returns false.
     pub(crate) async fn record_failed(
         &self,
         key: &Key,
@@ -85,7 +86,7 @@ impl Store {
         .await
     }
 
-    /// What is owed, in the order of the keys: up to `limit` after a key. O(log n) and the answer.
+    /// Returns what is owed, in the order of the keys: up to `limit` after a key. O(log n + limit).
     pub(crate) async fn owed(
         &self,
         state: State,
@@ -109,7 +110,7 @@ impl Store {
         .await
     }
 
-    /// How much is owed. O(n), of a small index.
+    /// Returns how much is owed. O(n), over a small index.
     pub(crate) async fn owed_len(&self, state: State) -> Result<i64, StoreError> {
         self.run(move |db| {
             db.prepare_cached("SELECT count(*) FROM deliveries WHERE state = ?1")?
@@ -132,7 +133,7 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
 }
 
 fn task(db: &Connection, key: &Key) -> rusqlite::Result<Option<Task>> {
-    // Also what was given up: a key is in the queue only because somebody wants it tried.
+    // Includes what was given up, because a key is in the queue only if it is to be tried.
     let sql = "SELECT o.version, o.body, s.url, s.secret, s.revision FROM deliveries d
          JOIN objects o ON o.id = d.object JOIN subscriptions s ON s.id = d.subscription
          WHERE d.subscription = ?1 AND d.object = ?2 AND d.state IS NOT NULL";
@@ -155,14 +156,15 @@ fn record_delivered(
     version: i64,
     revision: i64,
 ) -> rusqlite::Result<()> {
-    // Still owed if a newer version came meanwhile. Another receiver knows nothing yet.
+    // Still owed if a newer version came meanwhile, or if the URL has changed.
     let sql = "UPDATE deliveries SET delivered = ?3, error = NULL,
          state = iif((SELECT version FROM objects WHERE id = ?2) = ?3, NULL, 'pending')
          WHERE subscription = ?1 AND object = ?2
          AND EXISTS (SELECT 1 FROM subscriptions WHERE id = ?1 AND revision = ?4)";
     db.prepare_cached(sql)?
         .execute(params![key.subscription, key.object, version, revision])?;
-    // Who has heard of an object's end needs no row any more; nor does the object, in the end.
+    // A receiver that has the end of an object needs no row, and without rows the object needs
+    // none.
     let heard = "DELETE FROM deliveries WHERE subscription = ?1 AND object = ?2 AND state IS NULL
          AND EXISTS (SELECT 1 FROM objects WHERE id = ?2 AND body IS NULL)";
     let heard = db

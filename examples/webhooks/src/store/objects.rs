@@ -1,4 +1,4 @@
-//! What there is.
+//! The objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Object {
     pub(crate) body: String,
 }
 
-/// A change, and who is to know.
+/// A change, and the subscriptions that are owed it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) version: i64,
@@ -24,7 +24,7 @@ pub(crate) struct Change {
 }
 
 impl Store {
-    /// Writes an object's new version down, and that every subscription is to know.
+    /// Records a new version of an object, and that every subscription is owed it.
     pub(crate) async fn put_object(
         &self,
         id: Arc<str>,
@@ -37,7 +37,7 @@ impl Store {
         self.run(move |db| find(db, &id)).await
     }
 
-    /// Deletes an object, if it is there; those who may know it are to know that, too.
+    /// Deletes an object if it exists. Every subscription that may have it is owed its end.
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<Option<Change>, StoreError> {
         self.run(move |db| delete(db, &id)).await
     }
@@ -98,7 +98,7 @@ fn delete(db: &Connection, id: &str) -> rusqlite::Result<Option<Change>> {
     }))
 }
 
-/// Who knows an object, or is to.
+/// Returns the subscriptions that have an object, or are owed it.
 fn who_knows(db: &Connection, id: &str) -> rusqlite::Result<Vec<Arc<str>>> {
     db.prepare_cached("SELECT subscription FROM deliveries WHERE object = ?1")?
         .query_map([id], |row| row.get(0))?

@@ -20,9 +20,9 @@ pub(crate) struct Page {
 }
 
 impl Store {
-    /// Owes a subscription up to `limit` more of the objects that it does not know. When it is owed
-    /// all of them, it is owed again those that had failed, in the order of their ids from `after`
-    /// on. O(limit · log n).
+    /// Records up to `limit` more objects as owed to a subscription that is not owed every object
+    /// yet. Otherwise those that had failed become pending again, in the order of their ids from
+    /// `after` on. O(limit · log n).
     pub(crate) async fn owe(
         &self,
         id: Arc<str>,
@@ -40,7 +40,7 @@ impl Store {
         .await
     }
 
-    /// Subscriptions that are not owed every object yet.
+    /// Returns the subscriptions that are not owed every object yet.
     pub(crate) async fn unfilled(&self) -> Result<Vec<Arc<str>>, StoreError> {
         self.run(|db| {
             db.prepare_cached("SELECT id FROM subscriptions WHERE fill_after IS NOT NULL")?
@@ -50,13 +50,14 @@ impl Store {
         .await
     }
 
-    /// Forgets up to `limit` of what a deleted subscription knew, and those deleted objects of
-    /// which no other subscription has to hear. Returns whether that was all. O(limit · log n).
+    /// Deletes up to `limit` deliveries of a deleted subscription, and those deleted objects whose
+    /// end is owed to no other subscription. Returns whether that was all. O(limit · log n).
     pub(crate) async fn clear(&self, id: Arc<str>, limit: usize) -> Result<bool, StoreError> {
         self.run(move |db| clear(db, &id, limit)).await
     }
 
-    /// Deleted subscriptions that have something left to clear. O(s · log n) for s subscriptions.
+    /// Returns the deleted subscriptions that have something left to clear. O(s · log n) for s
+    /// subscriptions.
     pub(crate) async fn uncleared(&self) -> Result<Vec<Arc<str>>, StoreError> {
         self.run(|db| {
             let sql = "WITH RECURSIVE known (id) AS (

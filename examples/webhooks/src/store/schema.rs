@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// Changed whenever the tables are.
+/// Changes with the tables.
 const VERSION: i64 = 2;
 
-/// A version is a number that is never given again, so that a receiver that keeps the greatest it
-/// has seen is right, whatever was deleted and made anew in between.
+/// A version is a number that is never reused, so that a receiver that keeps the greatest one is
+/// right, whatever was deleted and created again in between.
 ///
-/// `deliveries` has a row for whoever is to know an object, or knows it. Its `state` is NULL if the
-/// newest version was delivered. An object whose `body` is NULL was deleted: it stays until
-/// everybody knows.
+/// `deliveries` has a row for each subscription that has an object, or is owed it. Its `state` is
+/// NULL if the newest version was delivered. An object whose `body` is NULL was deleted: it stays
+/// until its end is delivered to every subscription.
 const TABLES: &str = "
 CREATE TABLE versions (newest INTEGER NOT NULL) STRICT;
 INSERT INTO versions VALUES (0);
@@ -54,7 +54,7 @@ ALTER TABLE subscriptions ADD COLUMN secret TEXT;
 ALTER TABLE subscriptions ADD COLUMN fill_after TEXT;
 ";
 
-/// How many statements are kept prepared: more than there are.
+/// How many prepared statements are kept: more than there are.
 const STATEMENTS_MAX: usize = 64;
 
 /// Opens a database for this process alone: two dispatchers would deliver everything twice.
@@ -73,7 +73,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, String> {
 }
 
 /// URLs may hold secrets: a file that is made here is read by its owner alone. SQLite gives the
-/// files beside it the same rights.
+/// files next to it the same rights.
 fn keep_to_oneself(path: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);
@@ -82,10 +82,10 @@ fn keep_to_oneself(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Sets the database up and answers the version of its tables.
+/// Sets the database up and returns the version of its tables.
 fn prepare(db: &Connection) -> rusqlite::Result<i64> {
     db.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    // Another process that has it open will not let go of it.
+    // Another process that has it open keeps it.
     db.busy_timeout(Duration::ZERO)?;
     // FULL: what was answered survives a power cut as well, not only a kill.
     db.execute_batch(
@@ -108,7 +108,7 @@ fn prepare(db: &Connection) -> rusqlite::Result<i64> {
     Ok(step.map_or(version, |_| VERSION))
 }
 
-/// A version that was never given before.
+/// Returns a version that was never used before.
 pub(super) fn next_version(db: &Connection) -> rusqlite::Result<i64> {
     let sql = "UPDATE versions SET newest = newest + 1 RETURNING newest";
     db.prepare_cached(sql)?.query_row([], |row| row.get(0))

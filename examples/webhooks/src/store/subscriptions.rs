@@ -1,13 +1,13 @@
-//! Who wants to know.
+//! The subscriptions.
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::schema::next_version;
 use super::{Store, StoreError};
 
-/// A receiver. It holds secrets, so that this has no `Debug`.
+/// A subscription. Has no `Debug` because it holds secrets.
 pub(crate) struct Subscription {
     pub(crate) url: String,
     /// Deliveries per second.
@@ -25,11 +25,11 @@ pub(crate) enum PutSubscription {
     TooMany,
 }
 
-/// Each change of an object is written down for every subscription.
+/// The limit, because each change of an object is recorded for every subscription.
 pub(crate) const SUBSCRIPTIONS_MAX: i64 = 1000;
 
 impl Store {
-    /// Writes a subscription down. A new receiver is to be owed every object, and a known one what
+    /// Records a subscription. A new receiver is to be owed every object, and a known one what
     /// had failed: [`Store::owe`] does that. O(log n).
     pub(crate) async fn put_subscription(
         &self,
@@ -45,30 +45,23 @@ impl Store {
     ) -> Result<Option<Subscription>, StoreError> {
         self.run(move |db| {
             db.prepare_cached("SELECT url, rate, secret FROM subscriptions WHERE id = ?1")?
-                .query_row([&*id], |row| {
-                    Ok(Subscription {
-                        url: row.get(0)?,
-                        rate: row.get(1)?,
-                        secret: row.get(2)?,
-                    })
-                })
+                .query_row([&*id], read)
                 .optional()
         })
         .await
     }
 
-    /// Every subscription and its rate.
-    pub(crate) async fn rates(&self) -> Result<Vec<(Arc<str>, Option<f64>)>, StoreError> {
+    /// Returns every subscription.
+    pub(crate) async fn subscriptions(&self) -> Result<Vec<(Arc<str>, Subscription)>, StoreError> {
         self.run(|db| {
-            db.prepare_cached("SELECT id, rate FROM subscriptions")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            db.prepare_cached("SELECT url, rate, secret, id FROM subscriptions")?
+                .query_map([], |row| Ok((row.get(3)?, read(row)?)))?
                 .collect()
         })
         .await
     }
 
-    /// Forgets a subscription; [`Store::clear`] forgets what it knows. Returns whether it was
-    /// there.
+    /// Deletes a subscription; [`Store::clear`] deletes its deliveries. Returns whether it existed.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         self.run(move |db| {
             let sql = "DELETE FROM subscriptions WHERE id = ?1";
@@ -76,6 +69,14 @@ impl Store {
         })
         .await
     }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+    Ok(Subscription {
+        url: row.get(0)?,
+        rate: row.get(1)?,
+        secret: row.get(2)?,
+    })
 }
 
 fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSubscription> {

@@ -70,7 +70,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn everybody_is_owed_every_object() {
+async fn every_subscription_is_owed_every_object() {
     let place = Place::new();
     assert_eq!(place.subscribe("s", "u").await, PutSubscription::Created);
     place.put("a").await;
@@ -152,7 +152,7 @@ async fn another_receiver_knows_nothing() {
 }
 
 #[tokio::test]
-async fn an_object_ends_when_everybody_knows() {
+async fn an_object_ends_when_its_end_is_delivered() {
     let place = Place::new();
     place.subscribe("s", "u").await;
     place.subscribe("t", "u").await;
@@ -212,7 +212,7 @@ async fn there_is_an_end_to_subscriptions() {
     }
     assert_eq!(place.subscribe("x", "u").await, PutSubscription::TooMany);
     assert_eq!(place.subscribe("7", "v").await, PutSubscription::Changed);
-    assert_eq!(place.store.rates().await.unwrap().len(), 1000);
+    assert_eq!(place.store.subscriptions().await.unwrap().len(), 1000);
 }
 
 #[tokio::test]

@@ -1,15 +1,12 @@
-//! Subscriptions to many objects: what others notice of them, and what a kill leaves.
+//! Subscriptions to many objects: how long other requests wait, and what a kill leaves.
 
-use requeue::tokio::NamedMetrics;
-use requeue::{Bucket, ItemExponentialFailure};
-use tokio::sync::Mutex;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::figures::{Figures, Waits};
-use crate::gate::Gates;
-use crate::post::Poster;
-use crate::stats::Tally;
+use crate::args::Options;
+use crate::service::assemble;
+use crate::store::faults::{Fault, Faults};
 use crate::store::{State, Store};
 
 const OBJECTS: usize = 20 * PAGE_LEN;
@@ -48,27 +45,18 @@ impl Place {
 
     /// A dispatcher without workers.
     fn open(&self) -> Arc<Dispatcher> {
-        let waits = Arc::new(Waits::new().unwrap());
-        let pause = Duration::from_secs(1);
-        let limiter = (
-            ItemExponentialFailure::new(pause, pause),
-            Bucket::unlimited(),
-        );
-        let figures = Figures::new(NamedMetrics::new("webhooks"), &waits);
-        let parts = requeue::Queue::builder().limiter(limiter).metrics(figures);
-        Arc::new(Dispatcher {
-            queue: parts.build().into(),
-            store: Store::open(&self.path()).unwrap(),
-            gates: Arc::new(Gates::new(1)),
-            poster: Poster::new(true, pause, None),
-            tally: Arc::new(Tally::new()),
-            tries: 1,
-            pause,
-            allow_private: true,
-            subscribing: Mutex::new(()),
-            paging: Mutex::new(()),
-        })
+        dispatcher(Store::open(&self.path()).unwrap())
     }
+}
+
+fn dispatcher(store: Store) -> Arc<Dispatcher> {
+    let options = Options {
+        allow_private: true,
+        pause: Duration::from_millis(1),
+        ..Options::default()
+    };
+    let prometheus = PrometheusBuilder::new().build_recorder().handle();
+    assemble(&options, store, prometheus).unwrap().dispatcher
 }
 
 fn subscription() -> Subscription {
@@ -86,12 +74,13 @@ async fn put(dispatcher: Arc<Dispatcher>) {
         .store
         .put_subscription(Arc::clone(&id), subscription());
     put.await.unwrap();
-    dispatcher.gates.set(&id, None);
+    let host = dispatcher.host_of(&subscription().url);
+    dispatcher.gates.set(&id, &host, None, dispatcher.now());
     dispatcher.fill(&id).await;
 }
 
-/// Asks for something else until `work` is over, one question after the other, and returns by how
-/// many deliveries the database got further between two answers at most.
+/// Sends one query after the other until `work` has ended. Returns the greatest number of
+/// deliveries that were recorded between two answers.
 async fn greatest_step<T>(dispatcher: &Dispatcher, work: JoinHandle<T>) -> i64 {
     let owed = async || dispatcher.store.owed_len(State::Pending).await.unwrap();
     let (mut last, mut greatest) = (owed().await, 0);
@@ -154,4 +143,63 @@ async fn a_start_goes_on_where_a_kill_broke_off() {
     assert_eq!(dispatcher.queue.len(), OBJECTS);
     let owed = dispatcher.store.owed_len(State::Pending).await.unwrap();
     assert_eq!(owed, OBJECTS as i64);
+}
+
+/// Waits until the dispatcher has noticed an error, and lists what is owed as it would.
+async fn resume_after_error(dispatcher: &Dispatcher) -> usize {
+    let noticed = timeout(Duration::from_secs(60), dispatcher.doubt.notified());
+    noticed.await.expect("the error was not noticed");
+    dispatcher.resume().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_subscription_that_was_written_despite_an_error_is_filled() {
+    let place = Place::with_objects().await;
+    let (store, faults) = Faults::open(&place.path());
+    let dispatcher = dispatcher(store);
+    // The transaction that is answered with the error has been written.
+    let put = dispatcher
+        .store
+        .put_subscription("s".into(), subscription());
+    put.await.unwrap();
+    faults.arm(Fault::Commit(0));
+    let put = dispatcher.put_subscription("s".into(), subscription());
+    assert!(put.await.is_err());
+    assert_eq!(resume_after_error(&dispatcher).await, OBJECTS);
+    assert_eq!(dispatcher.queue.len(), OBJECTS);
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_written_despite_an_error_is_ended() {
+    let place = Place::with_objects().await;
+    let (store, faults) = Faults::open(&place.path());
+    let dispatcher = dispatcher(store);
+    put(Arc::clone(&dispatcher)).await;
+    let deleted = dispatcher.store.delete_subscription("s".into());
+    assert!(deleted.await.unwrap());
+    faults.arm(Fault::Commit(0));
+    let deleted = dispatcher.delete_subscription("s".into());
+    assert!(deleted.await.is_err());
+    assert_eq!(resume_after_error(&dispatcher).await, 0);
+    assert_eq!(dispatcher.store.owed_len(State::Pending).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_page_that_was_written_despite_an_error_is_queued() {
+    let place = Place::with_objects().await;
+    let (store, faults) = Faults::open(&place.path());
+    let dispatcher = dispatcher(store);
+    let id: Arc<str> = "s".into();
+    let put = dispatcher
+        .store
+        .put_subscription(Arc::clone(&id), subscription());
+    put.await.unwrap();
+    let owe = || dispatcher.store.owe(Arc::clone(&id), "".into(), PAGE_LEN);
+    let written = owe().await.unwrap();
+    assert_eq!(written.objects.len(), PAGE_LEN);
+    faults.arm(Fault::Commit(0));
+    let page = dispatcher.page(owe).await.unwrap();
+    assert_ne!(page.objects, written.objects);
+    assert_eq!(resume_after_error(&dispatcher).await, OBJECTS);
+    assert_eq!(dispatcher.queue.len(), OBJECTS);
 }

@@ -1,10 +1,11 @@
-//! The program, somebody who talks to it, and receivers that it talks to; all on loopback.
+//! The program, a client, and receivers; all on loopback.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 
-/// No test waits that long unless something is broken.
+/// Longer than any test waits unless something is broken.
 pub const BROKEN_AFTER: Duration = Duration::from_secs(120);
 
 /// The program, with a database of its own.
@@ -39,6 +41,12 @@ pub struct Place {
 impl Place {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    /// A place on a certain disk.
+    pub fn within(folder: &Path) -> Self {
+        let folder = tempfile::tempdir_in(folder).unwrap();
         Self { folder }
     }
 
@@ -137,7 +145,7 @@ pub struct Answer {
     pub json: Value,
 }
 
-/// Somebody who talks to the program.
+/// A client of the program.
 #[derive(Clone)]
 pub struct User {
     client: Client<HttpConnector, Full<Bytes>>,
@@ -185,6 +193,32 @@ impl User {
         asked.await.unwrap()
     }
 
+    /// Subscribes a receiver, which is owed every object.
+    pub async fn subscribe(&self, service: &Service, id: &str, receiver: &Receiver) {
+        let json = serde_json::json!({ "url": receiver.url() });
+        let answer = self
+            .put(service, &format!("/subscriptions/{id}"), &json)
+            .await;
+        assert!(answer.status.is_success(), "{answer:?}");
+    }
+
+    /// Changes objects `o0`, `o1` and so on, many at a time.
+    pub async fn put_objects(&self, service: &Service, count: u64, json: &Value) {
+        const WRITERS: u64 = 32;
+        let mut writers = JoinSet::new();
+        for writer in 0..WRITERS {
+            let (user, address, body) = (self.clone(), service.address, json.to_string());
+            writers.spawn(async move {
+                for object in (writer..count).step_by(WRITERS as usize) {
+                    let path = format!("/objects/o{object}");
+                    let answer = user.ask(address, Method::PUT, &path, body.clone()).await;
+                    assert!(answer.unwrap().status.is_success());
+                }
+            });
+        }
+        writers.join_all().await;
+    }
+
     pub async fn delete(&self, service: &Service, path: &str) -> Answer {
         let asked = self.ask(service.address, Method::DELETE, path, "");
         asked.await.unwrap()
@@ -221,11 +255,13 @@ pub enum Manner {
     Flaky,
     /// It takes a delivery when it gets a permit.
     Slow(Arc<Semaphore>),
-    /// It sends everybody elsewhere.
+    /// It refuses a delivery while this is true.
+    Down(Arc<AtomicBool>),
+    /// It redirects every delivery.
     Redirecting(String),
 }
 
-/// Somebody who is delivered to.
+/// A receiver of deliveries.
 pub struct Receiver {
     pub address: SocketAddr,
     seen: Arc<Seen>,
@@ -243,6 +279,17 @@ struct Seen {
     tried: Mutex<HashMap<String, u64>>,
     /// How many were taken.
     taken: watch::Sender<u64>,
+    calls: watch::Sender<Calls>,
+}
+
+/// How often a receiver was called.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Calls {
+    /// Calls that it has not answered yet.
+    pub now: u64,
+    /// The most of these that there were at one time.
+    pub most: u64,
+    pub total: u64,
 }
 
 impl Receiver {
@@ -256,6 +303,7 @@ impl Receiver {
             last: Mutex::default(),
             tried: Mutex::default(),
             taken: watch::Sender::default(),
+            calls: watch::Sender::default(),
         });
         tokio::spawn(listen(listener, Arc::clone(&seen)));
         Self { address, seen }
@@ -271,6 +319,18 @@ impl Receiver {
 
     pub fn tried(&self) -> u64 {
         self.seen.tried.lock().unwrap().values().sum()
+    }
+
+    pub fn calls(&self) -> Calls {
+        *self.seen.calls.borrow()
+    }
+
+    /// Waits until its calls make this true.
+    pub async fn until_called(&self, what: &str, is_true: impl Fn(Calls) -> bool) {
+        let mut calls = self.seen.calls.subscribe();
+        let wait = calls.wait_for(|calls| is_true(*calls));
+        let waited = tokio::time::timeout(BROKEN_AFTER, wait).await.map(drop);
+        assert!(waited.is_ok(), "never {what}: {:?}", self.calls());
     }
 
     /// What it knows of an object: version and data.
@@ -327,6 +387,7 @@ async fn converse(stream: TcpStream, seen: Arc<Seen>) {
 impl Seen {
     /// An error hangs up.
     async fn receive(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, String> {
+        let _call = Call::begin(&self.calls);
         let (head, body) = request.into_parts();
         let id = head.headers["webhook-id"].to_str().unwrap().to_owned();
         self.ids.lock().unwrap().push(id);
@@ -342,6 +403,10 @@ impl Seen {
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
                 return Ok(response);
             }
+            Manner::Down(is_down) if is_down.load(Ordering::SeqCst) => {
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                return Ok(response);
+            }
             Manner::Redirecting(url) => {
                 *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
                 response
@@ -350,7 +415,7 @@ impl Seen {
                 return Ok(response);
             }
             Manner::Slow(permits) => permits.acquire().await.unwrap().forget(),
-            Manner::Steady | Manner::Flaky => {}
+            Manner::Steady | Manner::Flaky | Manner::Down(_) => {}
         }
         self.take(&json);
         *self.last.lock().unwrap() = (head.headers, body);
@@ -376,7 +441,27 @@ impl Seen {
     }
 }
 
-/// An address where nobody listens and nobody can, as long as this is held.
+/// A call that counts until it is answered, or its caller has gone.
+struct Call<'s>(&'s watch::Sender<Calls>);
+
+impl<'s> Call<'s> {
+    fn begin(calls: &'s watch::Sender<Calls>) -> Self {
+        calls.send_modify(|calls| {
+            calls.now += 1;
+            calls.most = calls.most.max(calls.now);
+            calls.total += 1;
+        });
+        Self(calls)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|calls| calls.now -= 1);
+    }
+}
+
+/// An address whose port is taken and has no server, as long as this is held.
 pub struct Dead {
     _socket: TcpSocket,
     pub url: String,
@@ -394,7 +479,7 @@ impl Dead {
     }
 }
 
-/// Whether a text holds what no log may hold.
+/// Asserts that a text contains no secret.
 #[track_caller]
 pub fn assert_no_secret(text: &str, place: &Path) {
     assert!(!text.contains("hush"), "{}: {text}", place.display());

@@ -1,0 +1,207 @@
+//! Nothing that is owed is forgotten, wherever the database fails, and no receiver pays for the
+//! failures of another.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::Path;
+use std::sync::Mutex as Blocking;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::timeout;
+
+use super::*;
+use crate::args::Options;
+use crate::service::assemble;
+use crate::store::Subscription;
+use crate::store::faults::{Fault, Faults};
+
+/// Longer than anything takes that happens at all.
+const BROKEN_AFTER: Duration = Duration::from_secs(60);
+
+/// The newest version of each object that came to each path.
+type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
+
+async fn receiver() -> (SocketAddr, Known) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, known) = (listener.local_addr().unwrap(), Known::default());
+    let shared = Arc::clone(&known);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let known = Arc::clone(&shared);
+            let service = service_fn(move |request| receive(request, Arc::clone(&known)));
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    (address, known)
+}
+
+async fn receive(
+    request: Request<Incoming>,
+    known: Known,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let json: Value = serde_json::from_slice(&body).unwrap();
+    let object = json["object"].as_str().unwrap().to_owned();
+    let version = json["version"].as_i64().unwrap();
+    let mut known = known.lock().unwrap();
+    let newest = known.entry((path, object)).or_default();
+    *newest = version.max(*newest);
+    Ok(Response::default())
+}
+
+fn dispatcher(store: Store) -> Arc<Dispatcher> {
+    let options = Options {
+        workers: NonZeroUsize::new(8).unwrap(),
+        allow_private: true,
+        tries: NonZeroU32::new(2).unwrap(),
+        pause: Duration::from_millis(1),
+        ..Options::default()
+    };
+    let prometheus = PrometheusBuilder::new().build_recorder().handle();
+    assemble(&options, store, prometheus).unwrap().dispatcher
+}
+
+fn to(address: SocketAddr, path: &str) -> Subscription {
+    Subscription {
+        url: format!("http://{address}{path}"),
+        rate: None,
+        secret: None,
+    }
+}
+
+/// Changes everything that can be changed. Any of it may fail.
+async fn change(dispatcher: &Arc<Dispatcher>, address: SocketAddr, round: i64) {
+    let body = || round.to_string();
+    let path = format!("/t{}", round % 2);
+    let _ = tokio::join!(
+        dispatcher.put_object("a".into(), body()),
+        dispatcher.put_subscription("t".into(), to(address, &path)),
+        dispatcher.put_object("b".into(), body()),
+        dispatcher.delete_object("c".into()),
+        dispatcher.delete_subscription("d".into()),
+    );
+    let _ = dispatcher.put_object("c".into(), body()).await;
+    let _ = dispatcher
+        .put_subscription("d".into(), to(address, "/d"))
+        .await;
+}
+
+async fn settle(dispatcher: &Dispatcher) {
+    // Each query waits for the database, and so leaves time to the workers.
+    let store = &dispatcher.store;
+    while !matches!(store.uncleared().await.as_deref(), Ok([]))
+        || !matches!(store.unfilled().await.as_deref(), Ok([]))
+        || !matches!(store.owed_len(State::Pending).await, Ok(0))
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Every subscriber has the newest version of everything.
+async fn assert_known(store: &Store, known: &Known) {
+    for (_, subscription) in store.subscriptions().await.unwrap() {
+        let url: hyper::Uri = subscription.url.parse().unwrap();
+        for id in ["a", "b", "c"] {
+            let Some(object) = store.object(id.into()).await.unwrap() else {
+                continue;
+            };
+            let place = (url.path().to_owned(), id.to_owned());
+            let version = known.lock().unwrap().get(&place).copied();
+            let is_down = url.path() == "/down";
+            assert_eq!(version, (!is_down).then_some(object.version), "{place:?}");
+        }
+    }
+}
+
+async fn assert_all_delivered(path: &Path, rounds: i64, kind: fn(i64) -> Fault) {
+    let (store, faults) = Faults::open(path);
+    let dispatcher = dispatcher(store);
+    let (address, known) = receiver().await;
+    // The port is taken, and no server listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let down = to(socket.local_addr().unwrap(), "/down");
+    dispatcher
+        .put_subscription("down".into(), down)
+        .await
+        .unwrap();
+    dispatcher
+        .put_subscription("s".into(), to(address, "/s"))
+        .await
+        .unwrap();
+    let crew = tokio::spawn(Arc::clone(&dispatcher).employ(8));
+    let mut failures = 0;
+    for round in 0..rounds {
+        faults.arm(kind(round));
+        change(&dispatcher, address, round).await;
+        let settled = timeout(BROKEN_AFTER, settle(&dispatcher)).await;
+        assert!(settled.is_ok(), "pending for ever after {:?}", kind(round));
+        failures += i64::from(faults.disarm());
+        assert_known(&dispatcher.store, &known).await;
+    }
+    assert!(failures > rounds / 2, "{failures} of {rounds}");
+    dispatcher.queue.shut_down();
+    crew.await.unwrap();
+}
+
+#[tokio::test]
+async fn all_is_delivered_wherever_a_step_of_the_database_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_all_delivered(&folder.path().join("db"), 200, |round| {
+        Fault::Step(round * 23)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_is_delivered_whichever_commit_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_all_delivered(&folder.path().join("db"), 30, Fault::Commit).await;
+}
+
+#[tokio::test]
+async fn what_was_written_during_a_run_is_listed_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let nowhere = to(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
+    dispatcher
+        .put_subscription("s".into(), nowhere)
+        .await
+        .unwrap();
+    dispatcher.put_object("a".into(), "1".into()).await.unwrap();
+    let guard = dispatcher.queue.get().await.unwrap();
+    // As if this had been answered with an error: the key is not added.
+    dispatcher
+        .store
+        .put_object("a".into(), "2".into())
+        .await
+        .unwrap();
+    dispatcher.resume().await.unwrap();
+    guard.success().unwrap();
+    assert!(dispatcher.queue.contains(&Key::new("s", "a")));
+}
+
+#[tokio::test]
+async fn a_pause_after_a_failure_is_the_key_s_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    for object in 0..100_000 {
+        let key = Key::new("failing", object.to_string());
+        dispatcher.queue.add_rate_limited(key).unwrap();
+    }
+    let key = Key::new("other", "o");
+    let limited = dispatcher.queue.add_rate_limited(key).unwrap();
+    assert_eq!(limited.delay, dispatcher.pause);
+}
