@@ -220,9 +220,6 @@ where
     /// Runs `work` under the lock, then wakes the calls that it names.
     ///
     /// Inlines only the check, because most operations wake no call.
-    /// Runs `work` under the lock, then wakes the calls that it names.
-    ///
-    /// Inlines only the check, because most operations wake no call.
     #[inline]
     pub(crate) fn under_lock<T>(
         &self,

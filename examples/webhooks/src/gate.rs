@@ -4,7 +4,7 @@
 //! slow receiver must not hold every worker. Neither makes a worker wait here: a key that may not
 //! pass goes back into the queue, or is parked next to it.
 //!
-//! A rate belongs to a subscription. Workers are shared by [host](host), however many subscriptions
+//! A rate belongs to a subscription. Workers are shared by [host], however many subscriptions
 //! it has, and calls for deleted subscriptions count until they end.
 
 mod host;
