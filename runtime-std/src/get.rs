@@ -36,9 +36,11 @@ where
     where
         K: Clone,
     {
-        let work = self
-            .wait(Wait::for_key(&self.shared), None, Queue::poll_get)
-            .ok()?;
+        // Most calls find a key, and need not be ones that can wait.
+        let work = self.with(Queue::try_get).or_else(|| {
+            let call = Wait::for_key(&*self.shared);
+            self.wait(call, None, Queue::poll_get).ok()
+        })?;
         Some(Guard::new(work, &*self.shared))
     }
 

@@ -50,11 +50,14 @@ where
     where
         K: Clone,
     {
-        let work = self
-            .wait(Wait::for_key(&self.shared), None, Queue::poll_get)
-            .await
-            .ok()?;
-        Some(Guard::new(work, Arc::clone(&self.shared)))
+        // Most calls find a key, and need not be ones that can wait.
+        let look = |_: &mut Context<'_>| Poll::Ready(self.with(Queue::try_get));
+        let mut work = poll_fn(|context| poll_in_turn(context, look)).await;
+        if work.is_none() {
+            let call = Wait::for_key(&*self.shared);
+            work = self.wait(call, None, Queue::poll_get).await.ok();
+        }
+        Some(Guard::new(work?, Arc::clone(&self.shared)))
     }
 
     /// Returns the first ready key, if there is one. O(1). Does not wait, except for the lock.
