@@ -1,5 +1,5 @@
 //! Tasks that wait, on Tokio's clock, which stands still until the test or the runtime moves it.
-//! The twin of requeue-std's `threads.rs`.
+//! The twin of requeue-std's `threads`.
 
 #![allow(
     clippy::unwrap_used,

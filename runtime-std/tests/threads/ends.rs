@@ -1,0 +1,132 @@
+//! How a run ends: by guard, by batch, by what was dropped.
+
+use std::thread;
+
+use requeue_std::{Action, Finished};
+
+use crate::{Keys, SECOND, queue};
+
+#[test]
+fn a_guard_ends_its_run_only_once() {
+    let (queue, _) = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    queue.release_key(&1).unwrap();
+    queue.add(1).unwrap();
+    let second = queue.get().unwrap();
+    drop(guard);
+    assert!(
+        queue.state(&1).unwrap().active,
+        "a stale guard has no effect"
+    );
+    assert_eq!(second.release(), Ok(Finished::Idle));
+    assert!(queue.release_key(&1).is_err());
+}
+
+#[test]
+fn a_guard_that_is_dropped_counts_as_failed() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    assert!(queue.state(&1).unwrap().active);
+    drop(guard);
+    let state = queue.state(&1).unwrap();
+    assert!(!state.active && !state.ready, "{state:?}");
+    assert_eq!(queue.num_requeues(&1), 1);
+    clock.advance(SECOND);
+    assert_eq!(queue.get().unwrap().attempt(), 2);
+}
+
+#[test]
+fn a_question_mark_that_returns_early_retries_the_key() {
+    fn work(queue: &Keys) -> Result<(), std::num::ParseIntError> {
+        let guard = queue.get().unwrap();
+        let _: u32 = "no number".parse()?;
+        guard.success().unwrap();
+        Ok(())
+    }
+
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    assert!(work(&queue).is_err());
+    clock.advance(SECOND);
+    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+}
+
+#[test]
+fn a_batch_that_is_dropped_counts_as_failed() {
+    let (queue, clock) = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    drop(queue.get_many(2).unwrap());
+    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    clock.advance(SECOND);
+    assert_eq!(queue.len(), 2);
+}
+
+#[test]
+fn a_guard_knows_its_attempts() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    for attempt in 1..4 {
+        let guard = queue.get().unwrap();
+        assert_eq!((guard.attempt(), guard.requeues()), (attempt, attempt - 1));
+        let delay = SECOND * (1 << (attempt - 1));
+        assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
+        clock.advance(delay);
+    }
+    let guard = queue.get().unwrap();
+    assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
+    clock.advance(SECOND);
+    let _ = queue.get().unwrap().success();
+    assert_eq!(queue.num_requeues(&1), 0);
+}
+
+#[test]
+fn a_panicking_worker_gives_its_key_back() {
+    let (queue, clock) = queue();
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    let unwound = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let _guard = queue.get().unwrap();
+            let _batch = queue.get_many(2).unwrap();
+            panic!("on purpose");
+        });
+        worker.join()
+    });
+    assert!(unwound.is_err());
+    assert!(queue.is_empty());
+    clock.advance(SECOND);
+    let batch = queue.get_many(9).unwrap();
+    let mut keys: Vec<_> = batch.keys().copied().collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [1, 2, 3]);
+    assert_eq!(queue.num_requeues(&2), 1);
+    batch.success().unwrap();
+}
+
+#[test]
+fn a_batch_is_completed_together_or_key_by_key() {
+    let (queue, _) = queue();
+    queue.add_many(0..4, |_| unreachable!());
+    let batch = queue.get_many(2).unwrap();
+    assert_eq!((batch.len(), queue.len()), (2, 2));
+    batch.release().unwrap();
+    let [two, three] = <[_; 2]>::try_from(queue.get_many(9).unwrap().into_guards()).unwrap();
+    assert_eq!((*two, *three), (2, 3));
+    assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
+    assert!(queue.state(&2).unwrap().active);
+    two.success().unwrap();
+    assert_eq!(queue.state(&2), None);
+}
+
+#[test]
+fn next_completes_a_guard_of_another_queue_there() {
+    let (queue, _) = queue();
+    let (other, _) = self::queue();
+    other.add(9).unwrap();
+    queue.add(1).unwrap();
+    let guard = queue.next(other.get().unwrap(), Action::Retry).unwrap();
+    assert_eq!(*guard, 1);
+    assert_eq!(other.num_requeues(&9), 1);
+}

@@ -1,0 +1,106 @@
+//! Whole runs of workers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use requeue_std::{Action, Workers};
+
+use crate::{SECOND, queue, until_asleep};
+
+#[test]
+fn run_retries_gives_up_and_survives_panics() {
+    let (queue, clock) = queue();
+    queue.add_many(0..3, |_| unreachable!());
+    let (given_up, gave_up) = mpsc::channel();
+    let workers = Workers::new(2)
+        .max_retries(2)
+        .on_give_up(|key: &u32, failure| {
+            given_up.send((*key, failure.to_string())).unwrap();
+            panic!("a hook that panics ends no worker");
+        });
+    let runs = AtomicUsize::new(0);
+    let leftovers = thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            queue.run(workers, |key| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                match key {
+                    0 => Ok(Action::Success),
+                    1 => Err("no"),
+                    _ => panic!("never"),
+                }
+            })
+        });
+        for delay in [SECOND, 2 * SECOND] {
+            until_asleep(&queue, 2);
+            clock.advance(delay);
+            queue.clock_moved();
+        }
+        let mut hooks = [gave_up.recv().unwrap(), gave_up.recv().unwrap()];
+        hooks.sort();
+        assert_eq!(hooks[0], (1, "no".into()));
+        assert_eq!(hooks[1], (2, "panicked: never".into()));
+        queue.shut_down();
+        run.join().unwrap().unwrap()
+    });
+    assert_eq!(runs.into_inner(), 1 + 3 + 3);
+    assert!(leftovers.is_empty());
+    assert_eq!(
+        queue.num_requeues(&1),
+        0,
+        "a key that is given up is as new"
+    );
+}
+
+#[test]
+fn a_key_that_is_retried_later_keeps_its_failures() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    let _ = queue.get().unwrap().retry();
+    clock.advance(SECOND);
+    queue
+        .run(1, |_| {
+            queue.shut_down();
+            Ok::<_, ()>(Action::RetryAfter(SECOND))
+        })
+        .unwrap();
+    assert_eq!(queue.num_requeues(&1), 1);
+}
+
+#[test]
+fn run_hands_back_what_it_did_not_do() {
+    let (queue, clock) = queue();
+    queue.add_many(0..5, |_| unreachable!());
+    queue.add_after(9, 60 * SECOND).unwrap();
+    let workers = Workers::new(1).drain_deadline(2 * SECOND);
+    let leftovers = queue
+        .run(workers, |key| match key {
+            0 => {
+                queue.shut_down();
+                clock.advance(SECOND);
+                Ok(Action::RequeueAfter(30 * SECOND))
+            }
+            1 => {
+                clock.advance(SECOND);
+                Err("fails while the queue drains")
+            }
+            _ => unreachable!("the deadline has passed"),
+        })
+        .unwrap();
+    let mut left: Vec<_> = leftovers
+        .iter()
+        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.requeues))
+        .collect();
+    left.sort_unstable();
+    assert_eq!(
+        left,
+        [
+            (0, 29, 0),
+            (1, 1, 1),
+            (2, 0, 0),
+            (3, 0, 0),
+            (4, 0, 0),
+            (9, 58, 0)
+        ]
+    );
+}

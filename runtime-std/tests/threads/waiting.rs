@@ -1,0 +1,231 @@
+//! Getters and drains that wait, and who wakes them.
+
+use std::thread;
+use std::time::Duration;
+
+use requeue_std::core::binding::Clock;
+use requeue_std::core::{Instant, Rejected};
+use requeue_std::{Action, Drained, GetError, ManualClock};
+use requeue_test_tools::in_time;
+
+use crate::{SECOND, queue, unpark_this_thread, until_asleep};
+
+#[test]
+fn a_sleeping_thread_gets_what_another_adds() {
+    let (queue, _) = queue();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
+        until_asleep(&queue, 1);
+        queue.add(7).unwrap();
+        assert_eq!(getter.join().unwrap(), Some(7));
+    });
+}
+
+#[test]
+fn a_delayed_key_wakes_the_thread_that_watches_the_clock() {
+    let (queue, clock) = queue();
+    thread::scope(|scope| {
+        let getters: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| queue.get().map(|guard| *guard)))
+            .collect();
+        until_asleep(&queue, 3);
+        for key in 0..3 {
+            queue.add_after(key, SECOND).unwrap();
+        }
+        clock.advance(SECOND);
+        queue.clock_moved();
+        let mut keys: Vec<_> = getters.into_iter().map(|g| g.join().unwrap()).collect();
+        keys.sort();
+        assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+    });
+}
+
+#[test]
+fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
+    let (queue, clock) = queue();
+    queue.add_after(1, 5 * SECOND).unwrap();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| queue.get_timeout(2 * SECOND).map(|guard| *guard));
+        until_asleep(&queue, 1);
+        clock.advance(SECOND);
+        queue.clock_moved();
+        until_asleep(&queue, 1);
+        assert!(!getter.is_finished());
+        clock.advance(SECOND);
+        queue.clock_moved();
+        assert_eq!(getter.join().unwrap(), Err(GetError::TimedOut));
+    });
+    until_asleep(&queue, 0);
+    assert_eq!(
+        queue.get_timeout(Duration::ZERO).err(),
+        Some(GetError::TimedOut)
+    );
+}
+
+#[test]
+fn a_getter_that_times_out_passes_its_watch_on() {
+    let (queue, clock) = queue();
+    queue.add_after(1, 3 * SECOND).unwrap();
+    thread::scope(|scope| {
+        let owner = scope.spawn(|| queue.get_timeout(SECOND).map(|guard| *guard));
+        until_asleep(&queue, 1);
+        let other = scope.spawn(|| queue.get().map(|guard| *guard));
+        until_asleep(&queue, 2);
+        clock.advance(SECOND);
+        queue.clock_moved();
+        assert_eq!(owner.join().unwrap(), Err(GetError::TimedOut));
+        clock.advance(2 * SECOND);
+        queue.clock_moved();
+        assert_eq!(other.join().unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn shutdown_wakes_every_thread() {
+    let (queue, _) = queue();
+    thread::scope(|scope| {
+        let getters: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| queue.get().is_none()))
+            .collect();
+        until_asleep(&queue, 4);
+        queue.shut_down();
+        assert!(getters.into_iter().all(|getter| getter.join().unwrap()));
+    });
+    assert_eq!(queue.add(1), Err(Rejected::Closed(1)));
+    assert_eq!(queue.get_timeout(SECOND).err(), Some(GetError::Closed));
+}
+
+#[test]
+fn every_thread_that_waits_for_the_drain_learns_of_it() {
+    let (queue, _) = queue();
+    queue.add(1).unwrap();
+    queue.add(2).unwrap();
+    let guard = queue.get().unwrap();
+    thread::scope(|scope| {
+        let drains: Vec<_> = (0..3).map(|_| scope.spawn(|| queue.drain())).collect();
+        while !queue.shutting_down() {
+            thread::yield_now();
+        }
+        guard.release().unwrap();
+        // One key is still ready: client-go would report the drain as over.
+        assert!(drains.iter().all(|drain| !drain.is_finished()));
+        queue.get().unwrap().success().unwrap();
+        for drain in drains {
+            assert_eq!(drain.join().unwrap(), Drained::Complete);
+        }
+    });
+}
+
+#[test]
+fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
+    let (queue, _) = queue();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    thread::scope(|scope| {
+        let drain = scope.spawn(|| queue.drain());
+        while !queue.shutting_down() {
+            thread::yield_now();
+        }
+        assert!(queue.next(guard, Action::Success).is_none());
+        assert_eq!(drain.join().unwrap(), Drained::Complete);
+    });
+}
+
+#[test]
+fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
+    let (queue, clock) = queue();
+    queue.add(1).unwrap();
+    assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
+    thread::scope(|scope| {
+        let timed = scope.spawn(|| queue.drain_timeout(SECOND));
+        let untimed = scope.spawn(|| queue.drain());
+        // Whether the thread already waits or not, it sees the new time.
+        while !timed.is_finished() {
+            clock.advance(SECOND);
+            queue.clock_moved();
+            thread::yield_now();
+        }
+        assert_eq!(timed.join().unwrap(), Drained::Pending);
+        while !untimed.is_finished() {
+            queue.shut_down();
+            thread::yield_now();
+        }
+        assert_eq!(untimed.join().unwrap(), Drained::Interrupted);
+    });
+    let leftovers = queue.leftovers();
+    assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
+    assert_eq!(queue.drain(), Drained::Complete);
+}
+
+#[test]
+fn a_clock_that_two_threads_move_counts_both() {
+    let clock = ManualClock::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..100_000).for_each(|_| clock.advance(Duration::from_nanos(1))));
+        }
+    });
+    assert_eq!(clock.now(), Instant::from_nanos(200_000));
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
+    in_time(|| {
+        let (queue, clock) = queue();
+        thread::scope(|scope| {
+            let getter = scope.spawn(|| {
+                unpark_this_thread();
+                queue.get().map(|guard| *guard)
+            });
+            let timed = scope.spawn(|| {
+                unpark_this_thread();
+                queue.get_timeout(SECOND).map(|guard| *guard)
+            });
+            while clock.waiting() != 2 {
+                thread::yield_now();
+            }
+            for thread in [getter.thread(), timed.thread()] {
+                thread.unpark();
+                thread.unpark();
+            }
+            until_asleep(&queue, 2);
+            clock.advance(SECOND);
+            queue.clock_moved();
+            assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+            queue.add(7).unwrap();
+            assert_eq!(getter.join().unwrap(), Some(7));
+
+            queue.add(8).unwrap();
+            let guard = queue.get().unwrap();
+            let drain = scope.spawn(|| {
+                unpark_this_thread();
+                queue.drain()
+            });
+            while clock.waiting() != 1 {
+                thread::yield_now();
+            }
+            drain.thread().unpark();
+            guard.success().unwrap();
+            assert_eq!(drain.join().unwrap(), Drained::Complete);
+        });
+    });
+}
+
+#[test]
+fn a_thread_that_is_woken_for_no_reason_looks_at_the_clock() {
+    let (queue, clock) = queue();
+    queue.add_after(1, SECOND).unwrap();
+    thread::scope(|scope| {
+        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        clock.advance(SECOND);
+        // Without `clock_moved`: the clock alone wakes no thread.
+        while !getter.is_finished() {
+            getter.thread().unpark();
+            thread::yield_now();
+        }
+        assert_eq!(getter.join().unwrap(), Some(1));
+    });
+}
