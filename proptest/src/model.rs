@@ -81,7 +81,7 @@ pub struct Model {
     /// A key was queued that was queued already, which only client-go does.
     has_duplicates: bool,
     /// A key was queued while it was active, which only controller-runtime does.
-    has_added_in_work: bool,
+    has_added_active: bool,
     /// controller-runtime's AddedCounter of each key: by its first add, its last raise or release.
     counters: Vec<(Key, u64)>,
     /// A key whose delay was ended by an add has kept its place, which only controller-runtime's
@@ -130,7 +130,7 @@ impl Model {
             added: Vec::new(),
             started: Vec::new(),
             has_duplicates: false,
-            has_added_in_work: false,
+            has_added_active: false,
             counters: Vec::new(),
             has_kept_place: false,
             has_tied: false,
@@ -151,8 +151,8 @@ impl Model {
 
     /// Whether a key was ever queued while it was active: from then on controller-runtime's order
     /// may be another than ours.
-    pub fn has_added_in_work(&self) -> bool {
-        self.has_added_in_work
+    pub fn has_added_active(&self) -> bool {
+        self.has_added_active
     }
 
     /// Whether two deadlines that have come were ever the same: from then on the order of queues
@@ -226,7 +226,7 @@ impl Model {
         self.dirty.push(key);
         if self.processing.contains(&key) {
             if self.rules == Rules::ControllerRuntime {
-                self.has_added_in_work = true;
+                self.has_added_active = true;
                 self.queue.push(key);
             }
             return Added::Dirty;
@@ -419,7 +419,7 @@ impl fmt::Display for Model {
         };
         tell("ready", self.queue.iter().map(Key::to_string).collect());
         tell(
-            "in work",
+            "active",
             self.processing.iter().map(Key::to_string).collect(),
         );
         tell("dirty", dirty.map(Key::to_string).collect());

@@ -122,7 +122,7 @@ fn histories_on_embassy_with_room_for_two_keys() {
 
 const OF_CAPACITY: &[&str] = &[
     "capacity::a_key_that_is_done_gives_its_room_back",
-    "capacity::delayed_keys_and_keys_in_work_take_room",
+    "capacity::delayed_and_active_keys_take_room",
     "reclaim::work_is_never_dropped_for_room",
     "reclaim::a_memory_that_is_forgotten_is_not_dropped_twice",
     "differences::a_full_queue_hands_the_key_back",
@@ -142,7 +142,7 @@ const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
     "panicking_worker::its_key_is_kept_while_the_queue_shuts_down",
 ];
-const OF_PLACES: &[&str] = &["wake_obligations::one_who_finds_no_place_harms_nobody"];
+const OF_PLACES: &[&str] = &["wake_obligations::a_call_that_finds_no_place_harms_no_other"];
 const OF_FUTURES: &[&str] = &[
     "wake_obligations::one_who_is_polled_without_a_wake_sleeps_on",
     "cancelled_getters::one_who_was_woken_passes_the_wake_on",
@@ -151,7 +151,7 @@ const OF_FUTURES: &[&str] = &[
     "cancelled_getters::all_who_were_woken_pass_their_wakes_on",
     "cancelled_getters::a_place_is_given_back",
     "cancelled_getters::a_run_that_was_declared_over_is_completed",
-    "drain_wakes::a_cancelled_wait_for_the_drain_harms_nobody",
+    "drain_wakes::a_cancelled_wait_for_the_drain_harms_no_other",
 ];
 
 /// The groups of rules about calls that wait.

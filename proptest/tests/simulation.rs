@@ -29,7 +29,7 @@ fn story<W: World>(check: &Check<W>) -> Failure {
 }
 
 #[test]
-fn a_planted_bug_is_told_in_a_few_lines() {
+fn a_planted_bug_is_reported_in_a_few_lines() {
     let story = story(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
     // Which node it is depends on how values are drawn.
     let node = story.breach.reason.split(' ').next().unwrap();
@@ -89,7 +89,7 @@ fn each_bad_habit_is_found_and_its_story_is_short() {
 
 /// A failure that comes late counts: after an early one the key is mostly added once more.
 #[test]
-fn what_nobody_comes_back_to_is_found_often_and_told_as_one_run() {
+fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
     let check = Check::new(|| Counting::new(Habit::SwallowsFailures));
     let stories = (0..200).filter_map(|seed| check.replay(seed).err());
     let stories: Vec<_> = stories.collect();
@@ -110,7 +110,7 @@ fn workers_that_give_up_too_early_are_found() {
 }
 
 #[test]
-fn a_history_without_end_is_told_in_part() {
+fn a_history_without_end_is_printed_in_part() {
     let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
     let story = story(&check);
     assert_eq!(story.breach.property, Property::HistoryEnds, "{story}");
@@ -124,8 +124,8 @@ fn each_lie_of_a_queue_is_found() {
     let lies = [
         (Lie::LosesDirtyMarks, Property::EveryAddRuns),
         (Lie::ForgetsRetries, Property::EveryAddRuns),
-        (Lie::WakesNobody, Property::EveryAddRuns),
-        (Lie::WakesNobodyAtShutdown, Property::DrainEnds),
+        (Lie::WakesNone, Property::EveryAddRuns),
+        (Lie::WakesNoneAtShutdown, Property::DrainEnds),
         (Lie::HandsOutTwice, Property::OneRunPerKey),
         (Lie::KeepsLeftovers, Property::HandedBack),
         (Lie::SleepsPastDeadlines, Property::EveryAddRuns),
@@ -143,7 +143,7 @@ fn each_lie_of_a_queue_is_found() {
 }
 
 #[test]
-fn a_world_that_is_left_to_chance_is_told_so() {
+fn a_world_that_is_left_to_chance_is_reported() {
     let story = story(&Check::new(|| Counting::new(Habit::ThrowsDice)));
     assert_eq!(
         story.breach.property,

@@ -162,7 +162,7 @@ fn a_timer_owner_that_moves_to_another_task_is_woken_there() {
     queue.add_after(1, SECOND).unwrap();
     let mut owner = by_hand(async { queue.get().await.map(finish) });
     assert!(owner.is_pending());
-    assert!(owner.poll_anew().is_pending());
+    assert!(owner.poll_again().is_pending());
     time.advance(SECOND);
     assert_eq!(owner.wakes(), 1, "the timer knows of it too");
     assert_eq!(owner.ready(), Ok(1));

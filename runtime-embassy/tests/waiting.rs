@@ -142,7 +142,7 @@ fn a_getter_that_moves_to_another_task_is_woken_there() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     let [mut first, second] = getters(&queue);
-    assert!(first.poll_anew().is_pending());
+    assert!(first.poll_again().is_pending());
     queue.add(1).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (1, 0), "its place is kept");
     assert_eq!(first.ready(), Ok(1));
@@ -324,7 +324,7 @@ fn shutdown_wakes_every_call() {
 }
 
 #[test]
-fn every_drainer_is_told_when_the_last_key_is_done() {
+fn the_last_key_ends_every_wait_for_the_drain() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();

@@ -100,14 +100,14 @@ async fn a_getter_that_was_woken_for_nothing_goes_back_to_its_place() {
 async fn a_getter_that_moves_to_another_task_is_woken_there() {
     let queue = queue();
     let [mut first, mut second] = getters(&queue);
-    assert!(first.poll_anew().is_pending());
+    assert!(first.poll_again().is_pending());
     queue.add(1).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (1, 0), "its place is kept");
     assert_eq!(first.ready(), Some(1));
 
     queue.add_after(2, SECOND).unwrap();
     assert!(second.is_pending());
-    assert!(second.poll_anew().is_pending());
+    assert!(second.poll_again().is_pending());
     advance(SECOND).await;
     assert_eq!(second.wakes(), 1, "the timer knows of it too");
     assert_eq!(second.ready(), Some(2));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reminder_names_somebody() {
+    fn a_reminder_has_a_name() {
         let expected = ["a.rs:1: TODO without a name, write TODO(name)"];
         for text in [
             "// TODO: later",

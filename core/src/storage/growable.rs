@@ -101,7 +101,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
             hasher,
         };
         if capacity > 0 {
-            slots.chain_anew(capacity);
+            slots.chain_again(capacity);
         }
         slots
     }
@@ -118,7 +118,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 
     /// Makes enough chains for this many slots. O(n), with n the number of slots in use.
     #[cold]
-    fn chain_anew(&mut self, slots: usize) {
+    fn chain_again(&mut self, slots: usize) {
         let chains = slots.saturating_mul(CHAINS_PER_SLOT);
         let chains = chains.clamp(CHAINS_MIN, CHAINS_MAX).next_power_of_two();
         self.shift = u32::BITS - chains.trailing_zeros();
@@ -178,7 +178,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         self.entries.reserve(new);
         let slots = self.entries.len().saturating_add(new);
         if self.is_crowded_by(slots) {
-            self.chain_anew(slots);
+            self.chain_again(slots);
         }
     }
 
@@ -220,7 +220,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
             None => {
                 self.entries.push(slot);
                 if self.is_crowded_by(self.entries.len()) {
-                    self.chain_anew(self.entries.len());
+                    self.chain_again(self.entries.len());
                 }
             }
         }

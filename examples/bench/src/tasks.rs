@@ -21,7 +21,7 @@ use crate::workloads::{Round, cpu_time};
 const BATCH: usize = 32;
 
 /// How many keys a producer adds before it lets other tasks run: as many as a worker gets in one
-/// turn, by Tokio's budget. One that never did would fill the queue before anybody works.
+/// turn, by Tokio's budget. One that never did would fill the queue before a worker runs.
 const PRODUCER_TURN: usize = 128;
 
 /// A queue that tasks share.

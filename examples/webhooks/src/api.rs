@@ -108,7 +108,7 @@ struct ShownStats {
 }
 
 impl Api {
-    /// Answers a request that came in at the address `local`.
+    /// Handles a request received at the address `local`.
     pub(crate) async fn answer(
         &self,
         local: SocketAddr,

@@ -110,7 +110,7 @@ pub(crate) async fn serve<A, F>(
             let Ok(local) = stream.local_addr() else {
                 continue;
             };
-            // Answers are small: they are sent at once, and not held back for more to come.
+            // Responses are small, so each is sent at once (no Nagle delay).
             let _ = stream.set_nodelay(true);
             let (answer, limits, stop) = (answer.clone(), limits.clone(), stop.clone());
             connections.admit(Client::from(peer.ip()), |progress| async move {

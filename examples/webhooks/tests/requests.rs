@@ -321,7 +321,7 @@ async fn it_shows_how_it_is() {
     assert!(page.starts_with("<!doctype html>"));
     assert!(
         !page.contains("src=") && !page.contains("://"),
-        "it needs nobody"
+        "it needs no other site"
     );
     let Value::Object(now) = &stats["now"] else {
         panic!("{stats}");

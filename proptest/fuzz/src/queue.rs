@@ -52,7 +52,7 @@ impl Script {
         let (name, setup, looks) = (self.subject.name, &self.setup, self.looks);
         let ops = self.ops.iter().map(|op| format!("  {op:?}\n"));
         let ops = ops.collect::<String>();
-        #[expect(clippy::panic, reason = "this is how a fuzzer is told")]
+        #[expect(clippy::panic, reason = "this is how a fuzzer learns of it")]
         {
             panic!("{name}, {setup:?}, looks: {looks:?}\n{ops}{failure}");
         }

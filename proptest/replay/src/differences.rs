@@ -30,7 +30,7 @@ pub const QUEUED_ONCE: &str = "done_of_a_queued_key_does_not_queue_it_twice";
 
 /// controller-runtime gives a key that is added while it is active its place among the ready keys
 /// at once; requeue when its run ends, as client-go does.
-pub const ADDED_IN_WORK: &str = "a_key_added_while_in_work_takes_its_place_at_done";
+pub const ADDED_ACTIVE: &str = "a_key_added_while_active_takes_its_place_at_done";
 
 /// controller-runtime counts such a key as ready; requeue counts keys that can be handed out, as
 /// client-go does.

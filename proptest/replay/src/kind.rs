@@ -5,7 +5,7 @@ use requeue_proptest::{Model, Rules};
 use serde_json::Value;
 
 use crate::differences::{
-    ADD_AFTER_SHUTDOWN, ADDED_IN_WORK, DELAY_ENDED, DONE_OF_INACTIVE, LEN_COUNTS_READY,
+    ADD_AFTER_SHUTDOWN, ADDED_ACTIVE, DELAY_ENDED, DONE_OF_INACTIVE, LEN_COUNTS_READY,
     LIMITER_AFTER_SHUTDOWN, QUEUED_ONCE, SHUT_DOWN_HANDS_OUT, TIES_IN_ORDER,
 };
 use crate::player::{Outcome, Seen};
@@ -169,7 +169,7 @@ fn priority_difference(
     match place.step.op {
         _ if ours.shutting_down() => Some(SHUT_DOWN_HANDS_OUT),
         Op::Get(_) if theirs.has_kept_place() => Some(DELAY_ENDED),
-        Op::Get(_) if theirs.has_added_in_work() => Some(ADDED_IN_WORK),
+        Op::Get(_) if theirs.has_added_active() => Some(ADDED_ACTIVE),
         Op::Get(_) if theirs.has_tied() => Some(TIES_IN_ORDER),
         _ => None,
     }

@@ -83,7 +83,7 @@ fn priorities() {
         200,
         21_280,
         &[
-            (differences::ADDED_IN_WORK, 13),
+            (differences::ADDED_ACTIVE, 13),
             (differences::DELAY_ENDED, 17),
             (differences::LEN_COUNTS_READY, 5438),
             (differences::RETRY_WITHOUT_DELAY, 82),

@@ -164,7 +164,7 @@ impl Ledger {
         }
         let accounts = self.accounts().clone();
         for (key, account) in &accounts {
-            assert!(!account.is_running, "key {key} is still in work");
+            assert!(!account.is_running, "key {key} is still active");
             let left = left.remove(key).unwrap_or_default();
             // A delay that a key has beside its run may be handed back while that goes on.
             let is_repeated = account.runs as usize + left.len() > account.asked as usize;
@@ -180,7 +180,7 @@ impl Ledger {
             // All that a queue keeps of a key that it has handed back.
             queue.forget(key);
         }
-        assert!(left.is_empty(), "nobody has added {left:?}");
+        assert!(left.is_empty(), "never added: {left:?}");
         is_at_rest(queue);
     }
 
@@ -193,7 +193,7 @@ impl Ledger {
     pub fn settle_drained<Q: Waits>(&self, queue: &Q, leftovers: Vec<Leftover<u32>>) {
         for (key, account) in &*self.accounts() {
             let is_seen = account.seen >= account.accepted;
-            assert!(is_seen, "nobody has tried key {key}: {account:?}");
+            assert!(is_seen, "no worker has tried key {key}: {account:?}");
         }
         self.settle(queue, leftovers);
     }

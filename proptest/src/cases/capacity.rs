@@ -15,7 +15,7 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
     }
 }
 
-pub(crate) fn delayed_keys_and_keys_in_work_take_room(script: &mut Script) {
+pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     let capacity = script.capacity();
     script.add(1, Added::Ready);
     script.get(1);

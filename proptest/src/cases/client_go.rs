@@ -154,7 +154,7 @@ pub(crate) fn collapse_while_processing(script: &mut Script) {
 }
 
 pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
-    two_in_work(script);
+    two_active(script);
     let drain = script.subject.begin_drain();
     script.closed();
     script.done(FOO);
@@ -164,14 +164,14 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
 }
 
 pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
-    two_in_work(script);
+    two_active(script);
     script.subject.shut_down();
     script.closed();
     assert_eq!(script.subject.totals().active, 2);
 }
 
 pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
-    two_in_work(script);
+    two_active(script);
     let drain = script.subject.begin_drain();
     script.closed();
     script.drained(&drain, Drained::Pending);
@@ -272,7 +272,7 @@ pub(crate) fn rate_limiting_queue(script: &mut Script) {
     script.fail(ONE, 1);
 }
 
-fn two_in_work(script: &mut Script) {
+fn two_active(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.add(BAR, Added::Ready);
     script.get(FOO);

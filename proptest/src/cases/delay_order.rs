@@ -32,7 +32,7 @@ pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Sc
     script.get(1);
 }
 
-pub(crate) fn nobody_can_tell_how_late_a_key_was_released(script: &mut Script) {
+pub(crate) fn how_late_a_key_was_released_cannot_be_seen(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);
     script.add(2, Added::Ready);

@@ -2,7 +2,7 @@ use requeue_core::Added;
 
 use super::Script;
 
-pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else(script: &mut Script) {
+pub(crate) fn an_active_key_is_handed_out_to_no_other_call(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -13,7 +13,7 @@ pub(crate) fn a_key_in_work_is_handed_out_to_nobody_else(script: &mut Script) {
     script.get(1);
 }
 
-pub(crate) fn a_key_added_while_in_work_comes_back_once(script: &mut Script) {
+pub(crate) fn a_key_added_while_active_comes_back_once(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -26,7 +26,7 @@ pub(crate) fn a_key_added_while_in_work_comes_back_once(script: &mut Script) {
     script.nothing_to_get();
 }
 
-pub(crate) fn a_delay_that_ends_while_its_key_is_in_work_makes_one_more_run(script: &mut Script) {
+pub(crate) fn a_delay_that_ends_while_its_key_is_active_makes_one_more_run(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     script.get(1);

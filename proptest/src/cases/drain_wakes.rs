@@ -15,11 +15,11 @@ fn script<const N: usize>(steps: [Step; N]) -> CallScript {
     CallScript::new(active().into_iter().chain(steps))
 }
 
-pub(crate) fn the_last_key_in_work_ends_the_drain() -> CallScript {
+pub(crate) fn the_last_active_key_ends_the_drain() -> CallScript {
     script([drain(), Step::Settle, Step::DoneKey(1), Step::Settle])
 }
 
-pub(crate) fn everybody_who_waits_for_the_drain_is_woken() -> CallScript {
+pub(crate) fn every_call_that_waits_for_the_drain_is_woken() -> CallScript {
     let calls = [drain(), drain(), drain(), Step::Settle];
     let done = [Step::DoneKey(1), Step::Settle];
     CallScript::new(active().into_iter().chain(calls).chain(done))
@@ -45,7 +45,7 @@ pub(crate) fn a_drain_that_takes_too_long_is_given_up() -> CallScript {
     CallScript::new(active().into_iter().chain(calls).chain(times))
 }
 
-pub(crate) fn a_cancelled_wait_for_the_drain_harms_nobody() -> CallScript {
+pub(crate) fn a_cancelled_wait_for_the_drain_harms_no_other() -> CallScript {
     let calls = [drain(), drain(), Step::Settle, cancel(0)];
     let done = [Step::DoneKey(1), Step::Settle];
     CallScript::new(active().into_iter().chain(calls).chain(done))

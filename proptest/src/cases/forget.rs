@@ -3,8 +3,8 @@ use requeue_core::{Action, Added, Finished};
 use super::{Script, ms};
 use crate::subject::Subject;
 
-pub(crate) fn a_key_that_is_forgotten_starts_anew(script: &mut Script) {
-    assert_eq!(script.subject.forget(1), 0, "nobody has failed yet");
+pub(crate) fn a_key_that_is_forgotten_starts_again(script: &mut Script) {
+    assert_eq!(script.subject.forget(1), 0, "it has not failed yet");
     script.fail(1, 1);
     script.fail(1, 2);
     assert_eq!(script.subject.forget(1), 2);

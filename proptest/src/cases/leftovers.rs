@@ -28,7 +28,7 @@ pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     script.subject.assert_valid();
 }
 
-pub(crate) fn a_key_in_work_is_nobodys_leftover(script: &mut Script) {
+pub(crate) fn an_active_key_is_no_leftover(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);

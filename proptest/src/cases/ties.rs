@@ -19,7 +19,7 @@ pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: 
     }
 }
 
-pub(crate) fn a_deadline_that_moves_is_set_anew(script: &mut Script) {
+pub(crate) fn a_deadline_that_moves_is_set_again(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
     script.add_after(3, 10, Added::Delayed);

@@ -10,7 +10,7 @@ pub(crate) fn a_key_that_is_ready_wakes_one_who_sleeps() -> CallScript {
     CallScript::new([get(), Step::Settle, add(1), Step::Settle])
 }
 
-pub(crate) fn whoever_is_served_wakes_the_next() -> CallScript {
+pub(crate) fn a_getter_that_is_served_wakes_the_next() -> CallScript {
     let together = Step::AddMany(vec![1, 2]);
     CallScript::new([get(), get(), get(), Step::Settle, together, Step::Settle])
 }
@@ -60,7 +60,7 @@ pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> CallScript 
     ])
 }
 
-pub(crate) fn shutting_down_wakes_everybody() -> CallScript {
+pub(crate) fn shutting_down_wakes_every_call() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(9)));
     CallScript::new([
         get(),
@@ -72,7 +72,7 @@ pub(crate) fn shutting_down_wakes_everybody() -> CallScript {
     ])
 }
 
-pub(crate) fn what_is_ready_is_handed_out_before_anybody_is_sent_home() -> CallScript {
+pub(crate) fn what_is_ready_is_handed_out_before_calls_end() -> CallScript {
     CallScript::new([
         get(),
         get(),
@@ -101,7 +101,7 @@ pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> CallScript {
     )
 }
 
-pub(crate) fn one_who_finds_no_place_harms_nobody() -> CallScript {
+pub(crate) fn a_call_that_finds_no_place_harms_no_other() -> CallScript {
     // More than a table of wakers is likely to hold.
     let calls = std::iter::repeat_with(get).take(12);
     let served = [

@@ -191,7 +191,7 @@ impl Pair {
         let given_back = self.model.finish(handed.ticket, Action::Retry);
         let now = (handed.key, self.model.state(handed.key));
         same(
-            "the key that was in work",
+            "the key that was active",
             (handed.key, self.subject.state(handed.key)),
             now,
         )?;

@@ -11,16 +11,17 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         return Some(rule);
     }
     Some(match op {
-        Step::Add(_) | Step::AddMany(_) => {
-            Rule::named("dirty_re_add", "a_key_in_work_is_handed_out_to_nobody_else")
-        }
+        Step::Add(_) | Step::AddMany(_) => Rule::named(
+            "dirty_re_add",
+            "an_active_key_is_handed_out_to_no_other_call",
+        ),
         Step::AddAfter(..) | Step::AddAt(..) => {
             Rule::named("earliest_wins", "the_earlier_deadline_counts")
         }
         Step::AddRateLimited(_) => {
             Rule::named("limiters", "each_failure_of_a_key_doubles_its_delay")
         }
-        Step::Forget(_) => Rule::named("forget", "a_key_that_is_forgotten_starts_anew"),
+        Step::Forget(_) => Rule::named("forget", "a_key_that_is_forgotten_starts_again"),
         Step::TryGet | Step::Get | Step::GetMany(_) | Step::LookAgain(_) => Rule::named(
             "fifo",
             "keys_come_out_in_the_order_in_which_they_became_ready",
@@ -61,7 +62,7 @@ fn of_a_completion(how: Action) -> &'static Rule {
         }
         Action::Retry => Rule::named("limiters", "a_run_that_failed_is_charged"),
         Action::RetryAfter(_) => Rule::named("limiters", "a_run_that_is_put_off_is_not_charged"),
-        _ => Rule::named("dirty_re_add", "a_key_added_while_in_work_comes_back_once"),
+        _ => Rule::named("dirty_re_add", "a_key_added_while_active_comes_back_once"),
     }
 }
 

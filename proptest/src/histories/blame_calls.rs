@@ -78,7 +78,7 @@ impl Since {
         if self.was_cancelled && self.was_added {
             cancelled("one_who_was_woken_passes_the_wake_on")
         } else if served {
-            wakes("whoever_is_served_wakes_the_next")
+            wakes("a_getter_that_is_served_wakes_the_next")
         } else if self.was_added {
             wakes("a_key_that_is_ready_wakes_one_who_sleeps")
         } else if self.moved_forward {
@@ -142,7 +142,7 @@ impl Pair {
             ),
             Some(_) if asleep.is_none() => Rule::named(
                 "wake_obligations",
-                "what_is_ready_is_handed_out_before_anybody_is_sent_home",
+                "what_is_ready_is_handed_out_before_calls_end",
             ),
             _ => self.since.blame_for_a_key(served),
         };
@@ -156,7 +156,10 @@ impl Pair {
     /// A call has a key that it should not have.
     pub(super) fn unexpected_key(&self, id: CallId, got: &Handed) -> Fault {
         let key = got.key;
-        let twice = Rule::named("dirty_re_add", "a_key_in_work_is_handed_out_to_nobody_else");
+        let twice = Rule::named(
+            "dirty_re_add",
+            "an_active_key_is_handed_out_to_no_other_call",
+        );
         let fifo = "keys_come_out_in_the_order_in_which_they_became_ready";
         let has_it_too = |(other, answer): (&CallId, &Answer)| match answer {
             Answer::Work(handed) if handed.key == key && *other != id => Some(*other),
@@ -169,7 +172,7 @@ impl Pair {
                 twice,
             ),
             None if known.is_some_and(|known| known.active) => {
-                (format!("call #{id} has key {key}, which is in work"), twice)
+                (format!("call #{id} has key {key}, which is active"), twice)
             }
             None => {
                 let wrong = format!("call #{id} has {got}, which is not to be handed out");
@@ -201,7 +204,7 @@ impl Pair {
         let rule = match (expected, answer) {
             (_, Some(Answer::Refused)) => Rule::named("cancelled_getters", "a_place_is_given_back"),
             (Some(End::Closed), _) | (None, Some(Answer::Closed)) => {
-                Rule::named("wake_obligations", "shutting_down_wakes_everybody")
+                Rule::named("wake_obligations", "shutting_down_wakes_every_call")
             }
             (Some(End::TimedOut | End::TimedOutOrClosed), _) | (None, Some(Answer::TimedOut)) => {
                 Rule::named("timed_getters", "one_gives_up_at_its_time_and_not_before")
@@ -212,10 +215,11 @@ impl Pair {
             (Some(End::Drained(Drained::Pending)), _) => {
                 Rule::named("drain_wakes", "a_drain_that_takes_too_long_is_given_up")
             }
-            (Some(End::Refused), _) => {
-                Rule::named("wake_obligations", "one_who_finds_no_place_harms_nobody")
-            }
-            _ => Rule::named("drain_wakes", "the_last_key_in_work_ends_the_drain"),
+            (Some(End::Refused), _) => Rule::named(
+                "wake_obligations",
+                "a_call_that_finds_no_place_harms_no_other",
+            ),
+            _ => Rule::named("drain_wakes", "the_last_active_key_ends_the_drain"),
         };
         Fault {
             wrong,
@@ -230,7 +234,7 @@ impl Pair {
         let deadline = deadline.map_or(String::new(), |due| format!(", and a key is due at {due}"));
         Fault {
             wrong: format!(
-                "not everybody sleeps who has nothing to do, or nobody watches the clock{deadline}"
+                "a call with nothing to do does not sleep, or none watches the clock{deadline}"
             ),
             rule: self.since.blame_for_a_key(false),
             may_come: true,

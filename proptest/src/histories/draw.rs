@@ -157,7 +157,7 @@ impl Search {
             Some(failure)
         };
         let since: Cell<Option<Instant>> = Cell::new(None);
-        // Once the time is over nothing shorter is said to fail.
+        // Once the time is over, no shorter history counts as failed.
         let is_over = || {
             since
                 .get()

@@ -28,7 +28,7 @@ impl Pair {
         let waits = !self.sleepers.is_empty() || pending_drains > 0;
         let closes = matches!(op, Step::ShutDown | Step::BeginDrain);
         if wake == Wake::One && self.sleepers.is_empty() {
-            return Err(String::from("somebody is woken, but nobody sleeps"));
+            return Err(String::from("a call is woken, but none sleeps"));
         }
         if closes && waits && wake != Wake::All {
             return Err(format!(
@@ -48,19 +48,17 @@ impl Pair {
         if self.sleepers.is_empty() || self.woken || model.shutting_down() {
             return Ok(());
         }
-        let somebody_comes = |by| {
+        let a_getter_comes = |by| {
             let comes = |sleeper: &Sleeper| sleeper.until.is_some_and(|until| until <= by);
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();
-        if model.len() > 0 && !somebody_comes(model.now()) {
-            return Err(format!(
-                "a key is ready, {asleep} sleep, and nobody is woken"
-            ));
+        if model.len() > 0 && !a_getter_comes(model.now()) {
+            return Err(format!("a key is ready, {asleep} sleep, and none is woken"));
         }
         match model.totals().next_deadline {
-            Some(due) if !somebody_comes(due) => Err(format!(
-                "a key is due at {due}, {asleep} sleep, and nobody watches"
+            Some(due) if !a_getter_comes(due) => Err(format!(
+                "a key is due at {due}, {asleep} sleep, and none watches"
             )),
             _ => Ok(()),
         }

@@ -22,10 +22,10 @@ struct Wait {
 impl Drains {
     /// client-go's cond.Signal: the first that waits looks whether anything is active, and returns
     /// if nothing is.
-    pub(super) fn signal(&mut self, nothing_in_work: bool) {
+    pub(super) fn signal(&mut self, nothing_active: bool) {
         let first = self.waits.iter_mut().find(|wait| !wait.returned);
         if let Some(first) = first
-            && nothing_in_work
+            && nothing_active
         {
             first.returned = true;
         }

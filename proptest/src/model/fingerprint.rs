@@ -72,7 +72,7 @@ impl Model {
             added: _,
             started: _,
             has_duplicates: _,
-            has_added_in_work: _,
+            has_added_active: _,
             counters: _,
             has_kept_place: _,
             has_tied: _,

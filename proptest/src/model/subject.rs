@@ -234,9 +234,9 @@ impl Subject for Model {
         }
         for (place, key) in self.queue.iter().enumerate() {
             assert!(self.dirty.contains(key), "every queued key is dirty");
-            let in_work = self.processing.contains(key);
+            let is_active = self.processing.contains(key);
             let may_be = self.rules == Rules::ControllerRuntime;
-            assert!(!in_work || may_be, "and not in work");
+            assert!(!is_active || may_be, "and not active");
             assert!(!self.queue[..place].contains(key), "and queued once");
         }
         let depth = i64::try_from(self.dirty.len());

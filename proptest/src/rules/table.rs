@@ -59,14 +59,14 @@ macro_rules! for_each_case {
                 "client-go queue.go, Add: the dirty set";
             }
             dirty_re_add {
-                a_key_in_work_is_handed_out_to_nobody_else: 2,
-                "A key that is added while it is in work is handed out only when that run is over.",
+                an_active_key_is_handed_out_to_no_other_call: 2,
+                "A key that is added while it is active is handed out only when that run is over.",
                 "client-go queue.go, Add and Get: the processing set";
-                a_key_added_while_in_work_comes_back_once: 2,
-                "A key that is added while it is in work comes back once, at the end of the queue.",
+                a_key_added_while_active_comes_back_once: 2,
+                "A key that is added while it is active comes back once, at the end of the queue.",
                 "client-go queue.go, Done";
-                a_delay_that_ends_while_its_key_is_in_work_makes_one_more_run: 1,
-                "A delay that ends while its key is in work counts as an add.",
+                a_delay_that_ends_while_its_key_is_active_makes_one_more_run: 1,
+                "A delay that ends while its key is active counts as an add.",
                 "client-go delaying_queue.go, waitingLoop, and queue.go, Add";
             }
             delay_order {
@@ -79,7 +79,7 @@ macro_rules! for_each_case {
                 a_key_that_is_due_goes_behind_those_that_are_ready: 2,
                 "A key that becomes due stands behind those that were ready before.",
                 "client-go delaying_queue.go, waitingLoop: Add";
-                nobody_can_tell_how_late_a_key_was_released: 2,
+                how_late_a_key_was_released_cannot_be_seen: 2,
                 "A key that became due stands before one that is added later, looked at or not.",
                 "docs/design.md, Release";
             }
@@ -95,7 +95,7 @@ macro_rules! for_each_case {
                 equal_deadlines_leave_in_the_order_in_which_they_were_set: 3,
                 "Of keys with equal deadlines the one whose deadline was set first leaves first.",
                 "docs/design.md, equal_deadlines_leave_in_insertion_order";
-                a_deadline_that_moves_is_set_anew: 3,
+                a_deadline_that_moves_is_set_again: 3,
                 "A deadline that moves forward counts as set then.",
                 "docs/design.md, equal_deadlines_leave_in_insertion_order";
             }
@@ -117,7 +117,7 @@ macro_rules! for_each_case {
                 "requeue-core, Action::RetryAfter";
             }
             forget {
-                a_key_that_is_forgotten_starts_anew: 1,
+                a_key_that_is_forgotten_starts_again: 1,
                 "A key whose failures are forgotten waits as after its first.",
                 "client-go default_rate_limiters.go, Forget";
                 a_run_that_succeeded_forgets: 1,
@@ -150,21 +150,21 @@ macro_rules! for_each_case {
                 nothing_that_was_not_worked_on_is_lost: 4,
                 "After shutdown ready keys come back in order, then delayed ones by deadline.",
                 "requeue-core, Queue::take_ready and take_delayed";
-                a_key_in_work_is_nobodys_leftover: 1,
-                "A key in work is not taken back.",
+                an_active_key_is_no_leftover: 1,
+                "An active key is not taken back.",
                 "requeue-core, Queue::take_ready";
             }
             capacity {
                 a_key_that_is_done_gives_its_room_back: 1 capacity,
-                "A key that is neither ready, in work, delayed nor remembered takes no room.",
+                "A key that is neither ready, active, delayed nor remembered takes no room.",
                 "docs/design.md, Q4";
-                delayed_keys_and_keys_in_work_take_room: 2 capacity,
-                "A delayed key and one in work each take up room.",
+                delayed_and_active_keys_take_room: 2 capacity,
+                "A delayed key and an active one each take up room.",
                 "docs/design.md, One slot per key";
             }
             reclaim {
                 work_is_never_dropped_for_room: 1 capacity,
-                "A key that is ready, in work or delayed is not dropped, whatever its failures.",
+                "A key that is ready, active or delayed is not dropped, whatever its failures.",
                 "docs/design.md, One slot per key";
                 a_memory_that_is_forgotten_is_not_dropped_twice: 2 capacity,
                 "A key that failed and is forgotten gives its room back.",
@@ -211,25 +211,25 @@ macro_rules! for_each_case {
                 "Of ten workers no two have a key at once; what is added too late comes back.",
                 "client-go queue_test.go, TestBasic";
                 add_while_processing: 50,
-                "Each of fifty keys that is added once more while in work is worked on twice.",
+                "Each of fifty keys that is added once more while active is worked on twice.",
                 "client-go queue_test.go, TestAddWhileProcessing";
                 len: 2,
                 "A second add of a key does not count.",
                 "client-go queue_test.go, TestLen";
                 reinsert: 1,
-                "A key that is added while in work comes back.",
+                "A key that is added while active comes back.",
                 "client-go queue_test.go, TestReinsert";
                 collapse: 1,
                 "Two adds make one run.",
                 "client-go queue_test.go, TestCollapse";
                 collapse_while_processing: 1,
-                "Two adds while in work make one more run, and not before the present one is over.",
+                "Two adds while active make one more run, and not before the present one is over.",
                 "client-go queue_test.go, TestCollapseWhileProcessing";
                 queue_drainage_using_shut_down_with_drain: 2,
-                "A drain lasts until the keys in work are done.",
+                "A drain lasts until the active keys are done.",
                 "client-go queue_test.go, TestQueueDrainageUsingShutDownWithDrain";
                 no_queue_drainage_using_shut_down: 2,
-                "A shutdown does not wait for keys in work.",
+                "A shutdown does not wait for active keys.",
                 "client-go queue_test.go, TestNoQueueDrainageUsingShutDown";
                 force_queue_shutdown_using_shut_down: 2,
                 "A shutdown ends a drain.",
@@ -258,19 +258,19 @@ macro_rules! for_each_case {
             }
             differences {
                 drain_waits_for_ready_keys: 2,
-                "A drain waits for ready keys; client-go's ends once no key is in work.",
+                "A drain waits for ready keys; client-go's ends once no key is active.",
                 "docs/design.md, differences";
                 drain_waits_for_dirty_keys: 1,
                 "A drain waits for dirty keys; client-go's ends although one is queued again.",
                 "docs/design.md, differences";
                 every_drainer_is_woken: 1,
-                "Whoever waits for the drain is woken; client-go wakes one.",
+                "Every call that waits for the drain is woken; client-go wakes one.",
                 "docs/design.md, differences";
                 shut_down_interrupts_drain: 1,
                 "Every shutdown ends a drain; of client-go's delaying queue only the first does.",
                 "docs/design.md, differences";
                 done_of_inactive_key_is_an_error: 2,
-                "Completing a key that is not in work is an error; client-go says nothing.",
+                "Completing a key that is not active is an error; client-go says nothing.",
                 "docs/design.md, differences";
                 done_of_a_queued_key_does_not_queue_it_twice: 1,
                 "Completing a queued key does not queue it twice, as client-go does.",
@@ -319,39 +319,39 @@ macro_rules! for_each_case {
         waits {
             wake_obligations {
                 a_key_that_is_ready_wakes_one_who_sleeps: 1,
-                "While somebody sleeps, a key that becomes ready wakes one.",
+                "While a call sleeps, a key that becomes ready wakes one.",
                 "client-go queue.go, Add: cond.Signal; docs/design.md, The duty and W1";
-                whoever_is_served_wakes_the_next: 2,
-                "One wake is under way at a time: whoever leaves with a key wakes the next.",
+                a_getter_that_is_served_wakes_the_next: 2,
+                "One wake is under way at a time: a call that leaves with a key wakes the next.",
                 "docs/design.md, One wake in flight, The duty";
                 each_of_several_keys_reaches_a_sleeper: 3,
                 "As many keys as become ready reach as many of those who sleep.",
                 "client-go queue.go, Add: cond.Signal; docs/design.md, The duty";
                 a_wake_for_a_key_that_is_gone_is_not_missed_later: 2,
-                "Whoever is woken for a key that somebody else took sleeps on and is woken again.",
+                "A call that is woken for a key that another took sleeps on and is woken again.",
                 "docs/design.md, One wake in flight";
                 a_key_that_comes_back_wakes_one_who_sleeps: 1,
-                "A key that was added while in work wakes a sleeper when that run is over.",
+                "A key that was added while active wakes a sleeper when that run is over.",
                 "client-go queue.go, Done: cond.Signal";
                 a_worker_that_asks_for_more_leaves_nothing_behind: 2,
                 "A worker that completes a key and waits for the next is woken like any other.",
                 "client-go queue.go, Done and Get";
-                shutting_down_wakes_everybody: 0,
+                shutting_down_wakes_every_call: 0,
                 "A shutdown wakes all who sleep, and each learns that the queue is closed.",
                 "client-go queue.go, ShutDown: cond.Broadcast";
-                what_is_ready_is_handed_out_before_anybody_is_sent_home: 1,
+                what_is_ready_is_handed_out_before_calls_end: 1,
                 "After shutdown those who wait take what is ready before they are sent home.",
                 "client-go queue.go, Get";
                 one_who_is_polled_without_a_wake_sleeps_on: 1,
                 "A call that looks without having been woken loses no later wake.",
                 "Rust's Future::poll: only the last waker is to be woken";
-                one_who_finds_no_place_harms_nobody: 1,
+                a_call_that_finds_no_place_harms_no_other: 1,
                 "A call that finds no place to wait is refused, and those who wait are served.",
                 "docs/design.md, Waiting";
             }
             timekeeper_hand_over {
                 a_deadline_wakes_one_who_sleeps: 1,
-                "While somebody sleeps, a key is handed out when its deadline comes.",
+                "While a call sleeps, a key is handed out when its deadline comes.",
                 "client-go delaying_queue.go, waitingLoop; docs/design.md, One keeper";
                 a_deadline_before_the_watched_one_is_watched: 2,
                 "A deadline that comes before all others is watched at once.",
@@ -360,10 +360,10 @@ macro_rules! for_each_case {
                 "A deadline that moves forward is watched at once.",
                 "docs/design.md, Waiting: a deadline that moves forward";
                 a_keeper_that_is_served_hands_the_watch_over: 2,
-                "Whoever watches the clock and leaves with a key hands the watch over.",
+                "A call that watches the clock and leaves with a key hands the watch over.",
                 "docs/design.md, One keeper, The duty";
                 a_keeper_that_times_out_hands_the_watch_over: 1,
-                "Whoever watches the clock and gives up hands the watch over.",
+                "A call that watches the clock and gives up hands the watch over.",
                 "docs/design.md, One keeper, The duty";
                 keys_due_at_once_reach_as_many: 2,
                 "Of several keys due at once each reaches one who sleeps.",
@@ -393,14 +393,14 @@ macro_rules! for_each_case {
                 "docs/design.md, Waiting: nothing is lost when a future is dropped";
             }
             drain_wakes {
-                the_last_key_in_work_ends_the_drain: 1,
-                "Whoever waits for the drain is woken by the last key that is completed.",
+                the_last_active_key_ends_the_drain: 1,
+                "A call that waits for the drain is woken by the last key that is completed.",
                 "client-go queue.go, Done and waitForProcessing";
-                everybody_who_waits_for_the_drain_is_woken: 1,
-                "Everybody who waits for the drain is woken when it is over.",
+                every_call_that_waits_for_the_drain_is_woken: 1,
+                "Every call that waits for the drain is woken when it is over.",
                 "docs/design.md, every_drainer_is_woken";
                 the_last_key_that_is_taken_back_ends_the_drain: 1,
-                "Whoever waits for the drain is woken by the last key that is taken back.",
+                "A call that waits for the drain is woken by the last key that is taken back.",
                 "docs/design.md, ready_keys_can_be_taken_back_after_shutdown";
                 a_worker_that_asks_for_more_ends_the_drain: 1,
                 "A worker that completes the last key and asks for more ends the drain.",
@@ -411,7 +411,7 @@ macro_rules! for_each_case {
                 a_drain_that_takes_too_long_is_given_up: 1,
                 "A wait for the drain ends at its time and not before.",
                 "requeue-std, WorkQueue::drain_timeout";
-                a_cancelled_wait_for_the_drain_harms_nobody: 1,
+                a_cancelled_wait_for_the_drain_harms_no_other: 1,
                 "Of those who wait for the drain one may be cancelled, and the others are woken.",
                 "docs/design.md, every_drainer_is_woken";
             }

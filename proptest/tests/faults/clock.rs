@@ -96,7 +96,7 @@ where
 {
     queue: &'q WorkQueue<Q, C>,
     owed: BTreeMap<u8, Owed>,
-    in_work: Vec<Guard<u8, &'q WorkQueue<Q, C>>>,
+    active: Vec<Guard<u8, &'q WorkQueue<Q, C>>>,
 }
 
 impl<'q, S, M, W, Q, C> World<'q, Q, C>
@@ -111,7 +111,7 @@ where
         Self {
             queue,
             owed: BTreeMap::new(),
-            in_work: Vec::new(),
+            active: Vec::new(),
         }
     }
 
@@ -131,7 +131,7 @@ where
                 self.owe(key, delay);
             }
             Step::Take => self.take(),
-            Step::Complete(action) if !self.in_work.is_empty() => self.finish(action),
+            Step::Complete(action) if !self.active.is_empty() => self.finish(action),
             Step::Set(_) | Step::Complete(_) | Step::Report => self.queue.report_running(),
         }
         self.queue.lock().with(|state| state.queue().assert_valid());
@@ -158,19 +158,19 @@ where
             let owed = self.owed.entry(*guard).or_default();
             assert!(owed.is_due, "key {} was handed out early", *guard);
             owed.is_due = false;
-            let twice = self.in_work.iter().any(|other| **other == *guard);
-            assert!(!twice, "key {} is in work twice", *guard);
-            self.in_work.push(guard);
+            let twice = self.active.iter().any(|other| **other == *guard);
+            assert!(!twice, "key {} is active twice", *guard);
+            self.active.push(guard);
         } else {
-            let is_in_work = |key: &u8| self.in_work.iter().any(|guard| **guard == *key);
+            let is_active = |key: &u8| self.active.iter().any(|guard| **guard == *key);
             let due = self.owed.iter().filter(|(_, owed)| owed.is_due);
-            let lost: Vec<_> = due.filter(|(key, _)| !is_in_work(key)).collect();
+            let lost: Vec<_> = due.filter(|(key, _)| !is_active(key)).collect();
             assert!(lost.is_empty(), "due, and not handed out: {lost:?}");
         }
     }
 
     fn finish(&mut self, action: Action) {
-        let guard = self.in_work.remove(0);
+        let guard = self.active.remove(0);
         let key = *guard;
         match (guard.finish(action).unwrap(), action) {
             (Finished::Delayed(delay), _) | (_, Action::RetryAfter(delay)) => {
@@ -190,7 +190,7 @@ where
         self.tell_time();
         for _ in 0..=2 * KEYS {
             self.take();
-            if !self.in_work.is_empty() {
+            if !self.active.is_empty() {
                 self.finish(Action::Release);
             }
         }

@@ -250,7 +250,7 @@ impl<Q: Crowd> World<'_, Q> {
         );
         assert!(
             drains.is_empty() || !is_drained,
-            "the drain is over, and nobody told"
+            "the drain is over, and no call learned of it"
         );
         assert!(!self.is_closed || gets.is_empty(), "nothing will ever come");
     }

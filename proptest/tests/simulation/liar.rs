@@ -18,9 +18,9 @@ pub(crate) enum Lie {
     /// A failure is the end of a key.
     ForgetsRetries,
     /// A sleeper is not woken by an add.
-    WakesNobody,
+    WakesNone,
     /// Nor by a shutdown.
-    WakesNobodyAtShutdown,
+    WakesNoneAtShutdown,
     /// A key that is added while it is active is handed out again at once.
     HandsOutTwice,
     /// What is left over is not handed back.
@@ -83,7 +83,7 @@ impl Driven<u8> for Liar {
                 let wake = Wake::One;
                 Effect { wake, ..added }
             }
-            Lie::WakesNobody => {
+            Lie::WakesNone => {
                 let added = self.queue.add_with(key, options, now);
                 let wake = Wake::None;
                 Effect { wake, ..added }
@@ -136,7 +136,7 @@ impl Driven<u8> for Liar {
 
     fn shut_down(&mut self, now: Instant) -> Effect<()> {
         let mut effect = Driven::shut_down(&mut self.queue, now);
-        if self.lie == Lie::WakesNobodyAtShutdown {
+        if self.lie == Lie::WakesNoneAtShutdown {
             effect.wake = Wake::None;
         }
         effect
@@ -157,6 +157,6 @@ impl Driven<u8> for Liar {
     fn assert_valid(&self) {
         self.queue.assert_valid();
         let is_valid = self.lie != Lie::IsInvalid || self.active.is_empty();
-        assert!(is_valid, "nobody is to be in work");
+        assert!(is_valid, "no key is to be active");
     }
 }

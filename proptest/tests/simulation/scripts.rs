@@ -146,7 +146,7 @@ fn a_run_that_fails_panics_or_is_aborted_is_tried_again() {
 }
 
 #[test]
-fn a_key_is_given_up_as_the_workers_are_told() {
+fn a_key_is_given_up_as_the_workers_say() {
     let mut sim = simulation(Scripted::default(), 1).workers(Workers::new(1).max_retries(1));
     sim.add("a").unwrap();
     for delay in [Duration::ZERO, MS] {
@@ -186,7 +186,7 @@ fn a_future_of_ones_own_is_woken_by_its_waker() {
 }
 
 #[test]
-fn a_run_that_waits_for_nobody_is_told_with_its_time_and_key() {
+fn a_run_that_never_ends_is_reported_with_its_time_and_key() {
     let mut sim = simulation(Scripted::default(), 1);
     sim.add_after("gated", 3 * MS).unwrap();
     sim.advance(3 * MS).unwrap();

@@ -102,7 +102,7 @@ fn a_missed_drain_wake_is_found() {
         &["Drain", "should have ended", "sleeps on"],
         "drain_wakes",
     );
-    let failure = failure_of::<MissedDrain>("drain_wakes", "the_last_key_in_work_ends_the_drain");
+    let failure = failure_of::<MissedDrain>("drain_wakes", "the_last_active_key_ends_the_drain");
     assert!(
         failure.contains("should have ended: Drained(Complete)"),
         "{failure}"
@@ -110,7 +110,7 @@ fn a_missed_drain_wake_is_found() {
 }
 
 #[test]
-fn a_lowered_deadline_that_is_not_armed_anew_is_found() {
+fn a_lowered_deadline_that_is_not_armed_again_is_found() {
     let phrases = [
         "Delayed",
         "Advance",
@@ -138,12 +138,12 @@ fn a_double_hand_out_is_found() {
         Step::Add(_) | Step::Cancel(_) | Step::Nudge(_) | Step::Settle => false,
         _ => true,
     };
-    let nobody_completes = calls().prop_map(move |mut steps| {
+    let none_completes = calls().prop_map(move |mut steps| {
         steps.retain(|step| !completes(step));
         steps
     });
     let phrases = ["Add(1): Ok(Ready)", "call #1", "key 1", "call #2"];
-    finds_among::<HandedOutTwice>(nobody_completes.boxed(), 4, &phrases, "dirty_re_add");
+    finds_among::<HandedOutTwice>(none_completes.boxed(), 4, &phrases, "dirty_re_add");
     assert!(find::<Faulty<HandedOutTwice>>(Some(calls().boxed())).is_some());
 }
 

@@ -60,12 +60,12 @@ impl<F: Future> ByHand<F> {
     }
 
     /// Polls it with another waker than before.
-    pub fn poll_anew(&mut self) -> Poll<F::Output> {
+    pub fn poll_again(&mut self) -> Poll<F::Output> {
         self.wakes = Arc::default();
         self.poll()
     }
 
-    /// How often it has been woken since the last [`poll_anew`](Self::poll_anew).
+    /// How often it has been woken since the last [`poll_again`](Self::poll_again).
     pub fn wakes(&self) -> usize {
         self.wakes.0.load(Ordering::SeqCst)
     }

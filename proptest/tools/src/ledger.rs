@@ -35,7 +35,7 @@ struct Key {
     accepted: AtomicU64,
     /// The newest that was acted upon.
     acted: AtomicU64,
-    is_in_work: AtomicBool,
+    is_active: AtomicBool,
     /// It was handed back after shutdown, and so after all that was accepted of it.
     is_left: AtomicBool,
 }
@@ -58,8 +58,8 @@ impl<const N: usize> Ledger<N> {
     /// If another goes on.
     pub fn begin(&self, key: usize) -> Active<'_> {
         let (key, active) = (&self.keys[key], &self.active);
-        let was_in_work = key.is_in_work.swap(true, Ordering::SeqCst);
-        assert!(!was_in_work, "a key is worked on twice at once");
+        let was_active = key.is_active.swap(true, Ordering::SeqCst);
+        assert!(!was_active, "a key is worked on twice at once");
         active.fetch_add(1, Ordering::SeqCst);
         let sees = key.newest.load(Ordering::SeqCst);
         Active { key, active, sees }
@@ -126,7 +126,7 @@ impl Active<'_> {
 
 impl Drop for Active<'_> {
     fn drop(&mut self) {
-        self.key.is_in_work.store(false, Ordering::SeqCst);
+        self.key.is_active.store(false, Ordering::SeqCst);
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -50,7 +50,7 @@ fn keys_taken_before_one_whose_clone_panics_are_given_back() {
 }
 
 #[test]
-fn a_panic_in_the_completion_of_a_batch_leaves_no_key_in_work() {
+fn a_panic_in_the_completion_of_a_batch_leaves_no_active_key() {
     for is_dropped in [false, true] {
         let queue = WorkQueue::new();
         queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
@@ -72,7 +72,7 @@ fn a_panic_in_the_completion_of_a_batch_leaves_no_key_in_work() {
 }
 
 #[test]
-fn a_guard_whose_key_panics_when_it_is_dropped_leaves_no_key_in_work() {
+fn a_guard_whose_key_panics_when_it_is_dropped_leaves_no_active_key() {
     let queue = WorkQueue::new();
     queue.add(Brittle(1)).unwrap();
     let unwound = thread::scope(|scope| {

@@ -5,14 +5,14 @@ use crate::keys::{Key, Random};
 use crate::subject::Subject;
 
 /// How many keys are active at a time; each is completed after a random number of others.
-const IN_WORK: usize = 64;
+const ACTIVE: usize = 64;
 
 /// Add a new key, get one, complete some other one; as many keys wait as the scale says.
 #[derive(Debug)]
 pub struct Steady<K, Q: Subject<K>> {
     subject: Q,
     random: Random,
-    in_work: Vec<(K, Q::Run)>,
+    active: Vec<(K, Q::Run)>,
     operations: usize,
 }
 
@@ -25,8 +25,8 @@ impl<K: Key, Q: Subject<K>> Steady<K, Q> {
             let Some(mut work) = self.subject.get(0) else {
                 return;
             };
-            let place = self.random.below(IN_WORK as u64) as usize;
-            core::mem::swap(&mut self.in_work[place], &mut work);
+            let place = self.random.below(ACTIVE as u64) as usize;
+            core::mem::swap(&mut self.active[place], &mut work);
             let (key, run) = work;
             self.subject.done(&key, run, 0);
         }
@@ -41,7 +41,7 @@ impl<K: Key, Q: Subject<K>> Steady<K, Q> {
 impl<K: Key, Q: Subject<K>> Workload<K, Q> for Steady<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        shuffle_slots(&mut subject, scale.keys + IN_WORK, &mut random);
+        shuffle_slots(&mut subject, scale.keys + ACTIVE, &mut random);
         for _ in 0..scale.keys {
             subject.add(K::from_number(random.next()), 0);
         }
@@ -49,11 +49,11 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for Steady<K, Q> {
             subject.add(K::from_number(random.next()), 0);
             subject.get(0)
         };
-        let in_work = (0..IN_WORK).filter_map(|_| start()).collect();
+        let active = (0..ACTIVE).filter_map(|_| start()).collect();
         Self {
             subject,
             random,
-            in_work,
+            active,
             operations: scale.operations,
         }
     }

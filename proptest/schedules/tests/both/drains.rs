@@ -8,13 +8,13 @@ use requeue_std::{Action, Drained};
 use shuttle::thread;
 
 both!(
-    whoever_waits_for_the_drain_is_told_when_it_is_over,
-    a_drain_ends_with_the_last_key_in_work,
+    a_wait_for_the_drain_ends_with_it,
+    a_drain_ends_with_the_last_active_key,
     a_drain_ends_with_a_worker_that_asks_for_the_next_key,
     shutting_down_interrupts_a_drain,
 );
 
-fn whoever_waits_for_the_drain_is_told_when_it_is_over<Q: Waits>() {
+fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
     explore::<Q>("three wait for the drain", || {
         let queue = Q::new();
         queue.add_many([1, 2], |_| unreachable!());
@@ -43,7 +43,7 @@ fn whoever_waits_for_the_drain_is_told_when_it_is_over<Q: Waits>() {
     });
 }
 
-fn a_drain_ends_with_the_last_key_in_work<Q: Waits>() {
+fn a_drain_ends_with_the_last_active_key<Q: Waits>() {
     explore_all::<Q>("drain while the last key is completed", || {
         let queue = Q::new();
         queue.add(1).unwrap();

@@ -65,7 +65,7 @@ fn a_getter_that_leaves_with_a_key_wakes_the_next<Q: Waits>() {
         let closed = Mutex::lock(&gate).unwrap();
         let (taken, threads) = holders(&queue, 3, &gate);
         queue.add_many([1, 2], |_| unreachable!());
-        // Both are taken before anything else could wake anybody.
+        // Both are taken before anything else could wake a getter.
         assert_eq!(next(&taken), [1, 2]);
         queue.add(3).unwrap();
         assert_eq!(next(&taken), [3]);

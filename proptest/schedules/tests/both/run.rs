@@ -13,7 +13,7 @@ both!(
     what_workers_have_not_done_is_handed_back,
     what_is_ready_when_there_is_no_grace_is_handed_back,
     what_is_ready_when_the_grace_is_over_is_handed_back,
-    whoever_waits_for_the_drain_is_told_when_workers_end,
+    a_wait_for_the_drain_ends_when_workers_end,
     a_drain_may_be_interrupted_while_workers_end,
     two_runs_share_what_there_is,
     workers_add_keys_while_they_are_stopped,
@@ -81,7 +81,7 @@ fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Waits>() {
     });
 }
 
-fn whoever_waits_for_the_drain_is_told_when_workers_end<Q: Waits>() {
+fn a_wait_for_the_drain_ends_when_workers_end<Q: Waits>() {
     explore::<Q>("run: drained by another, without grace", || {
         let (queue, ledger) = (Q::new(), Ledger::default());
         for key in 1..=3 {

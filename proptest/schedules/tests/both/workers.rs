@@ -11,14 +11,14 @@ use requeue_std::{Action, Drained};
 use shuttle::sync::mpsc::channel;
 
 both!(
-    a_key_that_is_added_while_it_is_in_work_is_worked_on_again,
+    a_key_that_is_added_while_it_is_active_is_worked_on_again,
     a_worker_completes_a_key_and_takes_the_next,
     a_batch_leaves_the_rest_to_the_next,
     a_worker_that_panics_leaves_its_key_to_another,
 );
 
-fn a_key_that_is_added_while_it_is_in_work_is_worked_on_again<Q: Waits>() {
-    explore::<Q>("key added while it is in work", || {
+fn a_key_that_is_added_while_it_is_active_is_worked_on_again<Q: Waits>() {
+    explore::<Q>("key added while it is active", || {
         let queue = Q::new();
         let version = Arc::new(AtomicUsize::new(0));
         let running = Arc::new(AtomicUsize::new(0));
@@ -105,7 +105,7 @@ fn a_batch_leaves_the_rest_to_the_next<Q: Waits>() {
 }
 
 fn a_worker_that_panics_leaves_its_key_to_another<Q: Waits>() {
-    explore::<Q>("panic with a key in work", || {
+    explore::<Q>("panic with an active key", || {
         let queue = Q::new();
         let unlucky = with(&queue, |queue| {
             let work = || {

@@ -210,7 +210,7 @@ fn the_clock_is_watched_when_its_keeper_is_dropped() {
 
 #[test]
 fn a_key_whose_task_is_aborted_runs_again() {
-    explore::<Tasks>("task aborted with a key in work", || {
+    explore::<Tasks>("task aborted with an active key", || {
         let queue = Tasks::new();
         let stuck = task(&queue, async |queue| {
             let _guard = queue.get().await.unwrap();
@@ -235,7 +235,7 @@ fn a_key_whose_task_is_aborted_runs_again() {
 }
 
 #[test]
-fn whoever_waits_for_the_drain_is_told_though_another_is_dropped() {
+fn a_wait_for_the_drain_ends_though_another_is_dropped() {
     explore::<Tasks>("four tasks wait for the drain, one is aborted", || {
         let queue = Tasks::new();
         queue.add_many([1, 2], |_| unreachable!());

@@ -32,7 +32,7 @@ fn a_run_is_shut_down_by_its_token_at_any_moment() {
 }
 
 #[test]
-fn whoever_waits_for_the_drain_is_told_when_a_token_ends_the_run() {
+fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
     explore::<Tasks>("run: token without grace, drained by another", || {
         let (queue, ledger) = (Tasks::new(), Ledger::default());
         let producer = ledger.producer(&queue, [1, 2, 3]);
@@ -109,7 +109,7 @@ fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next() {
         let run = spawn_local(run.into_future());
         at_any_moment();
         run.abort();
-        assert!(block_on(run).is_err(), "nobody has shut it down");
+        assert!(block_on(run).is_err(), "it is not shut down");
         let others = [producer, stopper(&queue)];
         let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
         requeue_schedules::join(others);

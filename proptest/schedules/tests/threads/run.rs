@@ -16,7 +16,7 @@ fn if_a_thread_cannot_be_started_none_works() {
         let producer = ledger.producer(&queue, [1, 2]);
         refuse_threads(Some(2));
         let refused = queue.run(3, |_| -> Result<Action, &str> {
-            unreachable!("nobody works")
+            unreachable!("no worker runs")
         });
         refuse_threads(None);
         let _ = refused.unwrap_err();

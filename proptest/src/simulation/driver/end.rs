@@ -34,11 +34,11 @@ impl<W: World> Simulation<W> {
                 return Err(self.endless(number));
             }
         }
-        self.nobody_sleeps_over_work(next)
+        self.no_worker_sleeps_over_a_key(next)
     }
 
     /// While a getter sleeps and no other is on the way, no key is to be worked on before `next`.
-    fn nobody_sleeps_over_work(&self, next: Instant) -> Result<(), Breach> {
+    fn no_worker_sleeps_over_a_key(&self, next: Instant) -> Result<(), Breach> {
         let Some(sleeper) = self.line.front() else {
             return Ok(());
         };
@@ -68,12 +68,12 @@ impl<W: World> Simulation<W> {
         if self.closing.is_some() && !self.is_over() {
             return Err(self.breach(Property::DrainEnds, "there are workers that do not go"));
         }
-        self.nobody_sleeps_over_work(Instant::NEVER)
+        self.no_worker_sleeps_over_a_key(Instant::NEVER)
     }
 
     fn endless(&self, number: usize) -> Breach {
         let State::Busy(run) = &self.workers[number].state else {
-            return self.breach(Property::RunEnds, "of nobody");
+            return self.breach(Property::RunEnds, "no run is active");
         };
         let reason = format!(
             "run {} of {:?} began at {} on worker {number} and waits for what does not come",

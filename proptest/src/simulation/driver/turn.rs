@@ -75,7 +75,7 @@ impl<W: World> Simulation<W> {
         let Some(run) = begun else {
             self.shared
                 .write(who, Some(&key), What::Note(String::from("gets the key")));
-            let reason = format!("worker {number} got {key:?}, which is in work");
+            let reason = format!("worker {number} got {key:?}, which is active");
             return Err(self.breach(Property::OneRunPerKey, &reason));
         };
         let attempt = requeues.saturating_add(1);
