@@ -20,7 +20,8 @@ pub(crate) const ARITY: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Delays<N> {
     nodes: N,
-    /// The sequence number of the next deadline, which orders equal deadlines.
+    /// The sequence number of the next deadline, which orders equal deadlines. Begins again after
+    /// 2^32 deadlines: of equal deadlines, those set before that then leave last.
     sequence: u32,
 }
 
@@ -34,6 +35,40 @@ pub(crate) enum DelayChange {
     /// The slot already waits for that time or an earlier one.
     Kept,
 }
+
+/// Which deadlines have passed: those before a time, and those at that time that were set before
+/// a sequence number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Horizon {
+    pub(crate) due: Instant,
+    sequence: u32,
+}
+
+impl Horizon {
+    /// Nothing has passed.
+    pub(crate) const NONE: Self = Self {
+        due: Instant::EPOCH,
+        sequence: 0,
+    };
+
+    /// All deadlines up to a time have passed.
+    #[inline]
+    pub(crate) const fn at(due: Instant) -> Self {
+        let sequence = SEQUENCE_END;
+        Self { due, sequence }
+    }
+
+    #[inline]
+    fn includes(self, due: Instant, sequence: impl FnOnce() -> u32) -> bool {
+        if due == self.due {
+            return sequence() < self.sequence && !due.is_never();
+        }
+        due < self.due
+    }
+}
+
+/// No deadline has this sequence number.
+const SEQUENCE_END: u32 = u32::MAX;
 
 /// A slot that waits.
 #[doc(hidden)]
@@ -83,9 +118,6 @@ impl<N> Delays<N> {
 impl<N: Nodes> Delays<N> {
     /// Lets a slot wait until `due`, or until its present deadline if that is earlier. O(log n).
     pub(crate) fn schedule(&mut self, id: SlotId, due: Instant) -> DelayChange {
-        if self.sequence == u32::MAX {
-            self.renumber();
-        }
         let (index, scheduled) = match self.nodes.position(id) {
             Some(index) if self.due_at(index) <= due => return DelayChange::Kept,
             Some(index) => (index, DelayChange::Sooner),
@@ -95,7 +127,11 @@ impl<N: Nodes> Delays<N> {
             }
         };
         let sequence = self.sequence;
-        self.sequence += 1;
+        self.sequence = if sequence + 1 == SEQUENCE_END {
+            0
+        } else {
+            sequence + 1
+        };
         self.sift_up(index, Node { due, sequence, id });
         scheduled
     }
@@ -110,17 +146,46 @@ impl<N: Nodes> Delays<N> {
         (!due.is_never()).then_some(due)
     }
 
-    /// Whether a deadline has passed. O(1).
-    #[inline]
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.earliest().is_some_and(|due| due <= now)
+    /// The horizon of a queue that is shut down at this time: deadlines that are set from now on
+    /// are beyond it.
+    pub(crate) fn horizon(&self, now: Instant) -> Horizon {
+        Horizon {
+            due: now,
+            sequence: self.sequence,
+        }
     }
 
-    /// Takes out the slot with the earliest deadline, if that is not after `now`. O(log n).
+    /// Whether a deadline has passed. O(1).
+    #[inline]
+    pub(crate) fn is_due(&self, horizon: Horizon) -> bool {
+        !self.is_empty() && self.is_due_at(0, horizon)
+    }
+
+    /// Whether the deadline of a slot has passed. O(1).
+    pub(crate) fn has_come(&self, id: SlotId, horizon: Horizon) -> bool {
+        let index = self.nodes.position(id);
+        index.is_some_and(|index| self.is_due_at(index, horizon))
+    }
+
+    #[inline]
+    fn is_due_at(&self, index: usize, horizon: Horizon) -> bool {
+        let sequence = || {
+            self.nodes
+                .node(index)
+                .map_or(SEQUENCE_END, |node| node.sequence)
+        };
+        horizon.includes(self.due_at(index), sequence)
+    }
+
+    /// Takes out the slot with the earliest deadline, if that has passed. O(log n).
     // Inlines only the check, to keep code small: most often nothing is due.
     #[inline(always)]
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<(SlotId, Instant)> {
-        if self.is_due(now) { self.pop() } else { None }
+    pub(crate) fn pop_due(&mut self, horizon: Horizon) -> Option<(SlotId, Instant)> {
+        if self.is_due(horizon) {
+            self.pop()
+        } else {
+            None
+        }
     }
 
     /// The slot with the earliest deadline. O(1).
@@ -221,46 +286,6 @@ impl<N: Nodes> Delays<N> {
         self.nodes.place(index, node);
     }
 
-    /// Once in 2^32 deadlines the sequence numbers run out. The nodes are then sorted and numbered
-    /// from zero, which keeps their order exactly.
-    ///
-    /// Shell's sort, because it needs only the two accessors that every storage has. A sorted array
-    /// is a heap. O(n^1.5) for this one call.
-    #[cold]
-    fn renumber(&mut self) {
-        let len = self.nodes.len();
-        let mut gap = len / 2;
-        while gap > 0 {
-            for index in gap..len {
-                self.insert_sorted(index, gap);
-            }
-            // The last gap has to be 1, and four ninths of 2 are zero.
-            gap = if gap == 2 { 1 } else { gap * 4 / 9 };
-        }
-        for index in 0..len {
-            if let Some(node) = self.nodes.node(index) {
-                let sequence = index as u32;
-                self.nodes.place(index, Node { sequence, ..node });
-            }
-        }
-        self.sequence = len as u32;
-    }
-
-    /// Moves the node at `index` down to its place among the nodes that are `gap` apart.
-    fn insert_sorted(&mut self, mut index: usize, gap: usize) {
-        let Some(node) = self.nodes.node(index) else {
-            return;
-        };
-        while let Some(below) = index.checked_sub(gap) {
-            match self.nodes.node(below) {
-                Some(other) if node.precedes(&other) => self.nodes.place(index, other),
-                _ => break,
-            }
-            index = below;
-        }
-        self.nodes.place(index, node);
-    }
-
     /// H1 to H3, and that every slot which waits is live. O(n²), for tests.
     pub(crate) fn assert_valid(&self, is_live: impl Fn(SlotId) -> bool, slots: usize) {
         for index in 0..self.len() {
@@ -313,7 +338,7 @@ mod tests {
 
     /// Takes out every deadline that ever comes.
     fn order<N: Nodes>(heap: &mut Delays<N>) -> std::vec::Vec<u32> {
-        let last = at(u64::MAX);
+        let last = Horizon::at(at(u64::MAX));
         std::iter::from_fn(|| heap.pop_due(last).map(|(id, _)| id.0)).collect()
     }
 
@@ -336,7 +361,7 @@ mod tests {
     fn never_is_no_deadline() {
         let mut heap = heap(&[u64::MAX]);
         assert_eq!(heap.earliest(), None);
-        assert_eq!(heap.pop_due(at(u64::MAX)), None);
+        assert_eq!(heap.pop_due(Horizon::at(at(u64::MAX))), None);
         assert_eq!(heap.pop(), Some((SlotId(0), Instant::NEVER)));
     }
 
@@ -354,28 +379,29 @@ mod tests {
     #[test]
     fn nothing_is_due_a_nanosecond_early() {
         let mut heap = heap(&[5]);
-        assert_eq!(heap.pop_due(at(4)), None);
-        assert_eq!(heap.pop_due(at(5)), Some((SlotId(0), at(5))));
+        assert_eq!(heap.pop_due(Horizon::at(at(4))), None);
+        assert_eq!(heap.pop_due(Horizon::at(at(5))), Some((SlotId(0), at(5))));
         assert!(heap.is_empty());
     }
 
+    /// Numbers that begin again cost no step more, and mix up no different deadlines.
     #[test]
-    fn sequence_numbers_that_run_out_keep_the_order_of_equal_deadlines() {
-        renumbers(heap(&[]));
+    fn sequence_numbers_that_run_out_begin_again() {
+        begins_again(heap(&[]));
         #[cfg(feature = "alloc")]
-        renumbers(Delays::new(
+        begins_again(Delays::new(
             crate::storage::growable::GrowableNodes::default(),
         ));
     }
 
-    fn renumbers<N: Nodes>(mut heap: Delays<N>) {
-        heap.sequence = u32::MAX - 3;
+    fn begins_again<N: Nodes>(mut heap: Delays<N>) {
+        heap.sequence = SEQUENCE_END - 3;
         for (id, due) in [7, 7, 3, 7, 3, 7, 7].into_iter().enumerate() {
             let _ = heap.schedule(SlotId::from_index(id), at(due));
             heap.assert_valid(|_| true, 8);
         }
-        assert!(heap.sequence < 8, "they were numbered again");
-        assert_eq!(order(&mut heap), [2, 4, 0, 1, 3, 5, 6]);
+        assert_eq!(heap.sequence, 4);
+        assert_eq!(order(&mut heap), [4, 2, 3, 5, 6, 0, 1]);
     }
 
     /// The last node fills the gap, and moves up or down from there.
@@ -403,30 +429,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_renumbered_before_it_has_to_be() {
-        let mut heap = heap(&[5]);
-        assert_eq!(heap.pop(), Some((SlotId(0), at(5))));
-        assert_eq!(heap.schedule(SlotId(0), at(6)), DelayChange::New);
-        assert_eq!(heap.sequence, 2);
-    }
-
-    /// For any number of nodes, even in reverse order.
-    #[test]
-    fn renumbering_keeps_every_order() {
-        for len in 0..64 {
-            let mut heap = Delays::new(FixedNodes::<64, u8>::new());
-            // Each due time twice, the later ones first.
-            let due = |id: u64| (len - id) / 2;
-            for id in 0..len {
-                let _ = heap.schedule(SlotId::from_index(id as usize), at(due(id)));
-            }
-            heap.renumber();
-            assert_eq!(u64::from(heap.sequence), len);
-            heap.assert_valid(|_| true, 64);
-            let mut expected: std::vec::Vec<_> = (0..len).collect();
-            expected.sort_by_key(|id| due(*id));
-            let ordered = order(&mut heap).into_iter().map(u64::from);
-            assert!(ordered.eq(expected), "{len}");
-        }
+    fn a_horizon_parts_equal_deadlines_by_when_they_were_set() {
+        let mut heap = heap(&[7, 9]);
+        let horizon = heap.horizon(at(7));
+        assert_eq!(heap.schedule(SlotId(2), at(7)), DelayChange::New);
+        assert!(heap.has_come(SlotId(0), horizon) && !heap.has_come(SlotId(2), horizon));
+        assert_eq!(heap.pop_due(horizon), Some((SlotId(0), at(7))));
+        assert_eq!(heap.pop_due(horizon), None);
+        assert!(heap.has_come(SlotId(2), Horizon::at(at(7))));
     }
 }

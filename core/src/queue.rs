@@ -1,9 +1,10 @@
 //! The state machine. Only this file changes a key's phase.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::delay::Delays;
+use crate::delay::{Delays, Horizon};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -130,9 +131,11 @@ where
     runs: u32,
     /// How many slots may be live for their failures alone.
     failure_records_max: usize,
+    /// How many due keys an operation makes ready: at least one, or none would ever be.
+    release_max: u8,
     closed: bool,
-    /// When the queue was first shut down.
-    closed_at: Instant,
+    /// When the queue was first shut down, and so which deadlines had passed.
+    closed_horizon: Horizon,
     /// The queue has just drained, and the calls that wait for that have not been woken.
     drain_unreported: bool,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
@@ -155,31 +158,84 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Moves every key whose deadline has passed to the ready list, in the order of the deadlines.
+    /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
+    /// the storage allows for one operation. Returns whether more are due: the backlog.
     ///
-    /// Every operation whose result could depend on it begins with this. At most one step per
-    /// delayed key, O(log n) each, paid once per deadline.
+    /// Every operation whose result could depend on it begins with this. While there is a backlog,
+    /// an operation on a key [settles](Self::settle) that key before anything else.
     // Inlines only the check, to keep code small.
     #[inline(always)]
-    fn release_due(&mut self, now: Instant) {
-        if !self.delays.is_empty() && !self.closed {
-            self.release_those_due(now);
-        }
+    pub(crate) fn release_due(&mut self, now: Instant) -> bool {
+        !self.delays.is_empty() && self.release_some(now)
     }
 
     #[inline(never)]
-    fn release_those_due(&mut self, now: Instant) {
-        while let Some((id, due)) = self.delays.pop_due(now) {
-            let level = self.levels(id).delayed();
-            let _ = self.mark(id, due, level);
-            self.metrics.delayed(self.delays.len());
+    fn release_some(&mut self, now: Instant) -> bool {
+        let horizon = self.horizon(now);
+        for _ in 0..self.release_max {
+            match self.delays.pop_due(horizon) {
+                Some((id, due)) => self.come_due(id, due),
+                None => return false,
+            }
         }
+        self.delays.is_due(horizon)
+    }
+
+    /// Finds the slot of a key that an operation may change.
+    #[inline]
+    fn locate<B>(&mut self, key: &B, now: Instant) -> Located
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let backlog = self.release_due(now);
+        let located = self.slots.locate(key);
+        if let Located::Found(id) = located
+            && backlog
+        {
+            self.settle(id, now);
+        }
+        located
+    }
+
+    /// Moves a key whose own deadline has passed to the ready list, ahead of those that are due
+    /// before it, so that nothing an operation does or returns depends on the backlog.
+    #[cold]
+    fn settle(&mut self, id: SlotId, now: Instant) {
+        if self.delays.has_come(id, self.horizon(now))
+            && let Some(due) = self.delays.remove(id)
+        {
+            self.come_due(id, due);
+        }
+    }
+
+    /// What a passed deadline does: an add at its time.
+    fn come_due(&mut self, id: SlotId, due: Instant) {
+        let level = self.levels(id).delayed();
+        let _ = self.mark(id, due, level);
+        self.metrics.delayed(self.delays.len());
+    }
+
+    /// Up to where deadlines have passed. Shutdown stops it: what has not come by then never does.
+    #[inline]
+    fn horizon(&self, now: Instant) -> Horizon {
+        if self.closed {
+            self.closed_horizon
+        } else {
+            Horizon::at(now)
+        }
+    }
+
+    /// Whether the queue is shutting down and a key that was due at that time has not been moved
+    /// to the ready list.
+    fn has_backlog_at_close(&self) -> bool {
+        self.closed && self.delays.is_due(self.closed_horizon)
     }
 
     /// client-go's `Add`. A new key becomes ready without a second look at its slot.
     #[inline]
     fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
-        let hash = match self.slots.locate(&key) {
+        let hash = match self.locate(&key, now) {
             Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
             Located::Absent(hash) => hash,
         };
@@ -261,6 +317,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Ok(again)
     }
 
+    /// The first ready key. Goes on with the backlog until there is one: then as many steps as
+    /// there are active keys whose own deadlines have passed.
+    #[inline]
+    fn first_ready(&mut self, now: Instant, backlog: &mut bool) -> Option<SlotId> {
+        loop {
+            let first = self.lists.first_ready();
+            if first.is_some() || !*backlog {
+                return first;
+            }
+            *backlog = self.release_some(now);
+        }
+    }
+
     /// Discards the oldest failure record. Returns the freed slot.
     #[cold]
     fn drop_oldest_record(&mut self) -> Option<SlotId> {
@@ -328,7 +397,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The outcome of an operation, and the wake that it has to send.
     #[inline]
-    fn effect<T>(&mut self, value: T) -> Effect<T> {
+    pub(crate) fn effect<T>(&mut self, value: T) -> Effect<T> {
         if self.drain_unreported {
             let wake = self.wake();
             return Effect { value, wake };
@@ -403,8 +472,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
-    fn take(&mut self, now: Instant) -> Option<Work<K>> {
-        let id = self.lists.first_ready()?;
+    fn take(&mut self, now: Instant, backlog: &mut bool) -> Option<Work<K>> {
+        let id = self.first_ready(now, backlog)?;
+        if *backlog {
+            self.settle(id, now);
+        }
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);

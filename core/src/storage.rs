@@ -41,6 +41,11 @@ pub trait Storage: sealed::Sealed {
     /// How many keys fit, `None` if the storage grows.
     const CAPACITY: Option<usize>;
 
+    /// How many due keys one operation makes ready, unless
+    /// [`limit_releases`](crate::Queue::limit_releases) says otherwise: 2 in
+    /// [`Fixed`](crate::Fixed), 16 in `Growable`.
+    const RELEASE_MAX: u8;
+
     /// How many priority levels there are.
     type Priorities: Priorities;
 

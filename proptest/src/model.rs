@@ -43,6 +43,8 @@ pub struct Model {
     limiter: AnyLimiter,
     capacity: Option<usize>,
     failure_records_max: usize,
+    /// How many due keys an operation makes ready; `None` if all of them, when they come due.
+    release_max: Option<u8>,
     now: Instant,
 
     /// Keys in the order in which they will be handed out, but for their levels.
@@ -65,6 +67,8 @@ pub struct Model {
     records: Vec<Key>,
 
     shutting_down: bool,
+    /// When the queue was first shut down, and the number of the next entry at that time.
+    closed_at: (Instant, u64),
     drains: Drains,
     /// Numbers the runs.
     runs: u64,
@@ -111,6 +115,7 @@ impl Model {
                 Some(_) => usize::MAX,
                 None => setup.failure_records_max,
             },
+            release_max: None,
             now: Instant::EPOCH,
             levels: 1,
             queued_at: Vec::new(),
@@ -122,6 +127,7 @@ impl Model {
             failures: Vec::new(),
             records: Vec::new(),
             shutting_down: false,
+            closed_at: (Instant::EPOCH, 0),
             drains: Drains::default(),
             runs: 0,
             last_run: Vec::new(),
@@ -140,6 +146,12 @@ impl Model {
     /// The same with so many priority levels.
     pub fn with_levels(mut self, levels: u8) -> Self {
         self.levels = levels;
+        self
+    }
+
+    /// The same, but an operation makes only so many due keys ready.
+    pub fn releasing(mut self, release_max: Option<u8>) -> Self {
+        self.release_max = release_max;
         self
     }
 
@@ -172,6 +184,7 @@ impl Model {
         if self.shutting_down {
             return self.refuse(key);
         }
+        self.arrive_at(key);
         self.make_room(key)?;
         Ok(self.mark(key, self.now, 0))
     }
@@ -181,6 +194,7 @@ impl Model {
         if self.shutting_down {
             return self.refuse(key);
         }
+        self.arrive_at(key);
         self.make_room(key)?;
         Ok(self.retry_at(key, due, 0))
     }
@@ -191,6 +205,7 @@ impl Model {
         if self.shutting_down && self.rules == Rules::Requeue {
             return Err(Rejected::Closed(key));
         }
+        self.arrive_at(key);
         self.make_room(key)?;
         let delay = self.charge(key);
         if self.shutting_down {
@@ -283,19 +298,62 @@ impl Model {
     }
 
     /// delaying_queue.go, waitingLoop: adds what is due, in the order of the deadlines, each at its
-    /// own.
-    fn release(&mut self) {
-        if self.shutting_down {
-            return;
+    /// own. Adds at most so many of them, and returns whether one was.
+    fn release(&mut self, most: usize) -> bool {
+        let mut released = false;
+        for _ in 0..most {
+            let Some(first) = self.first_waiting().filter(|first| self.is_due(first)) else {
+                break;
+            };
+            self.has_tied |= self
+                .waiting
+                .iter()
+                .any(|entry| entry.due == first.due && entry.key != first.key);
+            self.come_due(first);
+            released = true;
         }
-        while let Some(first) = self.first_waiting() {
-            if first.due > self.now || first.due.is_never() {
-                return;
-            }
-            self.stop_waiting(first.key);
-            self.has_tied |= self.waiting.iter().any(|entry| entry.due == first.due);
-            self.mark(first.key, first.due, first.level);
+        released
+    }
+
+    fn come_due(&mut self, entry: Waiting) {
+        self.stop_waiting(entry.key);
+        self.mark(entry.key, entry.due, entry.level);
+    }
+
+    /// Every operation begins with this: requeue has no loop that would do it.
+    fn arrive(&mut self) {
+        if let Some(most) = self.release_max {
+            self.release(usize::from(most));
         }
+    }
+
+    /// What an operation on a key begins with: its own deadline may have come.
+    fn arrive_at(&mut self, key: Key) {
+        self.arrive();
+        self.come_due_if_due(key);
+    }
+
+    fn come_due_if_due(&mut self, key: Key) {
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        if let Some(entry) = entry.filter(|entry| self.is_due(entry)) {
+            self.come_due(entry);
+        }
+    }
+
+    /// Shutdown stops the time: what is not due by then is left over.
+    fn is_due(&self, entry: &Waiting) -> bool {
+        let (due, number) = if self.shutting_down {
+            self.closed_at
+        } else {
+            (self.now, u64::MAX)
+        };
+        (entry.due, entry.number) < (due, number) && !entry.due.is_never()
+    }
+
+    /// Makes a key ready if one is due and none is ready.
+    fn ensure_ready(&mut self) {
+        let most = usize::from(self.release_max.unwrap_or(0));
+        while self.queue.is_empty() && self.release(most) {}
     }
 
     /// queue.go, Get, once there is a key.
@@ -303,6 +361,9 @@ impl Model {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
+        self.ensure_ready();
+        let key = self.peek_first()?;
+        self.come_due_if_due(key);
         let key = self.pop_first()?;
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
@@ -356,6 +417,7 @@ impl Model {
 
     fn done_by_name(&mut self, key: Key) -> Result<(), NotActive> {
         if self.processing.contains(&key) || self.rules == Rules::ClientGo {
+            self.arrive_at(key);
             self.end_run(key);
             Ok(())
         } else {

@@ -46,6 +46,8 @@ pub struct Setup {
     pub limiter: LimiterSpec,
     /// How many keys may be kept for their failures alone, by a queue without a capacity.
     pub failure_records_max: usize,
+    /// How many due keys one operation makes ready, if the subject does one operation a step.
+    pub release_max: u8,
 }
 
 impl Setup {
@@ -54,6 +56,7 @@ impl Setup {
         Self {
             limiter,
             failure_records_max: usize::MAX,
+            release_max: 16,
         }
     }
 
@@ -241,6 +244,9 @@ pub struct Abilities {
     /// How many calls can wait at once; `None` if any number can. One more is
     /// [refused](Answer::Refused).
     pub places: Option<usize>,
+    /// How many due keys one operation makes ready. `None` if a step may be several operations, and
+    /// then the subject makes all of them ready.
+    pub release_max: Option<u8>,
 }
 
 impl Default for Abilities {
@@ -251,6 +257,7 @@ impl Default for Abilities {
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,
+            release_max: None,
         }
     }
 }

@@ -40,9 +40,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         mut rejected: impl FnMut(Rejected<K>),
     ) -> Effect<AddedMany> {
         let mut many = AddedMany::default();
-        if !self.closed {
-            self.release_due(now);
-        }
         for key in keys {
             if self.closed {
                 many.rejected += 1;
@@ -135,10 +132,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         getter: &mut Getter,
         mut sink: impl FnMut(Work<K>),
     ) -> Effect<Next<usize>> {
-        self.release_due(now);
+        let mut backlog = self.release_due(now);
         let mut taken = 0;
         while taken < max.max(1) {
-            match self.take(now) {
+            match self.take(now, &mut backlog) {
                 Some(work) => sink(work),
                 None => break,
             }

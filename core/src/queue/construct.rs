@@ -2,17 +2,17 @@
 
 use core::hash::Hash;
 
-use crate::Instant;
-use crate::delay::Delays;
+use crate::delay::{Delays, Horizon};
 use crate::id::Index;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
 use crate::sleepers::Sleepers;
-use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
-use crate::storage::{Slots, Storage};
+use crate::storage::Slots;
+use crate::storage::Storage;
+use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 
 use super::Queue;
 
@@ -82,10 +82,44 @@ where
             runs: 0,
             failure_records_max: usize::MAX,
             closed: false,
-            closed_at: Instant::NEVER,
+            release_max: Fixed::<N, I, P>::RELEASE_MAX,
+            closed_horizon: Horizon::NONE,
             drain_unreported: false,
             epoch: 0,
         }
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Sets how many due keys one operation makes ready, at most. Zero counts as one. The default
+    /// is [`Storage::RELEASE_MAX`]. O(1).
+    ///
+    /// This bounds the cost of an operation, however many deadlines have passed. If more keys are
+    /// due, they become ready in the order of their deadlines, so many with each operation, and
+    /// meanwhile a key that is added goes before those that are left. An operation on a key whose
+    /// own deadline has passed makes that key ready first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let due = now + Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// queue.limit_releases(1);
+    /// for lease in ["lease-3", "lease-4"] {
+    ///     let _ = queue.add_at(lease, due, now);
+    /// }
+    /// let _ = queue.add("node-7", due);
+    /// let mut next = || queue.try_get(due).value.map(|work| work.key);
+    /// assert_eq!(next(), Some("lease-3"));
+    /// assert_eq!(next(), Some("node-7"));
+    /// assert_eq!(next(), Some("lease-4"));
+    /// ```
+    pub const fn limit_releases(&mut self, keys: u8) {
+        self.release_max = if keys == 0 { 1 } else { keys };
     }
 }
 
@@ -121,13 +155,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
-    use crate::Instant;
-    use crate::delay::Delays;
+    use crate::delay::{Delays, Horizon};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::{Metrics, NoMetrics};
     use crate::priority::Priorities;
     use crate::sleepers::Sleepers;
+    use crate::storage::Storage;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
 
     use super::Queue;
@@ -216,7 +250,8 @@ mod growable {
                 runs: 0,
                 failure_records_max: usize::MAX,
                 closed: false,
-                closed_at: Instant::NEVER,
+                release_max: Growable::<H, P>::RELEASE_MAX,
+                closed_horizon: Horizon::NONE,
                 drain_unreported: false,
                 epoch: 0,
             }

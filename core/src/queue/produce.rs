@@ -49,7 +49,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        self.release_due(now);
         let added = self.add_quietly(key, now);
         self.effect_in_use(added)
     }
@@ -127,8 +126,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        self.release_due(now);
-        let added = match self.slot_for(key) {
+        let added = match self.slot_for(key, now) {
             Ok(id) => Ok(self.schedule(id, due, now, LOWEST)),
             Err(key) => Err(Rejected::Full(key)),
         };
@@ -167,7 +165,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        self.release_due(now);
         let limited = match self.charge(key, now) {
             Ok((id, delay)) => {
                 let level = self.retry_level(id);
@@ -224,7 +221,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if options.priority.is_some_and(|level| level >= levels) {
             return quiet(Err(Rejected::UnknownPriority(key)));
         }
-        self.release_due(now);
         let limited = self.add_with_quietly(key, options, now);
         self.effect(limited.map_err(Rejected::Full))
     }
@@ -278,7 +274,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Some(options.after.map_or(limit, |after| after.min(limit))),
             )
         } else {
-            (self.slot_for(key)?, options.after)
+            (self.slot_for(key, now)?, options.after)
         };
         let level = match options.priority {
             Some(level) => level,
@@ -396,8 +392,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Finds the slot of a key, or claims one. Returns the key if there is no room.
-    fn slot_for(&mut self, key: K) -> Result<SlotId, K> {
-        match self.slots.locate(&key) {
+    fn slot_for(&mut self, key: K, now: Instant) -> Result<SlotId, K> {
+        match self.locate(&key, now) {
             Located::Found(id) => Ok(id),
             Located::Absent(hash) => match self.make_room() {
                 Some(id) => {
@@ -413,7 +409,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Charges the limiter for a key, and returns its delay. A key without a slot gets one last, so
     /// that a limiter that panics leaves no slot behind.
     fn charge(&mut self, key: K, now: Instant) -> Result<(SlotId, Duration), K> {
-        match self.slots.locate(&key) {
+        match self.locate(&key, now) {
             Located::Found(id) => Ok((id, self.charge_slot(id, now))),
             Located::Absent(hash) => {
                 let Some(id) = self.make_room() else {

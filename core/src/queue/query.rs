@@ -11,11 +11,12 @@ use crate::outcome::{Effect, KeyState};
 use crate::priority::KeyLevels;
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Queue};
+use super::{LOWEST, Queue, SlotId};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
-    /// O(1), and O(log n) for each deadline that has passed.
+    /// O(1), and O(log n) for each due key that has not been moved: [`advance`](Self::advance)
+    /// moves them in bounded steps.
     ///
     /// # Examples
     ///
@@ -37,12 +38,42 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&mut self, now: Instant) -> Effect<usize> {
-        self.release_due(now);
+        let mut backlog = self.release_due(now);
+        while backlog {
+            backlog = self.release_some(now);
+        }
         let len = self.lists.ready_len();
         self.effect(len)
     }
 
-    /// Returns whether no key is ready. Costs as [`len`](Self::len).
+    /// Moves keys whose deadline has passed to the ready list, at most
+    /// [`RELEASE_MAX`](Storage::RELEASE_MAX) of them. Returns whether more are due. O(log n).
+    ///
+    /// Every operation that depends on deadlines does the same first. Only a caller that is about
+    /// to count keys, and may not hold its lock for as long as many of them take, calls this.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let due = now + Duration::from_secs(60);
+    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// for sensor in 0..16 {
+    ///     let _ = queue.add_at(sensor, due, now);
+    /// }
+    /// // Interrupts are served between any two steps.
+    /// while queue.advance(due).value {}
+    /// assert_eq!(queue.len(due).value, 16);
+    /// ```
+    pub fn advance(&mut self, now: Instant) -> Effect<bool> {
+        let backlog = self.release_due(now);
+        self.effect(backlog)
+    }
+
+    /// Returns whether no key is ready. O(log n).
     ///
     /// # Examples
     ///
@@ -57,15 +88,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.is_empty(now).value, "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self, now: Instant) -> Effect<bool> {
-        let Effect { value, wake } = self.len(now);
-        Effect {
-            value: value == 0,
-            wake,
-        }
+        let mut backlog = self.release_due(now);
+        let first = self.first_ready(now, &mut backlog);
+        self.effect(first.is_none())
     }
 
-    /// Returns what the queue knows about a key, `None` if it does not hold the key. O(1), and
-    /// O(log n) for each deadline that has passed.
+    /// Returns what the queue knows about a key, `None` if it does not hold the key. O(log n).
     ///
     /// # Examples
     ///
@@ -88,24 +116,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        self.release_due(now);
-        let state = match self.slots.locate(key) {
-            Located::Found(id) => self.slots.slot(id).map(|slot| KeyState {
-                ready: slot.phase == Phase::Ready,
-                active: matches!(slot.phase, Phase::Active | Phase::Dirty),
-                dirty: slot.phase == Phase::Dirty,
-                due: self.delays.due(id),
-                requeues: self.limiter.requeues(&slot.meta.record),
-                priority: match slot.phase {
-                    Phase::Ready | Phase::Dirty => slot.meta.levels.queued(),
-                    Phase::Active => slot.meta.levels.running(),
-                    Phase::Idle if self.delays.has(id) => slot.meta.levels.delayed(),
-                    Phase::Idle => LOWEST,
-                },
-            }),
+        let state = match self.locate(key, now) {
+            Located::Found(id) => self.state_of(id),
             Located::Absent(_) => None,
         };
         self.effect(state)
+    }
+
+    fn state_of(&self, id: SlotId) -> Option<KeyState> {
+        let slot = self.slots.slot(id)?;
+        Some(KeyState {
+            ready: slot.phase == Phase::Ready,
+            active: matches!(slot.phase, Phase::Active | Phase::Dirty),
+            dirty: slot.phase == Phase::Dirty,
+            due: self.delays.due(id),
+            requeues: self.limiter.requeues(&slot.meta.record),
+            priority: match slot.phase {
+                Phase::Ready | Phase::Dirty => slot.meta.levels.queued(),
+                Phase::Active => slot.meta.levels.running(),
+                Phase::Idle if self.delays.has(id) => slot.meta.levels.delayed(),
+                Phase::Idle => LOWEST,
+            },
+        })
     }
 
     /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
@@ -290,7 +322,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.closed_at(), Some(Instant::from_nanos(7)));
     /// ```
     pub fn closed_at(&self) -> Option<Instant> {
-        self.closed.then_some(self.closed_at)
+        self.closed.then_some(self.closed_horizon.due)
     }
 
     /// Returns the rate limiter. O(1).

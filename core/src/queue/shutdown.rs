@@ -135,14 +135,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {
-        self.closed && self.active == 0 && self.lists.ready_len() == 0
+        let idle = self.active == 0 && self.lists.ready_len() == 0;
+        self.closed && idle && !self.has_backlog_at_close()
     }
 
     fn close(&mut self, now: Instant) -> Effect<()> {
-        self.release_due(now);
+        let _ = self.release_due(now);
         if !self.closed {
             self.closed = true;
-            self.closed_at = now;
+            self.closed_horizon = self.delays.horizon(now);
         }
         self.sleepers.all_woken();
         Effect {
@@ -182,6 +183,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if !self.closed {
             return None;
         }
+        while self.release_due(now) {}
         let id = self.delays.first()?;
         let mut leftover = self.leftover(id, self.levels(id).delayed())?;
         let (_, due) = self.delays.pop()?;
@@ -223,7 +225,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if !self.closed {
             return None;
         }
-        let id = self.lists.first_ready()?;
+        let mut backlog = self.release_due(self.closed_horizon.due);
+        let id = self.first_ready(self.closed_horizon.due, &mut backlog)?;
+        if backlog {
+            self.settle(id, self.closed_horizon.due);
+        }
         let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.

@@ -46,8 +46,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// ```
     #[doc(alias = "Get")]
     pub fn poll_get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
-        self.release_due(now);
-        let work = self.take(now);
+        let mut backlog = self.release_due(now);
+        let work = self.take(now, &mut backlog);
         self.sleepers.arrive(getter);
         let next = match work {
             Some(work) => Next::Work(work),
@@ -75,8 +75,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// ```
     #[doc(alias = "Get")]
     pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
-        self.release_due(now);
-        let work = self.take(now);
+        let mut backlog = self.release_due(now);
+        let work = self.take(now, &mut backlog);
         self.effect_in_use(work)
     }
 
@@ -293,7 +293,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn report_running(&mut self, now: Instant) -> Effect<()> {
         if !self.closed {
-            self.release_due(now);
+            let _ = self.release_due(now);
             let (mut sum, mut longest) = (Duration::ZERO, Duration::ZERO);
             for index in 0..self.slots.bound() {
                 let id = SlotId::from_index(index);
@@ -316,10 +316,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        self.release_due(now);
-        let slot = self.slots.slot(ticket.id);
-        if !slot.is_some_and(|slot| slot.is_run_by(&ticket)) {
+        let backlog = self.release_due(now);
+        if !self.is_run_by(&ticket) {
             return Err(NotActive);
+        }
+        if backlog {
+            self.settle(ticket.id, now);
         }
         let delay = self.apply(ticket.id, action, now);
         let again = self.end_run(ticket, action.forgets(), now)?;
@@ -338,9 +340,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         forgets: bool,
         now: Instant,
     ) -> Effect<Result<bool, NotActive>> {
-        self.release_due(now);
+        if self.release_due(now) && self.is_run_by(&ticket) {
+            self.settle(ticket.id, now);
+        }
         let again = self.end_run(ticket, forgets, now);
         self.effect(again)
+    }
+
+    fn is_run_by(&self, ticket: &Ticket) -> bool {
+        let slot = self.slots.slot(ticket.id);
+        slot.is_some_and(|slot| slot.is_run_by(ticket))
     }
 
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.

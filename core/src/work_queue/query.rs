@@ -7,7 +7,7 @@ use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::KeyState;
+use crate::outcome::{Effect, KeyState};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -40,13 +40,13 @@ where
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
-        self.with(|queue, now| queue.len(now))
+        self.when_released(Queue::len)
     }
 
     /// Returns whether no key is ready. Active and delayed keys do not count. Costs as
     /// [`len`](Self::len).
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.with(|queue, now| queue.is_empty(now))
     }
 
     /// Returns what the queue knows about a key, `None` if it does not hold the key. Costs as
@@ -147,5 +147,26 @@ where
     /// O(slots). [`Queue::report_running`] has an example.
     pub fn report_running(&self) {
         self.with_now(Queue::report_running);
+    }
+
+    /// Makes every due key ready, in steps that each hold the lock for a short time, and then does
+    /// `work`.
+    pub(super) fn when_released<T>(
+        &self,
+        mut work: impl FnMut(&mut Queue<K, S, L, M>, Instant) -> Effect<T>,
+    ) -> T {
+        let mut step = || {
+            self.with(|queue, now| {
+                if queue.release_due(now) {
+                    return queue.effect(None);
+                }
+                work(queue, now).map(Some)
+            })
+        };
+        loop {
+            if let Some(done) = step() {
+                return done;
+            }
+        }
     }
 }

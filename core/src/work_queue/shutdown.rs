@@ -5,7 +5,7 @@ use core::hash::Hash;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Leftover};
+use crate::outcome::{Drain, Drained, Effect, Leftover, Wake};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -95,8 +95,11 @@ where
     /// assert_eq!((leftover.key, leftover.left.as_secs()), ("lease-3", 60));
     /// ```
     pub fn take_delayed(&self) -> Option<Leftover<K>> {
-        self.lock
-            .with(|state| state.queue.take_delayed(self.clock.now()))
+        let now = self.clock.now();
+        self.when_released(|queue, _| Effect {
+            value: queue.take_delayed(now),
+            wake: Wake::None,
+        })
     }
 
     /// Takes out every key that is ready or delayed, after shutdown: ready keys first, then delayed

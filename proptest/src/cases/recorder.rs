@@ -90,10 +90,14 @@ impl Recorder {
         let Setup {
             limiter,
             failure_records_max,
+            release_max,
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
         if *failure_records_max < usize::MAX {
             let _ = write!(call, ", with room for {failure_records_max} records");
+        }
+        if *release_max < Setup::exponential().release_max {
+            let _ = write!(call, ", that releases {release_max} at once");
         }
         Self(record(call, || new(setup), |_| String::new()))
     }

@@ -23,10 +23,14 @@ pub enum Crowd {
 /// Queues of all kinds.
 pub fn setups() -> impl Strategy<Value = Setup> {
     let records = select(vec![usize::MAX, 0, 1, 2]);
-    (select(limiters()), records).prop_map(|(limiter, failure_records_max)| Setup {
-        limiter,
-        failure_records_max,
-    })
+    let releases = select(vec![1, 2, 16]);
+    (select(limiters()), records, releases).prop_map(
+        |(limiter, failure_records_max, release_max)| Setup {
+            limiter,
+            failure_records_max,
+            release_max,
+        },
+    )
 }
 
 /// Limiters that remember failures and that do not, that delay and that do not, and one that

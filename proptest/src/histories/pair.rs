@@ -61,8 +61,11 @@ impl Pair {
         patience: Duration,
     ) -> Self {
         let model = Model::new(Rules::Requeue, setup, subject.capacity());
+        let abilities = subject.abilities();
         Self {
-            model: model.with_levels(subject.levels()),
+            model: model
+                .with_levels(subject.levels())
+                .releasing(abilities.release_max),
             tickets: Vec::new(),
             sleepers: Vec::new(),
             drains: Vec::new(),
@@ -72,7 +75,7 @@ impl Pair {
             answers: BTreeMap::new(),
             last: 0,
             since: Since::default(),
-            abilities: subject.abilities(),
+            abilities,
             patience,
             timeline: Vec::new(),
             subject,

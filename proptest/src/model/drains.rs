@@ -39,7 +39,7 @@ impl Drains {
 
 impl Model {
     pub(super) fn close(&mut self) {
-        self.shutting_down = true;
+        self.stop_time();
         self.drains
             .waits
             .iter_mut()
@@ -52,7 +52,7 @@ impl Model {
 
     /// Begins a wait, and returns its number.
     pub(super) fn wait_for_drain(&mut self) -> usize {
-        self.shutting_down = true;
+        self.stop_time();
         self.drains.waits.push(Wait::default());
         if self.processing.is_empty() {
             self.drains.all_return();
@@ -60,12 +60,25 @@ impl Model {
         self.drains.waits.len() - 1
     }
 
+    fn stop_time(&mut self) {
+        self.arrive();
+        if !self.shutting_down {
+            self.shutting_down = true;
+            self.closed_at = (self.now, self.entries);
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        let is_due = self.waiting.iter().any(|entry| self.is_due(entry));
+        self.processing.is_empty() && self.queue.is_empty() && !is_due
+    }
+
     pub(super) fn drain_stands(&self, drain: usize) -> Drained {
         let wait = self.drains.waits.get(drain).copied().unwrap_or_default();
         match self.rules {
             Rules::ClientGo if wait.returned => Drained::Complete,
             Rules::ClientGo => Drained::Pending,
-            _ if self.processing.is_empty() && self.queue.is_empty() => Drained::Complete,
+            _ if self.is_drained() => Drained::Complete,
             _ if wait.interrupted => Drained::Interrupted,
             Rules::Requeue | Rules::ControllerRuntime => Drained::Pending,
         }

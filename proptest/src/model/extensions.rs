@@ -19,10 +19,12 @@ impl Model {
         ticket: NumberedRun,
         action: Action,
     ) -> Result<Finished, NotActive> {
+        self.arrive();
         if !self.is_current(ticket) {
             return Err(NotActive);
         }
         let key = ticket.key;
+        self.come_due_if_due(key);
         let delay = match action {
             Action::Success => {
                 self.forget_key(key);
@@ -59,6 +61,7 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        while self.release(usize::MAX) {}
         let Waiting {
             due, key, level, ..
         } = self.first_waiting()?;
@@ -82,6 +85,9 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        self.arrive();
+        self.ensure_ready();
+        self.come_due_if_due(self.peek_first()?);
         let key = self.pop_first()?;
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);

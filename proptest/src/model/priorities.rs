@@ -17,6 +17,7 @@ impl Model {
         if options.priority.is_some_and(|level| level >= self.levels) {
             return Err(Rejected::UnknownPriority(key));
         }
+        self.arrive_at(key);
         self.make_room(key)?;
         let limit = options.rate_limited.then(|| self.charge(key));
         let delay = match (options.after, limit) {
@@ -103,13 +104,18 @@ impl Model {
     }
 
     /// The first key of the highest level.
-    pub(super) fn pop_first(&mut self) -> Option<Key> {
+    pub(super) fn peek_first(&self) -> Option<Key> {
         let waits = self.rules == Rules::ControllerRuntime;
         let is_free = |key: &&Key| !waits || !self.processing.contains(key);
-        let free = self.queue.iter().filter(is_free);
-        let highest = free.map(|key| self.queued_level(*key)).max()?;
-        let first = |key: &Key| is_free(&key) && self.queued_level(*key) == highest;
-        let place = self.queue.iter().position(first)?;
+        let mut free = self.queue.iter().filter(is_free);
+        let highest = free.clone().map(|key| self.queued_level(*key)).max()?;
+        free.find(|key| self.queued_level(**key) == highest)
+            .copied()
+    }
+
+    pub(super) fn pop_first(&mut self) -> Option<Key> {
+        let first = self.peek_first()?;
+        let place = self.queue.iter().position(|key| *key == first)?;
         Some(self.queue.remove(place))
     }
 

@@ -74,11 +74,12 @@ impl Subject for Model {
     }
 
     fn try_get(&mut self) -> Option<Handed> {
+        self.arrive();
         self.take()
     }
 
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
-        match self.take() {
+        match self.try_get() {
             Some(handed) => Next::Work(handed),
             None if self.shutting_down => Next::Closed,
             None => Next::Wait {
@@ -88,18 +89,13 @@ impl Subject for Model {
     }
 
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
-        let mut taken = Vec::new();
-        loop {
-            match self.get(getter) {
-                Next::Work(handed) => taken.push(handed),
-                Next::Wait { until } if taken.is_empty() => return Next::Wait { until },
-                Next::Closed if taken.is_empty() => return Next::Closed,
-                _ => return Next::Work(taken),
-            }
-            if taken.len() >= max {
-                return Next::Work(taken);
-            }
-        }
+        let first = match self.get(getter) {
+            Next::Work(handed) => handed,
+            Next::Wait { until } => return Next::Wait { until },
+            Next::Closed => return Next::Closed,
+        };
+        let more = std::iter::from_fn(|| self.take());
+        Next::Work([first].into_iter().chain(more).take(max.max(1)).collect())
     }
 
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
@@ -131,7 +127,7 @@ impl Subject for Model {
     }
 
     fn panic_at_work(&mut self) {
-        if let Some(handed) = self.take() {
+        if let Some(handed) = self.try_get() {
             let given_back = self.finish(handed.ticket, Action::Retry);
             debug_assert!(given_back.is_ok(), "{given_back:?}");
         }
@@ -161,10 +157,12 @@ impl Subject for Model {
     }
 
     fn len(&mut self) -> usize {
+        while self.release(usize::MAX) {}
         self.queue.len()
     }
 
     fn state(&mut self, key: Key) -> Option<Known> {
+        self.arrive_at(key);
         self.know(key)
     }
 
@@ -195,6 +193,7 @@ impl Subject for Model {
         if self.shutting_down {
             return;
         }
+        self.arrive();
         let now = self.now;
         let ages = self.started.iter().map(|(_, at)| now.saturating_since(*at));
         let sum = ages.clone().fold(Duration::ZERO, Duration::saturating_add);
@@ -216,7 +215,9 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        self.release();
+        if self.release_max.is_none() && !self.shutting_down {
+            self.release(usize::MAX);
+        }
     }
 
     fn asleep(&mut self) -> Option<usize> {

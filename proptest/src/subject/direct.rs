@@ -9,7 +9,8 @@ use requeue_core::{
 };
 
 use super::{
-    Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -19,6 +20,7 @@ use crate::limiter::AnyLimiter;
 /// Without metrics the time handed in is nonsense wherever the queue says that it does not need it.
 pub struct Direct<S: Storage, M: Metrics = Figures> {
     queue: Queue<Key, S, AnyLimiter, M>,
+    release_max: u8,
     now: Instant,
     wake: Wake,
     nonsense: bool,
@@ -32,7 +34,9 @@ pub trait Home: Storage + Sized {
 
 impl<const N: usize, I: Index, P: Priorities> Home for Fixed<N, I, P> {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
-        Queue::with_metrics(setup.limiter.build(), metrics)
+        let mut queue = Queue::with_metrics(setup.limiter.build(), metrics);
+        queue.limit_releases(setup.release_max);
+        queue
     }
 }
 
@@ -41,6 +45,7 @@ impl<P: Priorities> Home for Growable<RandomState, P> {
         let mut queue =
             Queue::from_parts(setup.limiter.build(), metrics, RandomState::default(), 0);
         queue.limit_failure_records(setup.failure_records_max);
+        queue.limit_releases(setup.release_max);
         queue
     }
 }
@@ -99,6 +104,7 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     fn new(setup: &Setup) -> Self {
         Self {
             queue: S::build(setup, M::default()),
+            release_max: setup.release_max,
             now: Instant::EPOCH,
             wake: Wake::None,
             nonsense: false,
@@ -111,6 +117,13 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn levels(&self) -> u8 {
         S::Priorities::LEVELS
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            release_max: Some(self.release_max),
+            ..Abilities::default()
+        }
     }
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {

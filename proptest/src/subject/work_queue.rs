@@ -126,7 +126,11 @@ impl<R: Runtime> OnWorkQueue<R> {
 
 impl<R: Runtime> Subject for OnWorkQueue<R> {
     fn new(setup: &Setup) -> Self {
-        Self(R::new(setup))
+        // A call may look several times, which the model cannot count.
+        Self(R::new(&Setup {
+            release_max: u8::MAX,
+            ..setup.clone()
+        }))
     }
 
     fn capacity(&self) -> Option<usize> {
@@ -144,6 +148,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
             places: R::PLACES,
+            ..Abilities::default()
         }
     }
 
