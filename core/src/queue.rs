@@ -69,15 +69,21 @@ mod work;
 /// - **Q3** The counts of active and dirty slots are right.
 /// - **Q4** A slot is live for a reason: its phase, a delay, or a failure record.
 /// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
+/// - **Q6** While a queue that shuts down has due keys that are not ready, a key is ready or active.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
 /// # Cost
 ///
-/// Every operation is O(1) expected, plus O(log n) for each deadline that is set, moved, taken out
-/// or has passed, unless its documentation says otherwise. Once in 2^32 deadlines one operation
-/// sorts them, O(n^1.5). No operation allocates with [`Fixed`](crate::Fixed) storage. With
-/// `Growable` an operation that grows the queue is O(n).
+/// Unless its documentation says otherwise, an operation is O(1) expected, plus O(log n) for a
+/// deadline that it sets, moves or takes out, and for each due key that it makes ready: at most
+/// [`RELEASE_MAX`](Storage::RELEASE_MAX), however many deadlines have passed. The rest become ready
+/// with the operations that follow, and meanwhile a key that is added goes before them
+/// ([`limit_releases`](Self::limit_releases)). A get that has not found a ready key by then goes
+/// on until there is one, past the active keys whose own deadlines have passed.
+///
+/// No operation allocates with [`Fixed`](crate::Fixed) storage. With `Growable` an operation that
+/// grows the queue is O(n).
 ///
 /// # Keys
 ///
@@ -224,12 +230,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             Horizon::at(now)
         }
-    }
-
-    /// Whether the queue is shutting down and a key that was due at that time has not been moved
-    /// to the ready list.
-    fn has_backlog_at_close(&self) -> bool {
-        self.closed && self.delays.is_due(self.closed_horizon)
     }
 
     /// client-go's `Add`. A new key becomes ready without a second look at its slot.

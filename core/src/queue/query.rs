@@ -15,8 +15,8 @@ use super::{LOWEST, Queue, SlotId};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
-    /// O(1), and O(log n) for each due key that has not been moved: [`advance`](Self::advance)
-    /// moves them in bounded steps.
+    /// O(1), and O(log n) for each due key that is not ready yet: [`advance`](Self::advance) makes
+    /// them ready in bounded steps.
     ///
     /// # Examples
     ///
@@ -46,8 +46,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(len)
     }
 
-    /// Moves keys whose deadline has passed to the ready list, at most
-    /// [`RELEASE_MAX`](Storage::RELEASE_MAX) of them. Returns whether more are due. O(log n).
+    /// Makes due keys ready, at most [`RELEASE_MAX`](Storage::RELEASE_MAX) of them, and returns
+    /// whether more are due. O(log n).
     ///
     /// Every operation that depends on deadlines does the same first. Only a caller that is about
     /// to count keys, and may not hold its lock for as long as many of them take, calls this.

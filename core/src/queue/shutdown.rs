@@ -135,8 +135,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {
-        let idle = self.active == 0 && self.lists.ready_len() == 0;
-        self.closed && idle && !self.has_backlog_at_close()
+        self.closed && self.active == 0 && self.lists.ready_len() == 0
     }
 
     fn close(&mut self, now: Instant) -> Effect<()> {
@@ -227,9 +226,6 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         }
         let mut backlog = self.release_due(self.closed_horizon.due);
         let id = self.first_ready(self.closed_horizon.due, &mut backlog)?;
-        if backlog {
-            self.settle(id, self.closed_horizon.due);
-        }
         let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.

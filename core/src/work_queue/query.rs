@@ -26,7 +26,7 @@ where
     C: Clock,
 {
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
-    /// O(1), and O(log n) for each deadline that has passed.
+    /// O(1), and O(log n) for each due key that is not ready yet, a few of them under each lock.
     ///
     /// # Examples
     ///

@@ -27,8 +27,8 @@ where
     Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
 {
-    /// Takes the first ready key, if there is one. O(1), and O(log n) for each deadline that has
-    /// passed. Waits for nothing except the lock.
+    /// Takes the first ready key, if there is one. O(log n). Waits for nothing except
+    /// the lock.
     ///
     /// # Examples
     ///

@@ -87,7 +87,6 @@ impl Model {
         }
         self.arrive();
         self.ensure_ready();
-        self.come_due_if_due(self.peek_first()?);
         let key = self.pop_first()?;
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
