@@ -5,7 +5,7 @@ use core::hash::Hash;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Effect, Leftover, Wake};
+use crate::outcome::{Drain, Drained, Leftover};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -95,10 +95,13 @@ where
     /// assert_eq!((leftover.key, leftover.left.as_secs()), ("lease-3", 60));
     /// ```
     pub fn take_delayed(&self) -> Option<Leftover<K>> {
+        if !self.shutting_down() {
+            return None;
+        }
         let now = self.clock.now();
-        self.when_released(|queue, _| Effect {
-            value: queue.take_delayed(now),
-            wake: Wake::None,
+        self.when_released(|queue, _| {
+            let leftover = queue.take_delayed(now);
+            queue.effect(leftover)
         })
     }
 
