@@ -389,9 +389,7 @@ mod tests {
     fn sequence_numbers_that_run_out_begin_again() {
         begins_again(heap(&[]));
         #[cfg(feature = "alloc")]
-        begins_again(Delays::new(
-            crate::storage::growable::GrowableNodes::default(),
-        ));
+        begins_again(Delays::new(crate::storage::growable::GrowableNodes::new()));
     }
 
     fn begins_again<N: Nodes>(mut heap: Delays<N>) {

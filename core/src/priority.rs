@@ -6,13 +6,11 @@
 use core::fmt::Debug;
 
 use crate::id::Index;
-#[cfg(feature = "alloc")]
-use crate::lists::Link;
 use crate::lists::Lists;
 use crate::lists::leveled::LeveledLists;
 use crate::storage::fixed::FixedLists;
 #[cfg(feature = "alloc")]
-use crate::storage::growable::GrowableLists;
+use crate::storage::growable::{GrowableLinks, GrowableLists};
 
 /// How many priority levels a queue has: [`NoPriorities`] or [`Levels`]. The trait is sealed.
 ///
@@ -117,7 +115,7 @@ impl<const P: usize> Priorities for Levels<P> {
     type KeyLevels = ThreeLevels;
     type FixedLists<const N: usize, I: Index> = LeveledLists<[crate::lists::Link<I>; N], I, P>;
     #[cfg(feature = "alloc")]
-    type GrowableLists = LeveledLists<alloc::vec::Vec<Link<u32>>, u32, P>;
+    type GrowableLists = LeveledLists<GrowableLinks, u32, P>;
 }
 
 /// The levels of one key. All are 0 in a queue with one level.

@@ -189,7 +189,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Finds the slot of a key that an operation may change.
     #[inline]
-    fn locate<B>(&mut self, key: &B, now: Instant) -> Located
+    fn locate<B>(&mut self, key: &B, now: Instant) -> Located<S::KeyHash>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,

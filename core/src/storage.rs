@@ -50,7 +50,9 @@ pub trait Storage: sealed::Sealed {
     type Priorities: Priorities;
 
     #[doc(hidden)]
-    type Slots<K: Eq + Hash, N>: Slots<K, N>;
+    type KeyHash: Copy;
+    #[doc(hidden)]
+    type Slots<K: Eq + Hash, N>: Slots<K, N, KeyHash = Self::KeyHash>;
     #[doc(hidden)]
     type Lists: Lists;
     #[doc(hidden)]
@@ -62,6 +64,8 @@ pub trait Storage: sealed::Sealed {
 pub trait Slots<K, N> {
     /// What the storage itself keeps in a slot.
     type Tag;
+    /// The hash of a key.
+    type KeyHash: Copy;
 
     /// Makes room for `additional` more keys, if the storage grows.
     fn reserve(&mut self, additional: usize) {
@@ -69,7 +73,7 @@ pub trait Slots<K, N> {
     }
 
     /// Finds the slot of a key: one lookup, O(1) expected.
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<Self::KeyHash>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
@@ -80,7 +84,7 @@ pub trait Slots<K, N> {
     /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
     /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
     /// half-way.
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: N, phase: Phase);
+    fn claim(&mut self, vacancy: SlotId, hash: Self::KeyHash, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
@@ -99,10 +103,10 @@ pub trait Slots<K, N> {
 /// Where a key is, or would be.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum Located {
+pub enum Located<H> {
     Found(SlotId),
     /// Not stored. Contains the hash, so that [`Slots::claim`] need not compute it again.
-    Absent(u32),
+    Absent(H),
 }
 
 /// A key and all that the queue knows about it, except its place in the lists and in the heap.

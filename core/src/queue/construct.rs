@@ -241,7 +241,7 @@ mod growable {
             Self {
                 slots: GrowableSlots::with_capacity(hasher, keys),
                 lists,
-                delays: Delays::new(GrowableNodes::default()),
+                delays: Delays::new(GrowableNodes::new()),
                 sleepers: Sleepers::new(),
                 limiter,
                 metrics,

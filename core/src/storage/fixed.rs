@@ -54,6 +54,7 @@ impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     const CAPACITY: Option<usize> = Some(N);
     const RELEASE_MAX: u8 = 2;
     type Priorities = P;
+    type KeyHash = u32;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
@@ -121,8 +122,9 @@ impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
 
 impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
     type Tag = ();
+    type KeyHash = u32;
 
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<u32>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,

@@ -5,17 +5,20 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-use crate::id::{Index, SlotId};
+use crate::id::SlotId;
 use crate::priority::{NoPriorities, Priorities};
 
-use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
+mod index;
 mod lists;
 mod nodes;
+mod ring;
 mod seed;
+mod segments;
 
-pub(crate) use lists::GrowableLists;
+use index::Index;
+pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
 pub use seed::RandomState;
 
@@ -40,8 +43,9 @@ pub use seed::RandomState;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// Growth moves the table, so that one add can cost O(n). [`Queue::with_capacity`] and
-/// [`Queue::reserve`] do that in advance.
+/// The index, the ready list and the deadlines grow in steps of a bounded size. The keys themselves
+/// are in one vector: when the allocator cannot extend that in place, one add copies it, O(n).
+/// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Queue::reserve`]: crate::Queue::reserve
@@ -64,137 +68,75 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     const CAPACITY: Option<usize> = None;
     const RELEASE_MAX: u8 = 16;
     type Priorities = P;
+    type KeyHash = u64;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists = P::GrowableLists;
     type Nodes = GrowableNodes;
 }
 
-/// Slots in one vector, indexed by hash chains.
+/// Slots in one vector, and their index.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
-    entries: Vec<Option<Slot<K, S, Chained>>>,
+    /// Each with the hash of its key, so that a slot changes its place in the index, and leaves it,
+    /// without a look at the key.
+    entries: Vec<Option<Slot<K, S, u64>>>,
     /// Vacant slots. The last to be emptied is filled first, because it is still in cache.
     free: Vec<u32>,
-    /// The first slot of each chain. Empty until there is a key; then a power of two.
-    heads: Vec<u32>,
-    /// Shifts a hash to the number of its chain: the chains are numbered by its leading bits.
-    shift: u32,
+    index: Index,
     hasher: H,
-}
-
-/// A slot's place in the index.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Chained {
-    /// Kept, so that a slot changes its chain, and leaves it, without a look at the key.
-    hash: u32,
-    next: u32,
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
     pub(crate) fn with_capacity(hasher: H, capacity: usize) -> Self {
-        let mut slots = Self {
+        Self {
             entries: Vec::with_capacity(capacity),
             free: Vec::new(),
-            heads: Vec::new(),
-            shift: 0,
+            index: Index::with_capacity(capacity),
             hasher,
-        };
-        if capacity > 0 {
-            slots.chain_again(capacity);
-        }
-        slots
-    }
-
-    const fn chain(&self, hash: u32) -> usize {
-        (hash >> self.shift) as usize
-    }
-
-    /// Whether this many slots would make the chains too long.
-    #[inline]
-    fn is_crowded_by(&self, slots: usize) -> bool {
-        slots > self.heads.len() / CHAINS_PER_SLOT && self.heads.len() < CHAINS_MAX
-    }
-
-    /// Makes enough chains for this many slots. O(n), with n the number of slots in use.
-    #[cold]
-    fn chain_again(&mut self, slots: usize) {
-        let chains = slots.saturating_mul(CHAINS_PER_SLOT);
-        let chains = chains.clamp(CHAINS_MIN, CHAINS_MAX).next_power_of_two();
-        self.shift = u32::BITS - chains.trailing_zeros();
-        self.heads.clear();
-        self.heads.resize(chains, u32::NONE);
-        for index in 0..self.entries.len() {
-            let id = SlotId::from_index(index);
-            if let Some(slot) = self.slot(id) {
-                let next = self.enter(self.chain(slot.tag.hash), id);
-                self.set_next(id, next);
-            }
         }
     }
-}
 
-impl<K, S, H> GrowableSlots<K, S, H> {
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u64>> {
         self.entries.get(id.index())?.as_ref()
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u64>> {
         self.entries.get_mut(id.index())?.as_mut()
     }
 }
 
-impl<K, S, H> Chains<u32> for GrowableSlots<K, S, H> {
-    #[inline]
-    fn heads(&self) -> &[u32] {
-        &self.heads
-    }
-
-    #[inline]
-    fn heads_mut(&mut self) -> &mut [u32] {
-        &mut self.heads
-    }
-
-    #[inline]
-    fn next(&self, id: SlotId) -> u32 {
-        self.slot(id).map_or(u32::NONE, |slot| slot.tag.next)
-    }
-
-    #[inline]
-    fn set_next(&mut self, id: SlotId, next: u32) {
-        if let Some(slot) = self.slot_mut(id) {
-            slot.tag.next = next;
-        }
+/// The hash of a slot's key. All slots that are asked for are live.
+#[inline]
+fn hash_in<K, S>(entries: &[Option<Slot<K, S, u64>>]) -> impl Fn(u32) -> u64 {
+    |id| {
+        let slot = entries.get(id as usize).and_then(Option::as_ref);
+        slot.map_or(0, |slot| slot.tag)
     }
 }
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
-    type Tag = Chained;
+    type Tag = u64;
+    type KeyHash = u64;
 
     fn reserve(&mut self, additional: usize) {
         let new = additional.saturating_sub(self.free.len());
         self.entries.reserve(new);
         let slots = self.entries.len().saturating_add(new);
-        if self.is_crowded_by(slots) {
-            self.chain_again(slots);
-        }
+        self.index.reserve(slots, hash_in(&self.entries));
     }
 
     #[inline]
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<u64>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let hash = spread(self.hasher.hash_one(key));
-        let is_it = |id| {
-            self.slot(id)
-                .is_some_and(|slot| slot.tag.hash == hash && key == slot.key.borrow())
-        };
-        match self.find(self.chain(hash), is_it) {
+        let hash = self.hasher.hash_one(key);
+        let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
+        match self.index.find(hash, is_it) {
             Some(id) => Located::Found(id),
             None => Located::Absent(hash),
         }
@@ -210,9 +152,8 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
-        let next = self.enter(self.chain(hash), vacancy);
-        let slot = Some(Slot::new(key, meta, Chained { hash, next }, phase));
+    fn claim(&mut self, vacancy: SlotId, hash: u64, key: K, meta: S, phase: Phase) {
+        let slot = Some(Slot::new(key, meta, hash, phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
                 *entry = slot;
@@ -220,11 +161,10 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
             }
             None => {
                 self.entries.push(slot);
-                if self.is_crowded_by(self.entries.len()) {
-                    self.chain_again(self.entries.len());
-                }
+                self.index.grow(self.entries.len(), hash_in(&self.entries));
             }
         }
+        self.index.insert(hash, vacancy, hash_in(&self.entries));
     }
 
     // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
@@ -233,7 +173,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         let Some(slot) = self.slot(id) else {
             return;
         };
-        self.leave(self.chain(slot.tag.hash), id);
+        self.index.remove(slot.tag, id);
         self.free.push(id.0);
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Last, because the key's `Drop` runs here and may panic.
@@ -242,12 +182,12 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u64>> {
         self.slot(id)
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u64>> {
         self.slot_mut(id)
     }
 
@@ -263,110 +203,3 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 /// One number is reserved by the heap, for a slot that does not wait, and one by the links, for the
 /// end of a list.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
-
-/// Two, because a slot that is visited on the way to another is rarely in cache. A lookup of a new
-/// key then visits half a slot on average, at most.
-const CHAINS_PER_SLOT: usize = 2;
-
-const CHAINS_MIN: usize = 16;
-
-/// More chains cannot be numbered: 31 bits of a hash select one.
-const CHAINS_MAX: usize = u32::MAX as usize / 2 + 1;
-
-/// A slot keeps 32 bits of a hash. All 64 bits contribute to them, and the leading bits are good
-/// even with a poor hasher (Fibonacci hashing, D. E. Knuth, *The Art of Computer Programming* 3,
-/// 6.4).
-#[inline]
-const fn spread(hash: u64) -> u32 {
-    (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use foldhash::fast::FixedState;
-
-    use super::*;
-
-    type Keys = GrowableSlots<u64, (), RandomState>;
-
-    fn with_capacity(capacity: usize) -> Keys {
-        GrowableSlots::with_capacity(RandomState::default(), capacity)
-    }
-
-    fn store(slots: &mut Keys, key: u64) {
-        if let Located::Absent(hash) = slots.locate(&key) {
-            let vacancy = slots.vacancy().unwrap();
-            slots.claim(vacancy, hash, key, (), Phase::Idle);
-        }
-    }
-
-    #[test]
-    fn an_empty_queue_has_no_chains() {
-        let mut slots = with_capacity(0);
-        assert_eq!(slots.heads.capacity(), 0);
-        assert!(matches!(slots.locate(&7), Located::Absent(_)));
-        store(&mut slots, 7);
-        assert!(matches!(slots.locate(&7), Located::Found(_)));
-        assert_eq!(slots.heads.len(), CHAINS_MIN);
-    }
-
-    #[test]
-    fn there_are_twice_as_many_chains_as_slots_and_not_four_times() {
-        let mut slots = with_capacity(0);
-        for key in 0..5000 {
-            store(&mut slots, key);
-            let (chains, slots) = (slots.heads.len(), slots.entries.len());
-            assert!(chains >= slots * CHAINS_PER_SLOT);
-            assert!(chains == CHAINS_MIN || chains / 2 < slots * CHAINS_PER_SLOT);
-        }
-    }
-
-    #[test]
-    fn keys_that_follow_each_other_spread_over_the_chains() {
-        let hasher = FixedState::with_seed(7);
-        let mut slots: GrowableSlots<u64, (), _> = GrowableSlots::with_capacity(hasher, 0);
-        for key in 0..5000 {
-            if let Located::Absent(hash) = slots.locate(&key) {
-                slots.claim(SlotId(key as u32), hash, key, (), Phase::Idle);
-            }
-        }
-        for chain in 0..slots.heads.len() {
-            let mut length = 0;
-            let _ = slots.find(chain, |_| {
-                length += 1;
-                false
-            });
-            assert!(length <= 6, "{length} in chain {chain}");
-        }
-    }
-
-    #[test]
-    fn what_is_reserved_needs_no_more_chains() {
-        let mut slots = with_capacity(300);
-        let chains = slots.heads.len();
-        (0..300).for_each(|key| store(&mut slots, key));
-        assert_eq!(slots.heads.len(), chains);
-
-        for key in 0..100 {
-            let Located::Found(id) = slots.locate(&key) else {
-                panic!("{key} was stored");
-            };
-            slots.release(id);
-        }
-        // A hundred slots are vacant.
-        slots.reserve(200);
-        assert_eq!(slots.heads.len(), chains);
-        slots.reserve(1000);
-        let chains = slots.heads.len();
-        (1000..2000).for_each(|key| store(&mut slots, key));
-        assert_eq!((slots.heads.len(), slots.len()), (chains, 1200));
-    }
-
-    #[test]
-    fn every_bit_of_a_hash_tells_chains_apart() {
-        for bit in 0..64 {
-            let (one, other) = (spread(0) >> 24, spread(1 << bit) >> 24);
-            assert_ne!(one, other, "bit {bit}");
-        }
-    }
-}

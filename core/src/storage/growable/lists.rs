@@ -1,21 +1,24 @@
 //! A ring for the ready keys, links for the failure records.
 
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-
 use crate::id::SlotId;
 use crate::lists::{Link, Links, List, Lists};
+
+use super::ring::Ring;
+use super::segments::Segments;
 
 /// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableLists {
-    ready: VecDeque<u32>,
-    links: Vec<Link<u32>>,
+    ready: Ring,
+    links: GrowableLinks,
     records: List<u32>,
 }
 
-impl Links<u32> for Vec<Link<u32>> {
+/// A link for each slot up to the largest that was ever linked.
+pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
+
+impl Links<u32> for GrowableLinks {
     const EMPTY: Self = Self::new();
 
     fn link(&self, id: SlotId) -> Link<u32> {
@@ -23,10 +26,7 @@ impl Links<u32> for Vec<Link<u32>> {
     }
 
     fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        if self.len() <= id.index() {
-            self.resize(id.index() + 1, Link::UNLINKED);
-        }
-        if let Some(to) = self.get_mut(id.index()) {
+        if let Some(to) = self.slot(id.index(), Link::UNLINKED) {
             *to = link;
         }
     }
@@ -34,7 +34,7 @@ impl Links<u32> for Vec<Link<u32>> {
 
 impl Lists for GrowableLists {
     const EMPTY: Self = Self {
-        ready: VecDeque::new(),
+        ready: Ring::new(),
         links: Links::EMPTY,
         records: List::new(),
     };
@@ -50,7 +50,7 @@ impl Lists for GrowableLists {
 
     #[inline]
     fn first_ready(&self) -> Option<SlotId> {
-        self.ready.front().map(|&id| SlotId(id))
+        self.ready.front().map(SlotId)
     }
 
     #[inline]
@@ -87,6 +87,6 @@ impl Lists for GrowableLists {
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {
-        self.ready.get(place).map(|&id| SlotId(id))
+        self.ready.get(place).map(SlotId)
     }
 }

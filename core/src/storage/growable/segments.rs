@@ -1,0 +1,102 @@
+//! Vectors in segments of a fixed length, which grow without a copy of what they hold.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// A vector in segments of `LEN` items. A segment is allocated when an item of it is first set, so
+/// that neither growth nor an item far behind the others costs more than one segment.
+///
+/// `LEN` is a power of two, for fast division.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Segments<T, const LEN: usize> {
+    segments: Vec<Option<Box<[T; LEN]>>>,
+}
+
+impl<T: Copy, const LEN: usize> Segments<T, LEN> {
+    pub(super) const fn new() -> Self {
+        const { assert!(LEN.is_power_of_two()) }
+        Self {
+            segments: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        let segment = self.segments.get(index / LEN)?.as_ref()?;
+        segment.get(index % LEN)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let segment = self.segments.get_mut(index / LEN)?.as_mut()?;
+        segment.get_mut(index % LEN)
+    }
+
+    /// `COUNT` adjacent items, if all are in one segment.
+    #[inline]
+    pub(super) fn adjacent<const COUNT: usize>(&self, first: usize) -> Option<&[T; COUNT]> {
+        let segment = self.segments.get(first / LEN)?.as_ref()?;
+        segment.get(first % LEN..)?.first_chunk()
+    }
+
+    /// The item at an index, whose segment is filled with `unset` if it is new.
+    #[inline]
+    pub(super) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
+        if self.get(index).is_none() {
+            self.add_segment(index / LEN, unset);
+        }
+        self.get_mut(index)
+    }
+
+    #[cold]
+    fn add_segment(&mut self, place: usize, unset: T) {
+        if self.segments.len() <= place {
+            self.segments.resize_with(place + 1, || None);
+        }
+        if let Some(segment) = self.segments.get_mut(place) {
+            *segment = Some(Box::new([unset; LEN]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_found_and_the_rest_is_unset() {
+        let mut items = Segments::<u32, 4>::new();
+        assert_eq!(items.get(9), None);
+        for index in [9, 2] {
+            if let Some(item) = items.slot(index, 0) {
+                *item = 7;
+            }
+        }
+        assert_eq!(
+            [2, 3, 9].map(|index| items.get(index).copied()),
+            [Some(7), Some(0), Some(7)]
+        );
+        assert_eq!(
+            [4, 12].map(|index| items.get_mut(index).copied()),
+            [None, None]
+        );
+        assert!(
+            items.segments[1].is_none(),
+            "no segment is allocated that is not needed"
+        );
+    }
+
+    #[test]
+    fn adjacent_items_are_in_one_segment() {
+        let mut items = Segments::<u32, 4>::new();
+        for index in 0..8_u32 {
+            if let Some(item) = items.slot(index as usize, 0) {
+                *item = index;
+            }
+        }
+        assert_eq!(items.adjacent(4), Some(&[4, 5, 6, 7]));
+        assert_eq!(items.adjacent::<4>(3), None);
+        assert_eq!(items.adjacent::<4>(8), None);
+    }
+}
