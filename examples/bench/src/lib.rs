@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod callgrind;
 pub mod harness;
 pub mod keys;
 #[cfg(feature = "peers")]
