@@ -16,3 +16,4 @@ pub mod subject;
 pub mod tasks;
 pub mod threads;
 pub mod workloads;
+pub mod worst;
