@@ -43,6 +43,22 @@ impl Hash for Fingerprint {
     }
 }
 
+impl Fingerprint {
+    /// Returns the same with all times relative to now, for limiters that do not look at the time.
+    ///
+    /// Deadlines that have passed, which there are after shutdown only, are now.
+    #[must_use]
+    pub fn relative(mut self) -> Self {
+        for (_, due, _) in &mut self.waiting {
+            if !due.is_never() {
+                *due = Instant::EPOCH + due.saturating_since(self.now);
+            }
+        }
+        self.now = Instant::EPOCH;
+        self
+    }
+}
+
 impl Model {
     /// Returns what a later call can still tell of this model.
     ///
