@@ -47,13 +47,21 @@ const BOUNDS: Bounds = Bounds {
     drains: 1,
 };
 
-/// The queues that are explored: one more parameter of a queue is one more loop here.
-fn setups() -> Vec<Setup> {
-    let setup = |failure_records_max| Setup {
+/// The queues that are explored, beside their capacities: how many due keys an operation makes
+/// ready, and how many failure records are kept of what grows.
+fn setups(capacity: Option<usize>) -> Vec<Setup> {
+    let setup = |(release_max, failure_records_max)| Setup {
+        release_max,
         failure_records_max,
         ..Setup::exponential()
     };
-    [usize::MAX, 1].map(setup).to_vec()
+    let setups = match capacity {
+        // No more than one key can be due.
+        Some(1) => &[(1, usize::MAX)][..],
+        Some(_) => &[(1, usize::MAX), (2, usize::MAX)],
+        None => &[(1, usize::MAX), (2, 1)],
+    };
+    setups.iter().copied().map(setup).collect()
 }
 
 /// The depth in an ordinary test, and that in the soak.
@@ -61,6 +69,7 @@ const DEPTHS: [usize; 2] = [4, 5];
 /// The same of states: in the soak until there is no new one.
 const DEPTHS_OF_STATES: [usize; 2] = [5, usize::MAX];
 
+#[expect(clippy::panic, reason = "this is how a test fails")]
 fn explored<S: Subject + 'static>(
     name: &str,
     bounds: Option<Bounds>,
@@ -72,13 +81,15 @@ fn explored<S: Subject + 'static>(
         depth: if is_soak { in_soak } else { depth },
         bounds,
     };
-    // A queue with a capacity keeps as many failures as fit.
-    let has_capacity = S::new(&Setup::exponential()).capacity().is_some();
-    let setups = setups().into_iter();
-    for setup in setups.filter(|it| !has_capacity || it.failure_records_max == usize::MAX) {
+    for setup in setups(S::new(&Setup::exponential()).capacity()) {
+        let Setup {
+            release_max,
+            failure_records_max: records,
+            ..
+        } = setup;
         match explore::<S>(&setup, &scope) {
-            Ok(explored) => println!("explored: {name}: {explored}"),
-            Err(failure) => panic!("{name}, {setup:?}:\n{failure}"),
+            Ok(explored) => println!("explored: {name}, {release_max} released: {explored}"),
+            Err(failure) => panic!("{name}, {release_max}, {records}:\n{failure}"),
         }
     }
 }
