@@ -43,9 +43,10 @@ fn main() -> ExitCode {
     let mut suite = Suite::from_args();
     println!("\n{}", noise(&suite, MANY.1));
     suite.group("The slowest operation, u64 keys: 99.99 % of them, and the slowest");
-    times::<u64>(&mut suite, 4_000_000);
+    growing::<u64>(&mut suite, 4_000_000);
+    all_else(&mut suite);
     suite.group("The slowest operation, String keys: 99.99 % of them, and the slowest");
-    times::<String>(&mut suite, 1_000_000);
+    growing::<String>(&mut suite, 1_000_000);
     suite.group("Instructions of the slowest operation, u64 keys");
     counts(&mut suite);
     ExitCode::SUCCESS
@@ -75,37 +76,42 @@ macro_rules! contenders {
     }};
 }
 
-fn times<K: Key>(suite: &mut Suite, growth: usize) {
+/// What keys of each type are measured at.
+fn growing<K: Key>(suite: &mut Suite, growth: usize) {
     let mut row = |work: &str, scale, contenders: Vec<Contender>| {
         worst::row(suite, work, &COLUMNS, scale, &contenders);
     };
     let grows = format!("an empty queue grows to {growth}");
     row(&grows, (MANY.0, growth), contenders!(K: fill, port));
+    row(
+        "1000000 due at once, then both in turn",
+        MANY,
+        contenders!(K: produce_and_work, port),
+    );
+    row("the end of 1000000", MANY, ending::<K>());
+}
+
+/// What the type of the keys makes little difference to.
+fn all_else(suite: &mut Suite) {
+    let mut row = |work: &str, scale, contenders: Vec<Contender>| {
+        worst::row(suite, work, &COLUMNS, scale, &contenders);
+    };
     let grows = "an empty queue grows to 1000000 delayed";
-    row(grows, MANY, contenders!(K: delays, port));
+    row(grows, MANY, contenders!(u64: delays, port));
     for scale in [FEWER, MANY] {
         let keys = scale.1;
         let due = format!("{keys} due at once, then");
-        row(&format!("{due} adds"), scale, contenders!(K: produce, port));
-        row(&format!("{due} gets"), scale, contenders!(K: work, port));
-        row(
-            &format!("{due} both in turn"),
-            scale,
-            contenders!(K: produce_and_work, port),
-        );
-        row(
-            &format!("shut down as {keys} are due"),
-            scale,
-            contenders!(K: shut_down_due),
-        );
+        let (adds, gets) = (format!("{due} adds"), format!("{due} gets"));
+        row(&adds, scale, contenders!(u64: produce, port));
+        row(&gets, scale, contenders!(u64: work, port));
+        let end = format!("shut down as {keys} are due");
+        row(&end, scale, contenders!(u64: shut_down_due));
     }
-    row(
-        "shut down, 1000000 delayed",
-        MANY,
-        contenders!(K: take_delayed),
-    );
-    row("1000000 active", MANY, reporting::<K>());
-    row("the end of 1000000", MANY, ending::<K>());
+    let both = "100000 due at once, then both in turn";
+    row(both, FEWER, contenders!(u64: produce_and_work, port));
+    let end = "shut down, 1000000 delayed";
+    row(end, MANY, contenders!(u64: take_delayed));
+    row("1000000 active", MANY, reporting::<u64>());
 }
 
 fn reporting<K: Key>() -> Vec<Contender> {
