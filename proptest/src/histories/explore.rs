@@ -21,8 +21,8 @@ pub struct Scope {
     pub steps: Vec<Step>,
     /// How many steps the longest history has.
     pub depth: usize,
-    /// Without bounds every history is tried. With bounds a history is continued only if it leads to
-    /// a state within them that no earlier history has led to.
+    /// Without bounds every history is tried. With bounds a history is continued only if it leads
+    /// to a state within them that no earlier history has led to.
     ///
     /// A state is what the model knows, with times relative to now; what the queue says without
     /// reading the time; and what the test holds: tickets, sleepers and waits for the drain. Queues
