@@ -81,7 +81,8 @@ pub fn noise(suite: &Suite, operations: usize) -> String {
         return String::new();
     };
     format!(
-        "Noise floor: an empty section, measured {operations} times: median {}, 99.99 % {}, slowest {} ({}–{}).",
+        "Noise floor: an empty section, measured {operations} times: median {}, 99.99 % {}, \
+         slowest {} ({}–{}).",
         show(median(&medians)),
         show(cell.percentile.unwrap_or(cell.slowest)),
         show(cell.slowest),
