@@ -229,7 +229,7 @@ fn of_slowest(
             watch
         })
         .collect();
-    let until = |number: usize| instructions(&["--run", case, contender, &number.to_string()]);
+    let until = |number: usize| instructions(&["--run", case, contender, &format!("{number:08}")]);
     let count = |number: usize| Some(until(number + 1)?.saturating_sub(until(number)?));
     let names = slowest(&rounds).into_iter();
     names.map(|(name, number)| (name, count(number))).collect()
