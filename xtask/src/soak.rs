@@ -284,7 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn every_part_takes_a_seed() {
-        assert!(PARTS.iter().all(|part| !part.seeds.is_empty()));
+    fn every_part_but_the_exhaustive_one_takes_a_seed() {
+        let without = PARTS.iter().filter(|part| part.seeds.is_empty());
+        assert!(without.map(|part| part.name).eq(["explore"]));
     }
 }
