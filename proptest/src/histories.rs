@@ -7,7 +7,8 @@
 //! choose.
 //!
 //! Histories are [drawn](Draw), over a few keys and short times, so that keys meet in every state
-//! and deadlines tie, and shrink to the shortest one that still fails. Or they are scripts of
+//! and deadlines tie, and shrink to the shortest one that still fails. Or all of them are
+//! [explored](explore()), from the shortest on. Or they are scripts of
 //! [`conformance`](mod@crate::conformance).
 
 mod apply;
@@ -17,6 +18,7 @@ mod calls;
 mod draw;
 mod draw_calls;
 mod draw_operations;
+mod explore;
 mod failure;
 mod judge;
 mod pair;
@@ -35,6 +37,7 @@ use pair::Pair;
 pub use draw::{Draw, find, run};
 pub use draw_calls::calls;
 pub use draw_operations::{Crowd, operations, setups};
+pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
 pub(crate) use script::{CallScript, skipped};
 

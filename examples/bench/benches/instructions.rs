@@ -4,8 +4,9 @@
 //! difference is what N operations cost, and all that was set up cancels. Hashers have fixed seeds.
 //! A subject that does nothing shows what the loop itself costs, which is taken off.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use requeue_bench::callgrind::instructions;
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Nothing, Subject, ours};
@@ -81,22 +82,9 @@ fn line<K: Key>() -> Option<String> {
 
 /// Instructions per operation of a case.
 fn count<K: Key>(case: &str) -> Option<f64> {
-    let once = callgrind(K::NAME, case, OPERATIONS)?;
-    let twice = callgrind(K::NAME, case, 2 * OPERATIONS)?;
+    let of = |operations: u32| instructions(&["--run", K::NAME, case, &operations.to_string()]);
+    let (once, twice) = (of(OPERATIONS)?, of(2 * OPERATIONS)?);
     Some(twice.saturating_sub(once) as f64 / f64::from(OPERATIONS))
-}
-
-/// The instructions of one run of this program.
-fn callgrind(key: &str, case: &str, operations: u32) -> Option<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["--run", key, case, &operations.to_string()])
-        .output()
-        .ok()?;
-    let report = String::from_utf8(output.stderr).ok()?;
-    let collected = report.lines().find(|line| line.contains("Collected"))?;
-    collected.split_whitespace().last()?.parse().ok()
 }
 
 /// Runs `count` cycles, after as many that bring the queue into its steady state.

@@ -49,7 +49,7 @@ impl Suite {
         scale: Scale,
         contenders: impl FnOnce(Scale) -> Vec<Contender<'a>>,
     ) {
-        if !format!("{}: {work}", self.group).contains(&self.filter) {
+        if !self.asks_for(work) {
             return;
         }
         let (rounds, scale) = if self.quick {
@@ -58,14 +58,25 @@ impl Suite {
             (rounds, scale)
         };
         let figures = compare(contenders(scale), rounds);
+        let names: Vec<&str> = figures.iter().map(|figures| figures.name).collect();
+        self.print(&names, &line(work, &figures));
+    }
+
+    /// Returns whether the command line asks for this row of the group.
+    pub fn asks_for(&self, work: &str) -> bool {
+        format!("{}: {work}", self.group).contains(&self.filter)
+    }
+
+    /// Prints a line of the group's table, and its heading before the first one.
+    pub fn print(&mut self, columns: &[&str], line: &str) {
         if self.untitled {
             if self.quick {
                 println!("\nQuick: every scale is cut to 100, and the figures mean nothing.");
             }
-            println!("{}", heading(self.group, &figures));
+            println!("{}", heading(self.group, columns));
             self.untitled = false;
         }
-        println!("{}", line(work, &figures));
+        println!("{line}");
     }
 }
 
@@ -147,19 +158,16 @@ fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Figures> {
     contenders.iter().zip(&nanos).map(figures).collect()
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
 }
 
-fn heading(group: &str, figures: &[Figures]) -> String {
-    let names: Vec<&str> = figures.iter().map(|figures| figures.name).collect();
-    let rules = "|--:".repeat(names.len());
-    format!(
-        "\n### {group}\n\n| work | {} |\n|---{rules}|",
-        names.join(" | ")
-    )
+fn heading(group: &str, columns: &[&str]) -> String {
+    let rules = "|--:".repeat(columns.len());
+    let columns = columns.join(" | ");
+    format!("\n### {group}\n\n| work | {columns} |\n|---{rules}|")
 }
 
 /// `34.9 ns | 131 ns **3.76×** (3.26–4.72) aim 4×`.
@@ -182,7 +190,7 @@ fn line(work: &str, figures: &[Figures]) -> String {
     line
 }
 
-fn three_digits(value: f64) -> String {
+pub(crate) fn three_digits(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),
         10.0..100.0 => format!("{value:.1}"),

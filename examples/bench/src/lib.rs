@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod callgrind;
 pub mod harness;
 pub mod keys;
 #[cfg(feature = "peers")]
@@ -15,3 +16,4 @@ pub mod subject;
 pub mod tasks;
 pub mod threads;
 pub mod workloads;
+pub mod worst;

@@ -177,6 +177,13 @@ impl Pair {
         })
     }
 
+    /// How many failures there are of the key that has failed most.
+    pub(super) fn most_failures(&mut self) -> u32 {
+        let model = &mut self.model;
+        let failures = (1..=self.keys).map(|key| model.num_requeues(key));
+        failures.max().unwrap_or(0)
+    }
+
     /// How many calls wait for a key.
     fn getters(&self) -> usize {
         let waits = |call: &&Outstanding| matches!(call.waits, For::Key { .. });

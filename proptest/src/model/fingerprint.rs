@@ -21,7 +21,8 @@ pub struct Fingerprint {
     /// Without those that are queued.
     dirty: Vec<(Key, u8)>,
     processing: Vec<(Key, u8)>,
-    waiting: Vec<(Key, Instant, u8)>,
+    /// And whether they are due: after shutdown the deadline does not say.
+    waiting: Vec<(Key, Instant, u8, bool)>,
     failures: Vec<(Key, AnyRecord)>,
     records: Vec<Key>,
     shutting_down: bool,
@@ -35,11 +36,28 @@ impl Hash for Fingerprint {
         self.queue.hash(state);
         self.dirty.hash(state);
         self.processing.hash(state);
-        for (key, due, level) in &self.waiting {
-            (key, due.as_nanos(), level).hash(state);
+        for (key, due, level, is_due) in &self.waiting {
+            (key, due.as_nanos(), level, is_due).hash(state);
         }
         self.failures.len().hash(state);
         self.shutting_down.hash(state);
+    }
+}
+
+impl Fingerprint {
+    /// Returns the same with all times relative to now, for limiters that do not read the time.
+    ///
+    /// Deadlines that have passed are now; their order stays. No later call can tell, unless it
+    /// asks for the deadline itself, or adds at a time that has passed.
+    #[must_use]
+    pub fn relative(mut self) -> Self {
+        for (_, due, ..) in &mut self.waiting {
+            if !due.is_never() {
+                *due = Instant::EPOCH + due.saturating_since(self.now);
+            }
+        }
+        self.now = Instant::EPOCH;
+        self
     }
 }
 
@@ -98,7 +116,7 @@ impl Model {
             processing,
             waiting: waiting
                 .iter()
-                .map(|entry| (entry.key, entry.due, entry.level))
+                .map(|entry| (entry.key, entry.due, entry.level, self.is_due(entry)))
                 .collect(),
             failures,
             records: records.clone(),
@@ -110,5 +128,37 @@ impl Model {
     /// Returns the key of a run; `None` if the run is over.
     pub fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
         self.is_current(ticket).then_some(ticket.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Rules;
+    use crate::subject::{Setup, Subject};
+
+    #[test]
+    fn what_was_due_at_shutdown_can_be_told_from_what_was_not() {
+        // Shutdown makes the first key ready. The second is due then, or a nanosecond later.
+        let closed_with = |is_due: bool| {
+            let mut model = Model::new(Rules::Requeue, &Setup::exponential(), None);
+            model = model.releasing(Some(1));
+            let delay = Duration::from_nanos(1);
+            let second = if is_due { delay } else { delay * 2 };
+            for (key, delay) in [(1, delay), (2, second)] {
+                assert!(model.add_after(key, delay).is_ok());
+            }
+            model.advance(delay);
+            model.shut_down();
+            model.advance(delay);
+            model
+        };
+        let [due, left] = [true, false].map(closed_with);
+        let [fingerprint, other] = [&due, &left].map(|model| model.fingerprint().relative());
+        assert_ne!(fingerprint, other);
+        let keys = [due, left].map(|mut model| std::iter::from_fn(|| model.try_get()).count());
+        assert_eq!(keys, [2, 1]);
     }
 }

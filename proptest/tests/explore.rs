@@ -1,0 +1,119 @@
+//! Every history of a few steps over two keys, against the reference model.
+
+use std::time::Duration;
+
+use requeue_core::{Action, Fixed, Growable};
+use requeue_proptest::histories::{Bounds, Scope, Step, explore};
+use requeue_proptest::rounds;
+use requeue_proptest::subject::{Direct, Setup, Subject};
+
+/// Every kind of step that a program of one thread can take.
+fn steps() -> Vec<Step> {
+    let delay = Duration::from_nanos;
+    let mut steps = vec![
+        Step::Get,
+        Step::LookAgain(0),
+        Step::Leave(0),
+        Step::Complete(0, Action::Release),
+        Step::Complete(0, Action::Success),
+        Step::Complete(0, Action::Retry),
+        Step::Complete(0, Action::RequeueAfter(delay(1))),
+        Step::Complete(0, Action::RetryAfter(delay(2))),
+        Step::Next(0, Action::Release),
+        Step::Advance(delay(1)),
+        Step::ShutDown,
+        Step::BeginDrain,
+        Step::TakeDelayed,
+        Step::TakeReady,
+    ];
+    for key in 1..=2 {
+        steps.extend([
+            Step::Add(key),
+            Step::AddAfter(key, delay(1)),
+            Step::AddAfter(key, delay(2)),
+            Step::AddRateLimited(key),
+            Step::Forget(key),
+            Step::DoneKey(key),
+        ]);
+    }
+    steps
+}
+
+/// So many states that the soak comes to their end.
+const BOUNDS: Bounds = Bounds {
+    failures: 1,
+    tickets: 2,
+    sleepers: 1,
+    drains: 1,
+};
+
+/// The queues that are explored, beside their capacities: how many due keys an operation makes
+/// ready, and how many failure records are kept of what grows.
+fn setups(capacity: Option<usize>) -> Vec<Setup> {
+    let setup = |(release_max, failure_records_max)| Setup {
+        release_max,
+        failure_records_max,
+        ..Setup::exponential()
+    };
+    let setups = match capacity {
+        // No more than one key can be due.
+        Some(1) => &[(1, usize::MAX)][..],
+        Some(_) => &[(1, usize::MAX), (2, usize::MAX)],
+        None => &[(1, usize::MAX), (2, 1)],
+    };
+    setups.iter().copied().map(setup).collect()
+}
+
+/// The depth in an ordinary test, and that in the soak.
+const DEPTHS: [usize; 2] = [4, 5];
+/// The same of states: in the soak until there is no new one.
+const DEPTHS_OF_STATES: [usize; 2] = [5, usize::MAX];
+
+#[expect(clippy::panic, reason = "this is how a test fails")]
+fn explored<S: Subject + 'static>(
+    name: &str,
+    bounds: Option<Bounds>,
+    [depth, in_soak]: [usize; 2],
+) {
+    let is_soak = rounds(1) > 1;
+    let scope = Scope {
+        steps: steps(),
+        depth: if is_soak { in_soak } else { depth },
+        bounds,
+    };
+    for setup in setups(S::new(&Setup::exponential()).capacity()) {
+        let Setup {
+            release_max,
+            failure_records_max: records,
+            ..
+        } = setup;
+        match explore::<S>(&setup, &scope) {
+            Ok(explored) => println!("explored: {name}, {release_max} released: {explored}"),
+            Err(failure) => panic!("{name}, {release_max}, {records}:\n{failure}"),
+        }
+    }
+}
+
+macro_rules! explored {
+    ($($name:ident: $subject:ty;)+) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn every_history() {
+                explored::<$subject>(stringify!($name), None, DEPTHS);
+            }
+
+            #[test]
+            fn every_state() {
+                explored::<$subject>(stringify!($name), Some(BOUNDS), DEPTHS_OF_STATES);
+            }
+        }
+    )+};
+}
+
+explored! {
+    core_fixed_1: Direct<Fixed<1>>;
+    core_fixed_2: Direct<Fixed<2>>;
+    core_growable: Direct<Growable>;
+}
