@@ -192,31 +192,25 @@ impl WorkQueue<()> {
     /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
     pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
-        Builder::of(Threads::default())
+        Builder::default()
     }
 }
 
 /// The runtime of a [`Builder`]: threads.
-#[derive(Clone, Debug, Default)]
-pub struct Threads {
-    clock: QueueClock,
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Threads;
 
 impl Runtime for Threads {
     type Clock = QueueClock;
     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
 
-    fn set_clock(&mut self, clock: QueueClock) {
-        self.clock = clock;
-    }
-
     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        self,
         queue: Queue<K, S, L, Reporter>,
+        clock: QueueClock,
     ) -> WorkQueue<K, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
-            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
+            shared: Arc::new(Shared::new(Locked::new(state), clock)),
         }
     }
 }
@@ -240,7 +234,7 @@ where
     S: Storage,
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
-        Threads::default().assemble(queue)
+        Threads::assemble(queue, QueueClock::default())
     }
 }
 
@@ -258,8 +252,7 @@ where
 {
     /// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
-        let clock = clock.into();
-        Threads { clock }.assemble(queue)
+        Threads::assemble(queue, clock.into())
     }
 
     /// Wakes every sleeping thread, so that it reads the clock again: for use after a

@@ -199,31 +199,25 @@ impl WorkQueue<()> {
     /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
     pub fn builder() -> Builder<Tasks, DefaultController, Reporter, NoPriorities> {
-        Builder::of(Tasks::default())
+        Builder::default()
     }
 }
 
 /// The runtime of a [`Builder`]: Tokio's tasks.
-#[derive(Clone, Debug, Default)]
-pub struct Tasks {
-    clock: TokioClock,
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Tasks;
 
 impl Runtime for Tasks {
     type Clock = TokioClock;
     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
 
-    fn set_clock(&mut self, clock: TokioClock) {
-        self.clock = clock;
-    }
-
     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        self,
         queue: Queue<K, S, L, Reporter>,
+        clock: TokioClock,
     ) -> WorkQueue<K, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
-            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
+            shared: Arc::new(Shared::new(Locked::new(state), clock)),
         }
     }
 }
@@ -247,7 +241,7 @@ where
     S: Storage,
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
-        Tasks::default().assemble(queue)
+        Tasks::assemble(queue, TokioClock::default())
     }
 }
 
