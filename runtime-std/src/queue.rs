@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Lock, Runtime, State};
+use requeue_core::binding::{GrowableWaitList, Runtime, State};
 use requeue_core::{
     Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
     Storage,
@@ -227,11 +227,8 @@ impl Runtime for Threads {
 ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K, L, S> From<Queue<K, S, L, Reporter>> for WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
+    for WorkQueue<K, L, S>
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
         Threads::assemble(queue, QueueClock::default())
@@ -244,12 +241,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
@@ -325,8 +317,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared
-            .lock()
-            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
+        self.shared.fmt(f)
     }
 }

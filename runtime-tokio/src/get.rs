@@ -14,12 +14,7 @@ use tokio::task::coop;
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::stream::Guards;
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
     /// down and no key is ready.
     ///

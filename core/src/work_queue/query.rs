@@ -2,6 +2,7 @@
 
 use core::borrow::Borrow;
 use core::hash::Hash;
+use core::time::Duration;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
@@ -11,6 +12,7 @@ use crate::outcome::KeyState;
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
+use crate::timer::{Timer, sleep_until};
 use crate::wait::WaitList;
 
 use super::{State, WorkQueue};
@@ -147,5 +149,21 @@ where
     /// O(slots). [`Queue::report_running`] has an example.
     pub fn report_running(&self) {
         self.with_now(Queue::report_running);
+    }
+
+    /// Reports to the metrics how long the active keys have been active, at once and then every
+    /// `period`, until the queue is shut down. client-go does so every 500 ms.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the reports.
+    pub async fn report_running_every(&self, period: Duration)
+    where
+        C: Timer,
+    {
+        while !self.shutting_down() {
+            self.report_running();
+            sleep_until(&self.clock, self.clock.now() + period).await;
+        }
     }
 }
