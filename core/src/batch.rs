@@ -2,13 +2,22 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
 
 use crate::action::Action;
 use crate::guard::{Finish, Guard};
-use crate::outcome::NotActive;
+use crate::limiter::RateLimiter;
+use crate::lock::Lock;
+use crate::metrics::Metrics;
+use crate::outcome::{Effect, NotActive};
+use crate::sleepers::Getter;
+use crate::storage::Storage;
+use crate::time::Clock;
+use crate::wait::WaitList;
 use crate::work::{Ticket, Work};
+use crate::work_queue::{State, WorkQueue};
 
 /// Active keys that were handed out together.
 ///
@@ -48,6 +57,37 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// Creates a batch of runs that `queue` has handed out. For runtimes. O(1).
     pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
         Self { work, queue }
+    }
+
+    /// Takes up to `max` keys that are ready, at least one if there is one, under one lock. The
+    /// batch is empty if none is ready. For runtimes. O(1) per key.
+    pub fn take<S, L, M, W, Q, C>(queue: H, max: usize) -> Self
+    where
+        H: Deref<Target = WorkQueue<Q, C>>,
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList,
+        Q: Lock<State = State<K, S, L, M, W>>,
+        C: Clock,
+    {
+        // A batch from the start: if a key's clone panics, the keys before it are given back.
+        let mut batch = Self::new(Vec::with_capacity(max.min(RESERVE_MAX)), queue);
+        let Self { work, queue } = &mut batch;
+        queue.with(|queue, now| {
+            let ready = queue.len(now);
+            if ready.value == 0 {
+                return ready.map(drop);
+            }
+            // A key is ready, so this getter does not wait.
+            let taken = queue.poll_get_many(max, now, &mut Getter::new(), |run| work.push(run));
+            Effect {
+                value: (),
+                wake: ready.wake.max(taken.wake),
+            }
+        });
+        batch
     }
 
     /// Adds another run of the same queue. For runtimes. O(1) amortised.
@@ -151,6 +191,9 @@ impl<K, H: Deref<Target: Finish>> Drop for Batch<K, H> {
         }
     }
 }
+
+/// How many keys a batch reserves room for before it knows how many there are.
+const RESERVE_MAX: usize = 64;
 
 /// Dropped only if a key panics while its batch is ended.
 struct Rest<'b, K, Q: Finish + ?Sized> {

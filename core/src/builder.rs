@@ -37,8 +37,12 @@ use crate::storage::growable::{Growable, RandomState};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = NoPriorities> {
-    runtime: R,
+pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = NoPriorities>
+where
+    R: Runtime<M>,
+    M: Metrics,
+{
+    clock: R::Clock,
     limiter: L,
     metrics: M,
     levels: PhantomData<P>,
@@ -67,33 +71,40 @@ pub struct Bare;
 ///     // A real one puts the queue behind its lock.
 ///     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
 ///
-///     fn set_clock(&mut self, (): ()) {}
-///
 ///     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-///         self,
 ///         queue: Queue<K, S, L, Reporter>,
+///         (): (),
 ///     ) -> Queue<K, S, L, Reporter> {
 ///         queue
 ///     }
 /// }
 ///
-/// let queue = Builder::of(Mine).build::<u32>();
+/// let queue = Builder::<Mine, _, _>::default().build::<u32>();
 /// assert_eq!(queue.held_len(), 0);
 /// ```
-pub trait Runtime {
-    /// The clocks of the runtime.
-    type Clock;
+pub trait Runtime<M: Metrics = Reporter> {
+    /// The clocks of the runtime. The default is the runtime's own.
+    type Clock: Default;
     /// The runtime's own queue.
     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage>;
 
-    /// Sets the clock.
-    fn set_clock(&mut self, clock: Self::Clock);
-
     /// Makes the runtime's own queue.
     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        self,
-        queue: Queue<K, S, L, Reporter>,
+        queue: Queue<K, S, L, M>,
+        clock: Self::Clock,
     ) -> Self::WorkQueue<K, L, S>;
+}
+
+impl<M: Metrics> Runtime<M> for Bare {
+    type Clock = ();
+    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, M>;
+
+    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
+        queue: Queue<K, S, L, M>,
+        (): (),
+    ) -> Queue<K, S, L, M> {
+        queue
+    }
 }
 
 impl Queue<(), Growable, DefaultController> {
@@ -109,21 +120,21 @@ impl Queue<(), Growable, DefaultController> {
     /// queue.add("node-7", Instant::EPOCH).value.unwrap();
     /// ```
     pub fn builder() -> Builder {
-        Builder::with(Bare, NoMetrics)
+        Builder::with_metrics(NoMetrics)
     }
 }
 
-impl<R: Runtime> Builder<R, DefaultController, Reporter, NoPriorities> {
-    /// Returns the builder of a runtime's queue. For runtimes. O(1).
-    pub fn of(runtime: R) -> Self {
-        Self::with(runtime, Reporter::NONE)
+/// The builder of a runtime's queue. For runtimes: [`Runtime`] has an example.
+impl<R: Runtime> Default for Builder<R, DefaultController, Reporter, NoPriorities> {
+    fn default() -> Self {
+        Self::with_metrics(Reporter::NONE)
     }
 }
 
-impl<R, M> Builder<R, DefaultController, M, NoPriorities> {
-    fn with(runtime: R, metrics: M) -> Self {
+impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, NoPriorities> {
+    fn with_metrics(metrics: M) -> Self {
         Self {
-            runtime,
+            clock: R::Clock::default(),
             limiter: default_controller(),
             metrics,
             levels: PhantomData,
@@ -133,7 +144,7 @@ impl<R, M> Builder<R, DefaultController, M, NoPriorities> {
     }
 }
 
-impl<R, M, P> Builder<R, DefaultController, M, P> {
+impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
     /// Sets the delay after the first failure of a key, which doubles with each further failure,
     /// and the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self)
     /// has an example.
@@ -168,7 +179,7 @@ impl<R, M, P> Builder<R, DefaultController, M, P> {
     }
 }
 
-impl<R, L, M, P> Builder<R, L, M, P> {
+impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// Replaces exponential backoff and the retry rate by another limiter. The limiter is part of
     /// the type of the queue.
     ///
@@ -185,7 +196,7 @@ impl<R, L, M, P> Builder<R, L, M, P> {
     /// ```
     pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<R, L2, M, P> {
         Builder {
-            runtime: self.runtime,
+            clock: self.clock,
             limiter,
             metrics: self.metrics,
             levels: self.levels,
@@ -212,7 +223,7 @@ impl<R, L, M, P> Builder<R, L, M, P> {
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
         Builder {
-            runtime: self.runtime,
+            clock: self.clock,
             limiter: self.limiter,
             metrics: self.metrics,
             levels: PhantomData,
@@ -237,7 +248,7 @@ impl<R, L, M, P> Builder<R, L, M, P> {
     }
 }
 
-impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<Bare, L, M, P> {
+impl<L, P> Builder<Bare, L, NoMetrics, P> {
     /// Sets the metrics. Without them no times are kept, and no clock is read for them.
     ///
     /// # Examples
@@ -262,7 +273,7 @@ impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<Bare, L, M, P> {
     /// ```
     pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
         Builder {
-            runtime: self.runtime,
+            clock: self.clock,
             limiter: self.limiter,
             metrics,
             levels: self.levels,
@@ -270,28 +281,9 @@ impl<L: RateLimiter, M: Metrics, P: Priorities> Builder<Bare, L, M, P> {
             failure_records_max: self.failure_records_max,
         }
     }
-
-    /// Builds the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
-    ///
-    /// # Panics
-    ///
-    /// If memory for so many keys cannot be addressed, as with any collection.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{DefaultController, Growable, Queue};
-    ///
-    /// let queue: Queue<String, Growable, DefaultController> =
-    ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
-    /// assert_eq!(queue.held_len(), 0);
-    /// ```
-    pub fn build<K: Eq + Hash>(self) -> Queue<K, Growable<RandomState, P>, L, M> {
-        self.build_queue().1
-    }
 }
 
-impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
+impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
     /// Sets the metrics. Without them no times are kept, and no clock is read for them.
     ///
     /// # Examples
@@ -304,10 +296,9 @@ impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
     /// # impl Runtime for Mine {
     /// #     type Clock = ();
     /// #     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
-    /// #     fn set_clock(&mut self, (): ()) {}
     /// #     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-    /// #         self,
     /// #         queue: Queue<K, S, L, Reporter>,
+    /// #         (): (),
     /// #     ) -> Queue<K, S, L, Reporter> {
     /// #         queue
     /// #     }
@@ -315,7 +306,7 @@ impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
     /// # struct WorkQueue;
     /// # impl WorkQueue {
     /// #     fn builder() -> Builder<Mine, requeue_core::DefaultController, Reporter> {
-    /// #         Builder::of(Mine)
+    /// #         Builder::default()
     /// #     }
     /// # }
     /// use core::time::Duration;
@@ -344,26 +335,32 @@ impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
 
     /// Sets the clock. The default is the runtime's own; a test uses one that it moves itself.
     pub fn clock(mut self, clock: impl Into<R::Clock>) -> Self {
-        self.runtime.set_clock(clock.into());
+        self.clock = clock.into();
         self
     }
+}
 
-    /// Builds the queue. O(1), and O(n) for the [`capacity`](Self::capacity).
+impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, P> {
+    /// Builds the queue: a runtime's own, or a bare [`Queue`]. O(1), and O(n) for the
+    /// [`capacity`](Self::capacity).
     ///
     /// # Panics
     ///
     /// If memory for so many keys cannot be addressed, as with any collection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{DefaultController, Growable, Queue};
+    ///
+    /// let queue: Queue<String, Growable, DefaultController> =
+    ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
+    /// assert_eq!(queue.held_len(), 0);
+    /// ```
     pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>> {
-        let (runtime, queue) = self.build_queue();
-        runtime.assemble(queue)
-    }
-}
-
-impl<R, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, P> {
-    fn build_queue<K: Eq + Hash>(self) -> (R, Queue<K, Growable<RandomState, P>, L, M>) {
         let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
         queue.limit_failure_records(self.failure_records_max);
-        (self.runtime, queue)
+        R::assemble(queue, self.clock)
     }
 }

@@ -28,7 +28,7 @@ use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::timer::{Timer, ring};
-use crate::work::Ticket;
+use crate::work::{Ticket, Work};
 use crate::work_queue::{State, WorkQueue};
 
 mod list;
@@ -170,6 +170,33 @@ where
     Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
 {
+    /// Takes the first ready key, if there is one, and does not wait. Ends the run of
+    /// [`after`](Self::after) under the same lock. Costs as [`WorkQueue::try_next`], which is less
+    /// than a [`look`](Self::look), and most calls of a busy worker find a key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// let mut wait = Wait::after(guard, Action::Success, &queue);
+    /// assert_eq!(wait.try_get(), None);
+    /// assert!(!queue.contains("node-7"), "its run is over");
+    /// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+    /// assert_eq!(look, Look::Sleep { until: None });
+    /// ```
+    #[inline]
+    pub fn try_get(&mut self) -> Option<Work<K>>
+    where
+        K: Clone,
+    {
+        match self.waiting.take_end() {
+            Some((ticket, action)) => self.queue.end_and_take(ticket, action),
+            None => self.queue.with(Queue::try_get),
+        }
+    }
+
     /// Looks at the queue: returns what `look` finds, or registers `waker` in the list of waiting
     /// calls.
     ///

@@ -113,7 +113,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics, W> fmt::Debug for Sta
 /// guard.success().unwrap();
 /// assert!(queue.is_empty());
 /// ```
-#[derive(Debug)]
 pub struct WorkQueue<Q, C> {
     lock: Q,
     clock: C,
@@ -247,6 +246,20 @@ where
             }
             Wake::All => self.wake_all(),
         }
+    }
+}
+
+impl<K, S, L, M, W, Q, C> fmt::Debug for WorkQueue<Q, C>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    Q: Lock<State = State<K, S, L, M, W>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lock
+            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
     }
 }
 

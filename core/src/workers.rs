@@ -4,11 +4,19 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
 use core::fmt;
+use core::hash::Hash;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use crate::action::{Action, Retries};
+use crate::limiter::RateLimiter;
+use crate::lock::Lock;
+use crate::metrics::Metrics;
+use crate::storage::Storage;
+use crate::time::Clock;
 use crate::trace::{Outcome, RunSpan, Trace, log_failure};
+use crate::wait::WaitList;
+use crate::work_queue::{State, WorkQueue};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -196,6 +204,25 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// runtimes.
     pub fn drain_limit(&self) -> Option<Duration> {
         self.drain_deadline
+    }
+
+    /// Returns whether the [deadline](Self::drain_deadline) has passed, so that a key that was
+    /// taken becomes a leftover. For runtimes. O(1).
+    pub fn is_past_drain_deadline<S, L, M, W, Q, C>(&self, queue: &WorkQueue<Q, C>) -> bool
+    where
+        K: Eq + Hash,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList,
+        Q: Lock<State = State<K, S, L, M, W>>,
+        C: Clock,
+    {
+        let Some(limit) = self.drain_deadline else {
+            return false;
+        };
+        let closed_at = queue.closed_at();
+        closed_at.is_some_and(|closed_at| queue.clock().now() >= closed_at + limit)
     }
 
     /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt

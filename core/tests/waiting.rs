@@ -165,6 +165,9 @@ with_both_lists! {
     the_next_key_is_taken_in_the_look_that_ends_the_run
     a_call_that_never_looked_ends_its_run_when_it_is_dropped
     the_run_of_another_queue_ends_there
+    a_next_that_does_not_wait_wakes_no_call_for_its_own_key
+    a_next_that_does_not_wait_leaves_the_wake_of_a_sleeping_call
+    a_next_that_finds_nothing_reports_the_end_of_a_drain
     a_task_that_is_polled_without_a_wake_does_not_look
 }
 
@@ -407,6 +410,57 @@ mod rules {
         assert!(matches!(look, Look::Done(Ok(work)) if work.key == Key(2)));
     }
 
+    pub(super) fn a_next_that_does_not_wait_wakes_no_call_for_its_own_key<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        add(queue, 1);
+        let guard = queue.try_get().unwrap();
+        let sleeper = Call::asleep(queue);
+        add(queue, 1);
+        let guard = queue.try_next(guard, Action::Release).unwrap();
+        assert_eq!((*guard, sleeper.wakes()), (Key(1), 0));
+
+        add(queue, 1);
+        let mut next = Call::new(Wait::after(guard, Action::Success, queue));
+        let _run = next.wait.try_get().unwrap();
+        assert_eq!((sleeper.wakes(), sleeping(queue)), (0, 1));
+        queue.lock().with(|state| state.queue().assert_valid());
+    }
+
+    pub(super) fn a_next_that_does_not_wait_leaves_the_wake_of_a_sleeping_call<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        add(queue, 1);
+        let guard = queue.try_get().unwrap();
+        let mut sleeper = Call::asleep(queue);
+        add(queue, 2);
+        // It takes the key for which the call was woken.
+        let guard = queue.try_next(guard, Action::Success).unwrap();
+        assert_eq!((*guard, sleeper.wakes()), (Key(2), 1));
+        assert!(queue.try_next(guard, Action::Success).is_none());
+        sleeper.sleeps(None);
+        add(queue, 3);
+        assert_eq!(sleeper.wakes(), 2);
+        let _run = sleeper.finds(3);
+    }
+
+    pub(super) fn a_next_that_finds_nothing_reports_the_end_of_a_drain<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        add(queue, 1);
+        let guard = queue.try_get().unwrap();
+        let drain = queue.begin_drain();
+        let mut drains = Call::new(Wait::for_drain(queue));
+        let look = |call: &mut Call<'_, W>| {
+            let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
+            call.wait.look(&call.waker, None, look)
+        };
+        assert_eq!(look(&mut drains), Look::Sleep { until: None });
+        assert!(queue.try_next(guard, Action::Success).is_none());
+        assert_eq!(drains.wakes(), 1);
+        assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Complete)));
+    }
+
     pub(super) fn a_task_that_is_polled_without_a_wake_does_not_look<W: WaitList>(queue: &Keys<W>) {
         add_after(queue, 1, 50);
         let looks = Cell::new(0);
@@ -453,6 +507,27 @@ impl Future for Ring {
             Poll::Pending
         }
     }
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn a_batch_is_taken_without_waiting() {
+    use requeue_core::Batch;
+
+    let queue: Keys<FixedWaitList<3>> = queue();
+    let mut sleeper = Call::asleep(&queue);
+    assert!(Batch::take(&queue, 2).is_empty());
+    assert_eq!(sleeping(&queue), 1);
+    (1..=3).for_each(|key| add(&queue, key));
+    let batch = Batch::take(&queue, 2);
+    assert!(batch.keys().eq(&[Key(1), Key(2)]));
+    assert_eq!(Batch::take(&queue, 0).len(), 1, "at least one");
+    assert_eq!(sleeper.wakes(), 1);
+    // The key for which it was woken is taken.
+    assert!(matches!(sleeper.look(), Look::Sleep { until: Some(_) }));
+    drop(batch);
+    queue.clock().set(1_000_000);
+    let _run = sleeper.finds(3);
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Setup {
 /// # Calls that wait
 ///
 /// The last six methods drive the queue's own calls that wait, which are what a runtime adds to
-/// core. A call is [started](Self::start), and answers or waits. Then [`settle`](Self::settle) lets
+/// core. A call is [started](Self::start), and returns or waits. Then [`settle`](Self::settle) lets
 /// everything run that can, and the test looks which calls have answered. Time passes by
 /// [`advance`](Self::advance), which makes the runtime's timers ring but need not run the calls
 /// that they wake. A queue that leaves waiting to others has no such calls, and keeps the defaults.
@@ -113,11 +113,11 @@ pub trait Subject {
     fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
     /// Adds a key at a point in time.
     fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
-    /// Counts a failure, and adds the key after the delay it answers.
+    /// Counts a failure, and adds the key after the delay that it returns.
     fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
-    /// Adds keys in order, and answers which were handed back.
+    /// Adds keys in order, and returns those that were handed back.
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
     fn forget(&mut self, key: Key) -> u32;
@@ -192,7 +192,7 @@ pub trait Subject {
     /// If one does not hold.
     fn assert_valid(&mut self);
 
-    /// Begins a call and lets it run until it answers or waits. Returns `false`, and does nothing,
+    /// Begins a call and lets it run until it returns or waits. Returns `false`, and does nothing,
     /// if the queue has no such call.
     fn start(&mut self, id: CallId, call: Call) -> bool {
         let _ = (id, call);

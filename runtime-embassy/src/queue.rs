@@ -3,10 +3,9 @@
 use core::fmt;
 use core::hash::Hash;
 use core::ops::Deref;
-use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::binding::{Clock, FixedWaitList, Lock, State, Timer, sleep_until};
+use requeue_core::binding::{FixedWaitList, State};
 use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Queue, RateLimiter};
 
 use crate::clock::EmbassyClock;
@@ -264,22 +263,6 @@ where
     pub fn clock_moved(&self) {
         self.wake_all();
     }
-
-    /// Reports to the metrics how long the active keys have been active, at once and then every
-    /// `period`, until the queue is shut down. client-go does so every 500 ms.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the reports.
-    pub async fn report_running_every(&self, period: Duration)
-    where
-        P::Clock: Timer,
-    {
-        while !self.shutting_down() {
-            self.report_running();
-            sleep_until(self.clock(), self.clock().now() + period).await;
-        }
-    }
 }
 
 impl<R, K, const N: usize, L, const WAITERS: usize, P> Deref for WorkQueue<R, K, N, L, WAITERS, P>
@@ -305,8 +288,6 @@ where
     P: Parts,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared
-            .lock()
-            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
+        self.shared.fmt(f)
     }
 }

@@ -8,12 +8,7 @@ use requeue_core::{Drained, Instant, RateLimiter, Storage};
 
 use crate::queue::WorkQueue;
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
     /// may wait. Returns how the drain ended: a
     /// [`shut_down`](requeue_core::binding::WorkQueue::shut_down) meanwhile interrupts it.

@@ -3,18 +3,13 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait};
+use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait, Work};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::sync::Parker;
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
     /// down and no key is ready.
     ///
@@ -37,10 +32,10 @@ where
         K: Clone,
     {
         // Most calls find a key, and need not be ones that can wait.
-        let work = self.with(Queue::try_get).or_else(|| {
-            let call = Wait::for_key(&*self.shared);
-            self.wait(call, None, Queue::poll_get).ok()
-        })?;
+        let work = match self.with(Queue::try_get) {
+            Some(work) => work,
+            None => self.wait_for_key()?,
+        };
         Some(Guard::new(work, &*self.shared))
     }
 
@@ -128,13 +123,13 @@ where
     where
         K: Clone,
     {
-        // A batch from the start: if a key's clone panics, the keys before it are given back.
-        let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
-        let mut batch = Batch::new(work, &*self.shared);
-        self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-            queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
-        })
-        .ok()?;
+        let mut batch = Batch::take(&*self.shared, max);
+        if batch.is_empty() {
+            self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
+                queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
+            })
+            .ok()?;
+        }
         Some(batch)
     }
 
@@ -165,9 +160,10 @@ where
     where
         K: Clone,
     {
-        let call = Wait::after(guard, action, &*self.shared);
-        let work = self.wait(call, None, Queue::poll_get).ok()?;
-        Some(Guard::new(work, &*self.shared))
+        match self.try_next(guard, action) {
+            Some(guard) => Some(guard),
+            None => Some(Guard::new(self.wait_for_key()?, &*self.shared)),
+        }
     }
 
     /// After shutdown: removes and returns every key that was not processed, ready keys first, then
@@ -194,6 +190,14 @@ where
         self.shared.leftovers().collect()
     }
 
+    fn wait_for_key(&self) -> Option<Work<K>>
+    where
+        K: Clone,
+    {
+        let call = Wait::for_key(&*self.shared);
+        self.wait(call, None, Queue::poll_get).ok()
+    }
+
     /// Looks until there is a result, and sleeps in between.
     pub(crate) fn wait<T, F>(
         &self,
@@ -214,6 +218,3 @@ where
         })
     }
 }
-
-/// How many keys `get_many` reserves room for before it knows how many there are.
-const BATCH_RESERVE_MAX: usize = 64;

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Lock, Runtime, State};
+use requeue_core::binding::{GrowableWaitList, Runtime, State};
 use requeue_core::{
     Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
     Storage,
@@ -192,31 +192,25 @@ impl WorkQueue<()> {
     /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
     pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
-        Builder::of(Threads::default())
+        Builder::default()
     }
 }
 
 /// The runtime of a [`Builder`]: threads.
-#[derive(Clone, Debug, Default)]
-pub struct Threads {
-    clock: QueueClock,
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Threads;
 
 impl Runtime for Threads {
     type Clock = QueueClock;
     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
 
-    fn set_clock(&mut self, clock: QueueClock) {
-        self.clock = clock;
-    }
-
     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        self,
         queue: Queue<K, S, L, Reporter>,
+        clock: QueueClock,
     ) -> WorkQueue<K, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
-            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
+            shared: Arc::new(Shared::new(Locked::new(state), clock)),
         }
     }
 }
@@ -233,14 +227,11 @@ impl Runtime for Threads {
 ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K, L, S> From<Queue<K, S, L, Reporter>> for WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
+    for WorkQueue<K, L, S>
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
-        Threads::default().assemble(queue)
+        Threads::assemble(queue, QueueClock::default())
     }
 }
 
@@ -250,16 +241,10 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
-        let clock = clock.into();
-        Threads { clock }.assemble(queue)
+        Threads::assemble(queue, clock.into())
     }
 
     /// Wakes every sleeping thread, so that it reads the clock again: for use after a
@@ -332,8 +317,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared
-            .lock()
-            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
+        self.shared.fmt(f)
     }
 }

@@ -5,18 +5,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::Clock;
 use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{RwLock, thread};
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
     /// down. Then drains it and returns the keys that were not processed: keys that were ready when
     /// the [deadline](Workers::drain_deadline) passed, keys that failed while the queue drained,
@@ -147,7 +141,7 @@ where
     {
         let mut next = self.get();
         while let Some(guard) = next {
-            if self.is_too_late(workers) {
+            if workers.is_past_drain_deadline(self) {
                 // The key becomes a leftover, without a failure.
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
@@ -155,14 +149,6 @@ where
             let action = reconcile_one(workers, &guard, reconcile);
             next = self.next(guard, action);
         }
-    }
-
-    fn is_too_late<E>(&self, workers: &Workers<'_, K, E>) -> bool {
-        let Some(limit) = workers.drain_limit() else {
-            return false;
-        };
-        let closed_at = self.closed_at();
-        closed_at.is_some_and(|closed_at| self.clock().now() >= closed_at + limit)
     }
 }
 

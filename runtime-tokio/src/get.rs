@@ -14,12 +14,7 @@ use tokio::task::coop;
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::stream::Guards;
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
     /// down and no key is ready.
     ///
@@ -179,14 +174,15 @@ where
     where
         K: Clone,
     {
-        // A batch from the start: if a key's clone panics, the keys before it are given back.
-        let work = Vec::with_capacity(max.min(BATCH_RESERVE_MAX));
-        let mut batch = Batch::new(work, Arc::clone(&self.shared));
-        self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-            queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
-        })
-        .await
-        .ok()?;
+        let take = |_: &mut Context<'_>| Poll::Ready(Batch::take(Arc::clone(&self.shared), max));
+        let mut batch = poll_fn(|context| poll_in_turn(context, take)).await;
+        if batch.is_empty() {
+            self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
+                queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
+            })
+            .await
+            .ok()?;
+        }
         Some(batch)
     }
 
@@ -229,10 +225,15 @@ where
     where
         K: Clone,
     {
-        let call = Wait::after(guard, action, &*self.shared);
+        let mut call = Wait::after(guard, action, &*self.shared);
         async move {
-            let work = self.wait(call, None, Queue::poll_get).await.ok()?;
-            Some(Guard::new(work, Arc::clone(&self.shared)))
+            let look =
+                |context: &mut Context<'_>| poll_in_turn(context, |_| Poll::Ready(call.try_get()));
+            let mut work = poll_fn(look).await;
+            if work.is_none() {
+                work = self.wait(call, None, Queue::poll_get).await.ok();
+            }
+            Some(Guard::new(work?, Arc::clone(&self.shared)))
         }
     }
 
@@ -300,6 +301,3 @@ pub(crate) fn poll_in_turn<T>(
     }
     polled
 }
-
-/// How many keys `get_many` reserves room for before it knows how many there are.
-const BATCH_RESERVE_MAX: usize = 64;

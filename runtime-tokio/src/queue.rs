@@ -4,9 +4,8 @@ use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
-use requeue_core::binding::{Clock, GrowableWaitList, Lock, Runtime, State, sleep_until};
+use requeue_core::binding::{GrowableWaitList, Runtime, State};
 use requeue_core::{
     Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
     Storage,
@@ -199,31 +198,25 @@ impl WorkQueue<()> {
     /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
     pub fn builder() -> Builder<Tasks, DefaultController, Reporter, NoPriorities> {
-        Builder::of(Tasks::default())
+        Builder::default()
     }
 }
 
 /// The runtime of a [`Builder`]: Tokio's tasks.
-#[derive(Clone, Debug, Default)]
-pub struct Tasks {
-    clock: TokioClock,
-}
+#[derive(Clone, Copy, Debug)]
+pub struct Tasks;
 
 impl Runtime for Tasks {
     type Clock = TokioClock;
     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
 
-    fn set_clock(&mut self, clock: TokioClock) {
-        self.clock = clock;
-    }
-
     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        self,
         queue: Queue<K, S, L, Reporter>,
+        clock: TokioClock,
     ) -> WorkQueue<K, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
-            shared: Arc::new(Shared::new(Locked::new(state), self.clock)),
+            shared: Arc::new(Shared::new(Locked::new(state), clock)),
         }
     }
 }
@@ -240,14 +233,11 @@ impl Runtime for Tasks {
 ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K, L, S> From<Queue<K, S, L, Reporter>> for WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
+    for WorkQueue<K, L, S>
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
-        Tasks::default().assemble(queue)
+        Tasks::assemble(queue, TokioClock::default())
     }
 }
 
@@ -257,12 +247,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns what an event source needs of the queue, without its type parameters. O(1).
     ///
     /// # Examples
@@ -290,19 +275,6 @@ where
     {
         Arc::<Shared<K, L, S>>::clone(&self.shared)
     }
-
-    /// Reports to the metrics how long the active keys have been active, at once and then every
-    /// `period`, until the queue is shut down. client-go does so every 500 ms.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the reports.
-    pub async fn report_running_every(&self, period: Duration) {
-        while !self.shutting_down() {
-            self.report_running();
-            sleep_until(self.clock(), self.clock().now() + period).await;
-        }
-    }
 }
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
@@ -323,8 +295,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared
-            .lock()
-            .with(|state| f.debug_tuple("WorkQueue").field(&state).finish())
+        self.shared.fmt(f)
     }
 }

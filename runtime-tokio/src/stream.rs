@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::binding::{Lock, Wait};
+use requeue_core::binding::Wait;
 use requeue_core::{DefaultController, Growable, Queue, RateLimiter, Storage};
 use tokio::time::Sleep;
 
@@ -68,12 +68,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
     }
 }
 
-impl<K, L, S> Stream for Guards<K, L, S>
-where
-    K: Eq + Hash + Clone,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S> {
     type Item = Guard<K, L, S>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -89,9 +84,6 @@ where
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.call
-            .queue()
-            .lock()
-            .with(|state| f.debug_tuple("Guards").field(&state).finish())
+        f.debug_tuple("Guards").field(self.call.queue()).finish()
     }
 }

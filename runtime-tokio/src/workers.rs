@@ -16,12 +16,7 @@ pub(crate) mod crew;
 
 use crew::Crew;
 
-impl<K, L, S> WorkQueue<K, L, S>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several tasks, until the queue is shut down.
     /// Then drains it and returns the keys that were not processed: keys that were ready when the
     /// [deadline](Workers::drain_deadline) passed, keys that failed while the queue drained, and
@@ -145,7 +140,12 @@ where
         };
         let queue = self.clone();
         let begin = |options| -> Working<K> {
-            let crew = Crew::new(queue, workers, reconcile, options);
+            let crew = Crew {
+                queue,
+                workers,
+                reconcile,
+                options,
+            };
             Box::pin(Arc::new(crew).work_off())
         };
         Run(State::Waits(Some((options, Box::new(begin)))))

@@ -73,7 +73,7 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
 }
 
 impl Pass {
-    /// Answers what these tests miss. What an earlier pass has caught is not tried again.
+    /// Returns what these tests miss. What an earlier pass has caught is not tried again.
     fn run(
         &self,
         is_later: bool,

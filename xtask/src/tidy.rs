@@ -91,12 +91,14 @@ fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
         }
     }
     for (line, comment) in &source.comments {
-        if let Some(word) = words::banned(comment) {
-            report(Some(*line), words::advice(word));
-        }
         if let Some(marker) = anonymous_marker(comment) {
             let what = format!("{marker} without a name, write {marker}(name)");
             report(Some(*line), what);
+        }
+    }
+    if name != words::LIST {
+        for (line, word) in words::in_source(&source) {
+            report(Some(line), words::advice(word));
         }
     }
     let lines = text.lines().count();
@@ -286,6 +288,19 @@ mod tests {
             assert_eq!(in_file("a.rs", text), [""; 0]);
         }
         assert_eq!(in_file("a.rs", "// FIXME").len(), 1);
+    }
+
+    #[test]
+    fn a_banned_word_is_found_in_comments_strings_and_names() {
+        // In halves, because this file is checked as well.
+        let (prose, name) = (format!("who{}", 'm'), format!("some{}", "body"));
+        let text = format!("// {prose}\nfn is_{name}_here() {{}}\na(\"{prose} it\");");
+        let text = format!("{text}\nstruct Every{}Sleeps;", "body");
+        assert_eq!(in_file("a.rs", &text).len(), 4);
+        assert_eq!(in_file(words::LIST, &text), [""; 0]);
+        // Two identifiers are no phrase, and a part of a word is no word.
+        let text = format!("for key in {} {{}}\nlet renewed;", "work");
+        assert_eq!(in_file("a.rs", &text), [""; 0]);
     }
 
     #[test]

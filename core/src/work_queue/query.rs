@@ -2,6 +2,7 @@
 
 use core::borrow::Borrow;
 use core::hash::Hash;
+use core::time::Duration;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
@@ -11,6 +12,7 @@ use crate::outcome::{Effect, KeyState};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
+use crate::timer::{Timer, sleep_until};
 use crate::wait::WaitList;
 
 use super::{State, WorkQueue};
@@ -163,10 +165,27 @@ where
                 work(queue, now).map(Some)
             })
         };
+        // One step for some of the due keys, and one more.
         loop {
             if let Some(done) = step() {
                 return done;
             }
+        }
+    }
+
+    /// Reports to the metrics how long the active keys have been active, at once and then every
+    /// `period`, until the queue is shut down. client-go does so every 500 ms.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the reports.
+    pub async fn report_running_every(&self, period: Duration)
+    where
+        C: Timer,
+    {
+        while !self.shutting_down() {
+            self.report_running();
+            sleep_until(&self.clock, self.clock.now() + period).await;
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use core::borrow::Borrow;
 use core::hash::Hash;
+use core::ops::Deref;
 
+use crate::Instant;
 use crate::action::Action;
 use crate::guard::Guard;
 use crate::limiter::RateLimiter;
@@ -10,10 +12,11 @@ use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{Finished, NotActive};
 use crate::queue::Queue;
+use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
-use crate::work::Ticket;
+use crate::work::{Ticket, Work};
 
 use super::{State, WorkQueue};
 
@@ -42,6 +45,7 @@ where
     /// assert!(!queue.contains("node-7"));
     /// ```
     #[doc(alias = "Get")]
+    #[inline]
     pub fn try_get(&self) -> Option<Guard<K, &Self>>
     where
         K: Clone,
@@ -49,6 +53,61 @@ where
         self.with(|queue, now| {
             let work = queue.try_get(now);
             work.map(|work| work.map(|work| Guard::new(work, self)))
+        })
+    }
+
+    /// Ends a run and takes the first ready key, if there is one, under one lock: what a worker's
+    /// loop does. Costs as [`finish`](Self::finish) and [`try_get`](Self::try_get) together.
+    ///
+    /// A guard of another queue ends its run in that queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let mut next = queue.try_get();
+    /// while let Some(guard) = next {
+    ///     next = queue.try_next(guard, Action::Success);
+    /// }
+    /// assert!(!queue.contains("node-8"));
+    /// ```
+    #[inline]
+    pub fn try_next<G>(&self, guard: Guard<K, G>, action: Action) -> Option<Guard<K, &Self>>
+    where
+        K: Clone,
+        G: Deref<Target = Self>,
+    {
+        if !core::ptr::eq(guard.queue(), self) {
+            let _ = guard.finish(action);
+            return self.try_get();
+        }
+        let work = self.end_and_take(guard.into_ticket()?, action);
+        work.map(|work| Guard::new(work, self))
+    }
+
+    /// [`try_next`](Self::try_next) for a run of this queue.
+    #[inline]
+    pub(crate) fn end_and_take(&self, ticket: Ticket, action: Action) -> Option<Work<K>>
+    where
+        K: Clone,
+    {
+        self.under_lock(|state| {
+            let now = if action.needs_time() || state.queue.needs_time() {
+                self.clock.now()
+            } else {
+                Instant::EPOCH
+            };
+            // An error says that the run was ended by its key: nothing is left to do. The wake
+            // comes from what follows, so that none is sent for the key that is taken here.
+            let _ = state.queue.finish_quietly(ticket, action, now);
+            let mut taken = state.queue.try_get(now);
+            if taken.value.is_none() {
+                // The run may have been the last of a drain, which only this reports.
+                let drained = state.queue.leave(&mut Getter::new());
+                taken.wake = taken.wake.max(drained.wake);
+            }
+            taken
         })
     }
 

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use filetime::FileTime;
-use support::{Content, NOBODY, Place, is_root, set_mode, snapshot};
+use support::{Content, Place, UNPRIVILEGED, is_root, set_mode, snapshot};
 
 const DIRECTORIES: usize = 6;
 const FILES: usize = 60;
@@ -174,13 +174,13 @@ fn set_id_bits_of_another_owner_are_left_out() {
     let mut place = Place::new();
     for (name, mode) in [("user", 0o4755), ("group", 0o2755), ("plain", 0o755)] {
         let file = place.write(name, name);
-        chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(&file, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         set_mode(&file, mode);
     }
     set_mode(&place.write("ours", "ours"), 0o6755);
     let directory = place.source().join("directory");
     fs::create_dir(&directory).unwrap();
-    chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(&directory, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
     set_mode(&directory, 0o3777);
     // As a run without this rule has left it.
     fs::create_dir(place.target()).unwrap();

@@ -28,13 +28,7 @@ fn main() {
 #[tokio::main]
 async fn main() {
     let name = "what_is_acknowledged_survives_a_full_disk";
-    // Nothing to run if the tests are listed, or others are selected.
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let asks_for_other = |word: &String| !word.starts_with('-') && !name.contains(word.as_str());
-    if words
-        .iter()
-        .any(|word| word == "--list" || asks_for_other(word))
-    {
+    if !support::is_selected(name) {
         return;
     }
     match std::env::var_os(SMALL_DISK) {

@@ -218,7 +218,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Ends: what the reconciler answers.
+    /// Ends: what the reconciler returns.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ thread_local! {
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a call, and writes it down with what it answers.
+/// Makes a call, and writes it down with what it returns.
 fn record<T>(call: String, work: impl FnOnce() -> T, show: fn(&T) -> String) -> T {
     // Before it is made, since it may panic.
     CALLS.with_borrow_mut(|calls| calls.push(call));

@@ -255,7 +255,7 @@ fn both<T: Debug + PartialEq>(subject: T, model: T) -> Outcome {
     }
 }
 
-/// Something was done that answers nothing.
+/// Something was done that returns nothing.
 fn done() -> Outcome {
     Ok(Some(String::from("done")))
 }

@@ -77,7 +77,7 @@ impl Pair {
         Ok(verdict)
     }
 
-    /// The first keys have to be with as many calls, whichever. Answers who has got none.
+    /// The first keys have to be with as many calls, whichever. Returns those that have none.
     fn judge_keys(
         &self,
         getters: Vec<Outstanding>,

@@ -123,7 +123,7 @@ macro_rules! bind {
     };
 }
 
-/// What a call answers, as an option.
+/// What a call returns, as an option.
 trait Fits<T> {
     fn fits(self) -> Option<T>;
 }

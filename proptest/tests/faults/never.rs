@@ -1,4 +1,4 @@
-//! A limiter that answers that a key shall never come back.
+//! A limiter by which a key never runs again.
 
 use std::time::Duration;
 

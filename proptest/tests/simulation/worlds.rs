@@ -13,7 +13,7 @@ use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     None,
-    /// Answers that all is done, though a call failed.
+    /// Returns success, although a call failed.
     SwallowsFailures,
     /// Is not idempotent.
     CountsTwice,

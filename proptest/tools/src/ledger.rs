@@ -41,7 +41,7 @@ struct Key {
 }
 
 impl<const N: usize> Ledger<N> {
-    /// Something has changed, for which the key is to be added. Answers which change it is.
+    /// Something has changed, for which the key is to be added. Returns the number of the change.
     pub fn change(&self, key: usize) -> u64 {
         self.keys[key].newest.fetch_add(1, Ordering::SeqCst) + 1
     }
@@ -51,7 +51,7 @@ impl<const N: usize> Ledger<N> {
         self.keys[key].accepted.fetch_max(change, Ordering::SeqCst);
     }
 
-    /// A run of the key begins, and goes on until what this answers is dropped.
+    /// A run of the key begins, and goes on until the returned value is dropped.
     ///
     /// # Panics
     ///

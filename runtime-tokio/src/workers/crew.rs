@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::Clock;
 use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
@@ -23,10 +22,10 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    queue: WorkQueue<K, L, S>,
-    workers: Workers<'static, K, E>,
-    reconcile: F,
-    options: Options,
+    pub(super) queue: WorkQueue<K, L, S>,
+    pub(super) workers: Workers<'static, K, E>,
+    pub(super) reconcile: F,
+    pub(super) options: Options,
 }
 
 impl<K, L, S, E, F, R> Crew<K, L, S, E, F>
@@ -39,20 +38,6 @@ where
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
 {
-    pub(super) fn new(
-        queue: WorkQueue<K, L, S>,
-        workers: Workers<'static, K, E>,
-        reconcile: F,
-        options: Options,
-    ) -> Self {
-        Self {
-            queue,
-            workers,
-            reconcile,
-            options,
-        }
-    }
-
     /// Processes keys until the queue is shut down and drained. Returns what is left.
     pub(super) async fn work_off(self: Arc<Self>) -> Vec<Leftover<K>> {
         let mut workers = pin!(self.employ());
@@ -108,7 +93,7 @@ where
         let queue = &self.queue;
         let mut next = self.take(&dismissed, queue.get()).await;
         while let Some(guard) = next {
-            if self.is_too_late() {
+            if self.workers.is_past_drain_deadline(queue) {
                 // The key becomes a leftover, without a failure.
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
@@ -149,14 +134,6 @@ where
             let _ = catch_unwind(report);
         }
         action
-    }
-
-    fn is_too_late(&self) -> bool {
-        let Some(limit) = self.workers.drain_limit() else {
-            return false;
-        };
-        let closed_at = self.queue.closed_at();
-        closed_at.is_some_and(|closed_at| self.queue.clock().now() >= closed_at + limit)
     }
 }
 

@@ -10,6 +10,8 @@ pub(crate) struct Source {
     code: Vec<char>,
     /// The text of the comments, a piece for each line, with its line number from 1.
     pub(crate) comments: Vec<(usize, String)>,
+    /// The text of the strings and characters, likewise.
+    pub(crate) literals: Vec<(usize, String)>,
 }
 
 impl Source {
@@ -21,6 +23,7 @@ impl Source {
             line: 1,
             code: Vec::with_capacity(text.len()),
             comments: Vec::new(),
+            literals: Vec::new(),
         };
         while scanner.at < scanner.text.len() {
             scanner.step();
@@ -28,6 +31,7 @@ impl Source {
         Self {
             code: scanner.code,
             comments: scanner.comments,
+            literals: scanner.literals,
         }
     }
 
@@ -39,7 +43,16 @@ impl Source {
 
     /// The identifiers in the code outside tests, with their line numbers from 1.
     pub(crate) fn words(&self) -> Vec<(usize, String)> {
-        let code: String = without_tests(&self.code).into_iter().collect();
+        Self::words_of(&without_tests(&self.code))
+    }
+
+    /// The identifiers in the code and in its tests, with their line numbers from 1.
+    pub(crate) fn all_words(&self) -> Vec<(usize, String)> {
+        Self::words_of(&self.code)
+    }
+
+    fn words_of(code: &[char]) -> Vec<(usize, String)> {
+        let code: String = code.iter().collect();
         let mut words = Vec::new();
         for (index, line) in code.lines().enumerate() {
             let found = line.split(|c: char| !is_word(c)).filter(|w| !w.is_empty());
@@ -63,6 +76,7 @@ struct Scanner {
     line: usize,
     code: Vec<char>,
     comments: Vec<(usize, String)>,
+    literals: Vec<(usize, String)>,
 }
 
 impl Scanner {
@@ -104,6 +118,7 @@ impl Scanner {
     }
 
     fn string(&mut self) {
+        append(&mut self.literals, self.line, ' ');
         self.keep('"');
         while self.at < self.text.len() && self.peek(0) != '"' {
             if self.peek(0) == '\\' {
@@ -174,19 +189,26 @@ impl Scanner {
     /// Takes a character of a literal: code, but neither a word nor a brace.
     fn mask(&mut self) {
         let c = self.peek(0);
+        // The letter of an escape such as `\n` is no letter of a word.
+        let escapes = self.at > 0 && self.text[self.at - 1] == '\\';
+        append(&mut self.literals, self.line, if escapes { ' ' } else { c });
         self.keep(if c.is_whitespace() { c } else { '_' });
     }
 
     /// Takes a character of a comment.
     fn comment(&mut self) {
         let c = self.peek(0);
-        if c != '\n' {
-            match self.comments.last_mut() {
-                Some((line, words)) if *line == self.line => words.push(c),
-                _ => self.comments.push((self.line, c.to_string())),
-            }
-        }
+        append(&mut self.comments, self.line, c);
         self.keep(if c == '\n' { c } else { ' ' });
+    }
+}
+
+/// Adds a character to the piece of its line.
+fn append(pieces: &mut Vec<(usize, String)>, line: usize, c: char) {
+    match pieces.last_mut() {
+        _ if c == '\n' => {}
+        Some((last, text)) if *last == line => text.push(c),
+        _ => pieces.push((line, c.to_string())),
     }
 }
 
@@ -345,6 +367,14 @@ mod tests {
                 (3, "Lock".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn the_text_of_literals_is_kept_apart_from_code() {
+        let source = Source::scan("// no\na(\"b\\nc\", \"d\");\ne(r#\"f\"#);");
+        let expected = [(2, " b\\ c d"), (3, "r#\"f\"#")];
+        let expected = expected.map(|(line, text)| (line, text.to_owned()));
+        assert_eq!(source.literals, expected);
     }
 
     #[test]

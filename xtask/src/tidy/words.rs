@@ -1,10 +1,14 @@
-//! Words that may not occur in prose, because no reader expects them there.
+//! Words that may not occur in prose or in names, because no reader expects them there.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Breach;
+use super::source::Source;
+
+/// This file, which has to name the words.
+pub(super) const LIST: &str = "xtask/src/tidy/words.rs";
 
 /// What may not be written, and what is written instead.
 const BANNED: [(&str, &str); 17] = [
@@ -41,11 +45,42 @@ pub(super) fn banned(text: &str) -> Option<&'static str> {
     })
 }
 
+/// The banned words of a Rust file, in comments, in literals, and in the parts of identifiers, with
+/// their line numbers from 1.
+pub(super) fn in_source(source: &Source) -> Vec<(usize, &'static str)> {
+    let pieces = source.comments.iter().chain(&source.literals);
+    let texts = pieces.map(|(line, text)| (*line, text.replace('_', " ")));
+    let names = source.all_words().into_iter();
+    let names = names.map(|(line, name)| (line, parts(&name)));
+    let mut found: Vec<_> = texts
+        .chain(names)
+        .filter_map(|(line, text)| Some((line, banned(&text)?)))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The words of an identifier: `is_ready` and `IsReady` are two.
+fn parts(name: &str) -> String {
+    let mut parts = String::with_capacity(name.len());
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c == '_' || (c.is_uppercase() && was_lower) {
+            parts.push(' ');
+        }
+        was_lower = c.is_lowercase();
+        if c != '_' {
+            parts.push(c);
+        }
+    }
+    parts
+}
+
 /// What to do about a banned word.
 pub(super) fn advice(word: &str) -> String {
     let instead = BANNED.iter().find(|(banned, _)| *banned == word);
     let instead = instead.map_or("", |(_, instead)| instead);
-    format!("\"{word}\" in prose: write {instead}")
+    format!("\"{word}\": write {instead}")
 }
 
 /// Checks a page. Code between fences does not count.
@@ -94,6 +129,13 @@ mod tests {
         assert_eq!(banned("A key that is in work is kept."), Some("in work"));
         assert_eq!(banned("It was made Anew."), Some("anew"));
         assert_eq!(banned("a renewed key, in workers, told"), None);
+    }
+
+    #[test]
+    fn an_identifier_has_parts() {
+        assert_eq!(parts("is_ready"), "is ready");
+        assert_eq!(parts("IsReady"), "Is Ready");
+        assert_eq!(parts("NEVER"), "NEVER");
     }
 
     #[test]

@@ -79,11 +79,11 @@ impl Place {
         let copy = self.path("program");
         fs::copy(env!("CARGO_BIN_EXE_mirror"), &copy).unwrap();
         for path in snapshot(&self.path("")).keys() {
-            lchown(self.path(path), Some(NOBODY), Some(NOBODY)).unwrap();
+            lchown(self.path(path), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
         }
         let mut command = Command::new(copy);
         command.args(options).stdin(Stdio::null());
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         self.run(command)
     }
 
@@ -149,7 +149,7 @@ pub fn program(options: &[impl AsRef<OsStr>]) -> Command {
 }
 
 /// A user who owns nothing.
-pub const NOBODY: u32 = 65534;
+pub const UNPRIVILEGED: u32 = 65534;
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

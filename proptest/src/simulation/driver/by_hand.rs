@@ -136,7 +136,7 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    /// Shuts the queue down, takes steps until all workers have gone, and answers what is handed
+    /// Shuts the queue down, takes steps until all workers have gone, and returns what is handed
     /// back.
     ///
     /// # Errors
