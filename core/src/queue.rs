@@ -1,6 +1,5 @@
 //! The state machine. Only this file changes a key's phase.
 
-use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
@@ -20,6 +19,7 @@ mod check;
 mod construct;
 mod produce;
 mod query;
+mod release;
 mod shutdown;
 mod work;
 
@@ -69,7 +69,8 @@ mod work;
 /// - **Q3** The counts of active and dirty slots are right.
 /// - **Q4** A slot is live for a reason: its phase, a delay, or a failure record.
 /// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
-/// - **Q6** While a queue that shuts down has due keys that are not ready, a key is ready or active.
+/// - **Q6** While a queue that shuts down has due keys that are not ready, some key is ready or
+///   active.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
@@ -164,74 +165,6 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
-    /// the storage allows for one operation. Returns whether more are due: the backlog.
-    ///
-    /// Every operation whose result could depend on it begins with this. While there is a backlog,
-    /// an operation on a key [settles](Self::settle) that key before anything else.
-    // Inlines only the check, to keep code small.
-    #[inline(always)]
-    pub(crate) fn release_due(&mut self, now: Instant) -> bool {
-        !self.delays.is_empty() && self.release_some(now)
-    }
-
-    #[inline(never)]
-    fn release_some(&mut self, now: Instant) -> bool {
-        let horizon = self.horizon(now);
-        for _ in 0..self.release_max {
-            match self.delays.pop_due(horizon) {
-                Some((id, due)) => self.come_due(id, due),
-                None => return false,
-            }
-        }
-        self.delays.is_due(horizon)
-    }
-
-    /// Finds the slot of a key that an operation may change.
-    #[inline]
-    fn locate<B>(&mut self, key: &B, now: Instant) -> Located<S::KeyHash>
-    where
-        K: Borrow<B>,
-        B: Eq + Hash + ?Sized,
-    {
-        let backlog = self.release_due(now);
-        let located = self.slots.locate(key);
-        if let Located::Found(id) = located
-            && backlog
-        {
-            self.settle(id, now);
-        }
-        located
-    }
-
-    /// Moves a key whose own deadline has passed to the ready list, ahead of those that are due
-    /// before it, so that nothing an operation does or returns depends on the backlog.
-    #[cold]
-    fn settle(&mut self, id: SlotId, now: Instant) {
-        if self.delays.has_come(id, self.horizon(now))
-            && let Some(due) = self.delays.remove(id)
-        {
-            self.come_due(id, due);
-        }
-    }
-
-    /// What a passed deadline does: an add at its time.
-    fn come_due(&mut self, id: SlotId, due: Instant) {
-        let level = self.levels(id).delayed();
-        let _ = self.mark(id, due, level);
-        self.metrics.delayed(self.delays.len());
-    }
-
-    /// Up to where deadlines have passed. Shutdown stops it: what has not come by then never does.
-    #[inline]
-    fn horizon(&self, now: Instant) -> Horizon {
-        if self.closed {
-            self.closed_horizon
-        } else {
-            Horizon::at(now)
-        }
-    }
-
     /// client-go's `Add`. A new key becomes ready without a second look at its slot.
     #[inline]
     fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
@@ -315,19 +248,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         self.metrics.work_duration(duration);
         Ok(again)
-    }
-
-    /// The first ready key. Goes on with the backlog until there is one: then as many steps as
-    /// there are active keys whose own deadlines have passed.
-    #[inline]
-    fn first_ready(&mut self, now: Instant, backlog: &mut bool) -> Option<SlotId> {
-        loop {
-            let first = self.lists.first_ready();
-            if first.is_some() || !*backlog {
-                return first;
-            }
-            *backlog = self.release_some(now);
-        }
     }
 
     /// Discards the oldest failure record. Returns the freed slot.

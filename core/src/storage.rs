@@ -12,7 +12,6 @@ use crate::lists::Lists;
 use crate::priority::Priorities;
 use crate::work::Ticket;
 
-mod chains;
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;

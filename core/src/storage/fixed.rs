@@ -7,12 +7,13 @@ use core::marker::PhantomData;
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
-use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
+mod chains;
 mod lists;
 mod nodes;
 
+use chains::Chains;
 pub(crate) use lists::FixedLists;
 pub(crate) use nodes::FixedNodes;
 

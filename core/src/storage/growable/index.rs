@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_hash_are_told_apart() {
+    fn entries_of_one_hash_are_distinguished() {
         let mut index = Index::with_capacity(0);
         (0..3_000).for_each(|id| insert(&mut index, id, |_| 7));
         for id in 0..3_000 {
