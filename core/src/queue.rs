@@ -15,6 +15,7 @@ use crate::storage::{Located, Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod batch;
+mod cancel;
 mod check;
 mod construct;
 mod produce;

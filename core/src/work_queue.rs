@@ -15,6 +15,7 @@ use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 
+mod cancel;
 mod produce;
 mod query;
 mod shutdown;

@@ -5,6 +5,7 @@
 
 mod batches;
 mod calls;
+mod cancel;
 mod cancelled_getters;
 mod capacity;
 mod client_go;

@@ -59,6 +59,8 @@ pub enum Step {
     AddMany(Vec<Key>),
     /// Forgets the failures of a key.
     Forget(Key),
+    /// Takes back the work of a key.
+    CancelKey(Key),
     /// Asks for a key.
     TryGet,
     /// Looks for a key, and sleeps if there is none.
@@ -184,6 +186,7 @@ impl Step {
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
             | Self::Forget(key)
+            | Self::CancelKey(key)
             | Self::DoneKey(key) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,

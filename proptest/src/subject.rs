@@ -121,6 +121,8 @@ pub trait Subject {
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
     fn forget(&mut self, key: Key) -> u32;
+    /// Takes back the work of a key, and returns what the key was.
+    fn cancel_key(&mut self, key: Key) -> Option<Known>;
 
     /// Hands out the first ready key.
     fn try_get(&mut self) -> Option<Handed>;

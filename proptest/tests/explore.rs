@@ -34,6 +34,7 @@ fn steps() -> Vec<Step> {
             Step::AddRateLimited(key),
             Step::Forget(key),
             Step::DoneKey(key),
+            Step::CancelKey(key),
         ]);
     }
     steps

@@ -13,6 +13,7 @@ use super::{Located, Phase, Slot, Slots, Storage};
 mod index;
 mod lists;
 mod nodes;
+mod removals;
 mod ring;
 mod seed;
 mod segments;

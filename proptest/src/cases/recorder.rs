@@ -112,6 +112,7 @@ impl Subject for Recorder {
         debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
         debug: add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
         debug: forget(key: Key) -> u32;
+        debug: cancel_key(key: Key) -> Option<Known>;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -26,7 +26,16 @@ impl Pair {
             Step::ShutDown | Step::BeginDrain | Step::TakeDelayed | Step::TakeReady => {
                 self.close(op)
             }
+            Step::CancelKey(_) => self.control(op),
             _ => self.add(op),
+        }
+    }
+
+    fn control(&mut self, op: &Step) -> Outcome {
+        let (subject, model) = (&mut self.subject, &mut self.model);
+        match *op {
+            Step::CancelKey(key) => both(subject.cancel_key(key), model.cancel_key(key)),
+            _ => Ok(None),
         }
     }
 

@@ -30,6 +30,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         Step::Complete(_, how) | Step::CompleteMany(_, how) | Step::Next(_, how) => {
             of_a_completion(*how)
         }
+        Step::CancelKey(_) => Rule::named("cancel", "a_key_that_is_cancelled_is_not_handed_out"),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")

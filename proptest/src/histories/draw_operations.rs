@@ -81,8 +81,16 @@ fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
         10 => getting(),
         8 => completing(keys),
         4 => passing(),
+        3 => controlling(keys),
     ]
     .boxed()
+}
+
+fn controlling(keys: Key) -> impl Strategy<Value = Step> {
+    let key = || 1..=keys;
+    prop_oneof![
+        4 => key().prop_map(Step::CancelKey),
+    ]
 }
 
 fn adding(keys: Key) -> impl Strategy<Value = Step> {
@@ -152,6 +160,7 @@ fn closing() -> impl Strategy<Value = Step> {
         1 => Just(Step::BeginDrain),
         2 => Just(Step::TakeDelayed),
         4 => Just(Step::TakeReady),
+        1 => (1..=6u16).prop_map(Step::CancelKey),
     ]
 }
 

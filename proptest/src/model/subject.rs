@@ -73,6 +73,10 @@ impl Subject for Model {
         self.forget_key(key)
     }
 
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        self.take_back(key)
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.arrive();
         self.take()

@@ -127,6 +127,23 @@ macro_rules! for_each_case {
                 "Forgetting the failures of a key leaves the delay that it has.",
                 "client-go default_rate_limiters.go, Forget";
             }
+            cancel {
+                a_key_that_is_cancelled_is_not_handed_out: 3,
+                "A key that is cancelled leaves the ready and the delayed keys; the others stay.",
+                "requeue-core, Queue::cancel";
+                a_run_goes_on_when_its_key_is_cancelled: 1,
+                "A cancelled key is not handed out again after its run, unless it is added.",
+                "requeue-core, Queue::cancel";
+                a_key_that_is_cancelled_and_added_goes_to_the_end: 4,
+                "A key that is added after it was cancelled has the place of a new one.",
+                "requeue-core, Queue::cancel";
+                failures_survive_a_cancel: 1,
+                "Cancelling a key keeps its failures, and none is counted.",
+                "requeue-core, Queue::cancel";
+                a_drain_ends_when_the_last_key_is_cancelled: 2,
+                "After shutdown keys can be cancelled, and a drain ends when nothing is left.",
+                "requeue-core, Queue::cancel";
+            }
             shutdown {
                 keys_that_are_ready_are_still_handed_out: 2,
                 "After shutdown keys that are ready are handed out, and then no more.",
@@ -155,6 +172,9 @@ macro_rules! for_each_case {
                 "requeue-core, Queue::take_ready";
             }
             capacity {
+                a_cancelled_key_gives_its_room_back: 1 capacity,
+                "A key that is cancelled takes no room unless it is active or has failed.",
+                "docs/design.md, Q4";
                 a_key_that_is_done_gives_its_room_back: 1 capacity,
                 "A key that is neither ready, active, delayed nor remembered takes no room.",
                 "docs/design.md, Q4";

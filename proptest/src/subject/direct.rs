@@ -169,6 +169,12 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.queue.forget(&key)
     }
 
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        let now = self.any_time();
+        let effect = self.queue.cancel(&key, now);
+        self.obey(effect).map(Known::from)
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         let now = self.any_time();
         let effect = self.queue.try_get(now);

@@ -183,6 +183,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().forget(&key)
     }
 
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        self.queue().cancel(&key).map(Known::from)
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.0.try_get()
     }

@@ -88,6 +88,33 @@ impl Ring {
         Some(first)
     }
 
+    /// Takes the first number out, without counting it as gone. O(1).
+    pub(super) fn shift(&mut self) -> Option<u32> {
+        self.settle();
+        let first = self.front()?;
+        self.first += 1;
+        self.settle();
+        Some(first)
+    }
+
+    /// Counts a number as gone that stays where it is, or that [`shift`](Self::shift) has taken.
+    pub(super) fn uncount(&mut self) {
+        self.len -= 1;
+    }
+
+    /// Exchanges the first segment, and the place of the first number in it.
+    pub(super) fn swap_head(&mut self, (head, first): &mut (Vec<u32>, usize)) {
+        mem::swap(&mut self.head, head);
+        mem::swap(&mut self.first, first);
+    }
+
+    /// Moves on to the next segment if all numbers of the first one have left.
+    pub(super) fn settle(&mut self) {
+        if self.first == self.head.len() {
+            self.refill();
+        }
+    }
+
     #[cold]
     fn add_segment(&mut self) {
         let segment = self.spare.pop();
