@@ -18,11 +18,15 @@ mod batch;
 mod cancel;
 mod check;
 mod construct;
+mod expedite;
 mod produce;
 mod query;
 mod release;
+mod retain;
 mod shutdown;
 mod work;
+
+pub use retain::Sweep;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///

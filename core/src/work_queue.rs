@@ -16,6 +16,7 @@ use crate::time::Clock;
 use crate::wait::WaitList;
 
 mod cancel;
+mod expedite;
 mod produce;
 mod query;
 mod shutdown;

@@ -16,6 +16,7 @@ mod dirty_re_add;
 mod drain;
 mod drain_wakes;
 mod earliest_wins;
+mod expedite;
 mod fifo;
 mod forget;
 mod leftovers;

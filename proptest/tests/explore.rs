@@ -25,6 +25,8 @@ fn steps() -> Vec<Step> {
         Step::BeginDrain,
         Step::TakeDelayed,
         Step::TakeReady,
+        Step::ExpediteAll,
+        Step::RetainBelow(2),
     ];
     for key in 1..=2 {
         steps.extend([
@@ -35,6 +37,8 @@ fn steps() -> Vec<Step> {
             Step::Forget(key),
             Step::DoneKey(key),
             Step::CancelKey(key),
+            Step::CancelDelay(key),
+            Step::Expedite(key),
         ]);
     }
     steps

@@ -53,6 +53,43 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(was)
     }
 
+    /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).
+    ///
+    /// A key that is also ready or active stays so. A deadline that has passed is an add that has
+    /// happened: there is nothing left to take back but with [`cancel`](Self::cancel).
+    ///
+    /// # Examples
+    ///
+    /// A lease is given up, so that it need not be renewed:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let due = now + Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("lease-3", now);
+    /// let _ = queue.add_at("lease-3", due, now);
+    ///
+    /// assert_eq!(queue.cancel_delay(&"lease-3", now).value, Some(due));
+    /// assert!(queue.state(&"lease-3", now).value.unwrap().ready, "it runs now, and only now");
+    /// ```
+    pub fn cancel_delay<B>(&mut self, key: &B, now: Instant) -> Effect<Option<Instant>>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let mut due = None;
+        if let Located::Found(id) = self.locate(key, now) {
+            due = self.drop_delay(id);
+            if due.is_some() {
+                self.release_if_idle(id);
+            }
+        }
+        self.effect(due)
+    }
+
     /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.
     pub(super) fn cancel_slot(&mut self, id: SlotId) {
         let Some(slot) = self.slots.slot_mut(id) else {
@@ -72,9 +109,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
             Phase::Idle | Phase::Active => {}
         }
-        if self.delays.remove(id).is_some() {
-            self.metrics.delayed(self.delays.len());
-        }
+        let _ = self.drop_delay(id);
         self.release_if_idle(id);
+    }
+
+    fn drop_delay(&mut self, id: SlotId) -> Option<Instant> {
+        let due = self.delays.remove(id)?;
+        self.metrics.delayed(self.delays.len());
+        Some(due)
     }
 }

@@ -1,6 +1,6 @@
 use requeue_core::{Added, Drained};
 
-use super::Script;
+use super::{Script, ms};
 use crate::subject::{Key, Subject};
 
 /// Cancels a key, and returns whether there was work for it.
@@ -75,6 +75,46 @@ pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
     assert!(!cancel(script, 1), "failures are no work");
     script.fail(1, 2);
     assert_eq!(script.subject.forget(1), 2);
+}
+
+pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
+    script.add_after(1, 10, Added::Delayed);
+    script.add_after(2, 10, Added::Delayed);
+    script.add(2, Added::Ready);
+    let due = Some(script.subject.now() + ms(10));
+    for key in 1..=2 {
+        assert_eq!(script.subject.cancel_delay(key), due);
+        script.subject.assert_valid();
+        assert_eq!(script.subject.cancel_delay(key), None);
+    }
+    assert!(!script.subject.contains(1));
+    script.get(2);
+    script.advance(10);
+    script.nothing_to_get();
+
+    script.add_after(1, 10, Added::Delayed);
+    script.advance(10);
+    assert_eq!(script.subject.cancel_delay(1), None, "it has come");
+    script.get(1);
+}
+
+pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
+    for key in [5, 2, 4, 1] {
+        script.add(key, Added::Ready);
+    }
+    script.add_after(3, 10, Added::Delayed);
+    script.get(5);
+    script.add(5, Added::Dirty);
+    assert_eq!(script.subject.retain_below(3), 3, "3, 4 and 5");
+    script.subject.assert_valid();
+    script.done(5);
+    script.get(2);
+    assert_eq!(script.subject.retain_below(0), 2, "one of them is active");
+    script.subject.assert_valid();
+    script.advance(10);
+    script.nothing_to_get();
+    script.done(2);
+    assert_eq!(script.subject.totals().held, 0);
 }
 
 pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {

@@ -89,7 +89,11 @@ fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
 fn controlling(keys: Key) -> impl Strategy<Value = Step> {
     let key = || 1..=keys;
     prop_oneof![
-        4 => key().prop_map(Step::CancelKey),
+        8 => key().prop_map(Step::CancelKey),
+        3 => key().prop_map(Step::CancelDelay),
+        3 => key().prop_map(Step::Expedite),
+        1 => Just(Step::ExpediteAll),
+        1 => (0..=keys).prop_map(Step::RetainBelow),
     ]
 }
 
@@ -160,7 +164,7 @@ fn closing() -> impl Strategy<Value = Step> {
         1 => Just(Step::BeginDrain),
         2 => Just(Step::TakeDelayed),
         4 => Just(Step::TakeReady),
-        1 => (1..=6u16).prop_map(Step::CancelKey),
+        1 => controlling(6),
     ]
 }
 
