@@ -8,7 +8,7 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
-use crate::outcome::{Added, Effect, NotActive, Rejected, Wake};
+use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
 use crate::storage::{Located, Phase, Slots, Storage};
@@ -165,16 +165,30 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// client-go's `Add`. A new key becomes ready without a second look at its slot.
+    /// client-go's `Add`. Returns the key if there is no room.
+    // Always inlined, so that the result is never built in one place and copied to another: that
+    // costs more than the rest of an add that is coalesced.
+    #[inline(always)]
+    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
+                self.metrics.coalesced();
+                Ok(Added::Coalesced)
+            }
+            Located::Found(id) => Ok(self.mark(id, now, LOWEST)),
+            Located::Absent(hash) => match self.make_room() {
+                Some(id) => {
+                    self.add_new(id, hash, key, now);
+                    Ok(Added::Ready)
+                }
+                None => Err(key),
+            },
+        }
+    }
+
+    /// A new key becomes ready without a second look at its slot.
     #[inline]
-    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
-        let hash = match self.locate(&key, now) {
-            Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
-            Located::Absent(hash) => hash,
-        };
-        let Some(id) = self.make_room() else {
-            return Err(Rejected::Full(key));
-        };
+    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
         let mut meta = Meta::<S, L, M>::default();
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
@@ -182,7 +196,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.lists.push_ready(id, LOWEST);
         self.metrics.added();
         self.report_depth(LOWEST);
-        Ok(Added::Ready)
     }
 
     /// client-go's `Add`, for a key that has its slot, at a priority level.
@@ -328,11 +341,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// [`effect`](Self::effect) of an operation that cannot have drained the queue.
     #[inline]
     fn effect_in_use<T>(&mut self, value: T) -> Effect<T> {
-        if self.sleepers.asleep() == 0 {
-            return quiet(value);
-        }
-        let wake = self.wake();
+        let wake = self.wake_in_use();
         Effect { value, wake }
+    }
+
+    #[inline]
+    fn wake_in_use(&mut self) -> Wake {
+        if self.sleepers.asleep() == 0 {
+            return Wake::None;
+        }
+        self.wake()
     }
 
     fn wake(&mut self) -> Wake {

@@ -50,9 +50,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Ok(Added::Ready) => many.ready += 1,
                 Ok(Added::Dirty) => many.dirty += 1,
                 Ok(_) => many.coalesced += 1,
-                Err(refused) => {
+                Err(key) => {
                     many.rejected += 1;
-                    rejected(refused);
+                    rejected(Rejected::Full(key));
                 }
             }
         }

@@ -49,8 +49,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        let added = self.add_quietly(key, now);
-        self.effect_in_use(added)
+        match self.add_quietly(key, now) {
+            Ok(added) => {
+                let wake = self.wake_in_use();
+                let value = Ok(added);
+                Effect { value, wake }
+            }
+            Err(key) => self.refuse(key),
+        }
     }
 
     /// Adds a key after a delay. O(log n).
@@ -389,6 +395,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             LOWEST
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, key: K) -> Effect<Result<Added, Rejected<K>>> {
+        self.effect_in_use(Err(Rejected::Full(key)))
     }
 
     /// Finds the slot of a key, or claims one. Returns the key if there is no room.

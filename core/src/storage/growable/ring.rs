@@ -4,21 +4,20 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-/// How many slot numbers a segment holds at most: 4 KiB of them.
+/// How many slot numbers a segment holds: 4 KiB of them.
 const LEN: usize = 1024;
 
 /// Slot numbers, first in, first out.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// The first segment. While the ring is not empty, it holds the first number.
+    /// The first segment.
     head: Vec<u32>,
-    /// Where the first number is in `head`. Those before it have left.
-    first: usize,
+    /// How many numbers of `head` have left.
+    left: usize,
     /// The segments between the first and the last. All of them are full.
     middle: VecDeque<Vec<u32>>,
     /// The last segment.
     tail: Vec<u32>,
-    len: usize,
     /// Segments that are not in use.
     spare: Vec<Vec<u32>>,
 }
@@ -27,10 +26,9 @@ impl Ring {
     pub(super) const fn new() -> Self {
         Self {
             head: Vec::new(),
-            first: 0,
+            left: 0,
             middle: VecDeque::new(),
             tail: Vec::new(),
-            len: 0,
             spare: Vec::new(),
         }
     }
@@ -46,59 +44,65 @@ impl Ring {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.head.len() - self.left + self.middle.len() * LEN + self.tail.len()
     }
 
     #[inline]
     pub(super) fn front(&self) -> Option<u32> {
-        self.head.get(self.first).copied()
+        match self.head.get(self.left) {
+            Some(&first) => Some(first),
+            None => self.middle.front().unwrap_or(&self.tail).first().copied(),
+        }
     }
 
     /// The number at a place, for checks. O(1).
     pub(super) fn get(&self, place: usize) -> Option<u32> {
-        let in_head = self.head.len() - self.first;
+        let in_head = self.head.len() - self.left;
         let Some(place) = place.checked_sub(in_head) else {
-            return self.head.get(self.first + place).copied();
+            return self.head.get(self.left + place).copied();
         };
-        let segment = self.middle.get(place / LEN).unwrap_or(&self.tail);
-        let before_tail = self.middle.len().min(place / LEN) * LEN;
-        segment.get(place - before_tail).copied()
+        match self.middle.get(place / LEN) {
+            Some(segment) => segment.get(place % LEN).copied(),
+            None => self.tail.get(place - self.middle.len() * LEN).copied(),
+        }
     }
 
     #[inline]
     pub(super) fn push_back(&mut self, number: u32) {
-        if self.tail.len() == LEN {
-            self.add_segment();
+        if self.tail.len() == self.tail.capacity() {
+            self.extend_tail();
         }
         self.tail.push(number);
-        self.len += 1;
-        if self.len == 1 {
-            self.refill();
-        }
     }
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<u32> {
-        let first = self.front()?;
-        self.first += 1;
-        self.len -= 1;
-        if self.first == self.head.len() {
-            self.refill();
+        if self.left == self.head.len() {
+            self.replace_head();
         }
-        Some(first)
+        let first = self.head.get(self.left)?;
+        self.left += 1;
+        Some(*first)
     }
 
+    /// Makes room in the last segment, or begins another.
     #[cold]
-    fn add_segment(&mut self) {
+    fn extend_tail(&mut self) {
+        if self.tail.len() < LEN {
+            let grown = (self.tail.len() * 2).clamp(4, LEN);
+            self.tail.reserve_exact(grown - self.tail.len());
+            return;
+        }
         let segment = self.spare.pop();
         let segment = segment.unwrap_or_else(|| Vec::with_capacity(LEN));
         self.middle.push_back(mem::replace(&mut self.tail, segment));
     }
 
     /// Replaces a first segment whose numbers have all left.
-    fn refill(&mut self) {
+    #[inline(never)]
+    fn replace_head(&mut self) {
         self.head.clear();
-        self.first = 0;
+        self.left = 0;
         match self.middle.pop_front() {
             Some(next) => self.spare.push(mem::replace(&mut self.head, next)),
             None => mem::swap(&mut self.head, &mut self.tail),
