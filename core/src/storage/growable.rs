@@ -42,7 +42,7 @@ pub use seed::RandomState;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// Growth costs each add the same: the index grows by three chains with each new slot, and the ready
+/// Growth costs each add the same: the index grows by two or three chains with each new slot, and the ready
 /// list and the deadlines in segments. Only the slots and the heads of the chains are vectors, and
 /// one add copies them, O(n), if the allocator cannot move their pages instead.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
@@ -80,7 +80,7 @@ pub struct GrowableSlots<K, S, H> {
     entries: Vec<Option<Slot<K, S, Chained>>>,
     /// Vacant slots. The last to be emptied is filled first, because it is still in cache.
     free: Vec<u32>,
-    /// The first slot of each chain. Three more with each new slot.
+    /// The first slot of each chain. Two or three more with each new slot.
     heads: Vec<u32>,
     /// Selects one of the first 2^(k + 1) chains, if there are 2^k or more, and not 2^(k + 1).
     mask: u32,
@@ -123,9 +123,8 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     }
 
     fn reserve_chains(&mut self, slots: usize) {
-        let chains = slots.saturating_mul(CHAINS_PER_SLOT).min(CHAINS_MAX);
-        let more = chains.saturating_sub(self.heads.len());
-        self.heads.reserve(more);
+        let more = chains_for(slots).saturating_sub(self.heads.len());
+        self.heads.reserve_exact(more);
         self.add_chains(more);
     }
 
@@ -156,7 +155,11 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     #[inline(never)]
     fn add_slot(&mut self) {
         self.entries.push(None);
-        let chains = CHAINS_MAX.min(self.entries.len().saturating_mul(CHAINS_PER_SLOT));
+        let chains = chains_for(self.entries.len());
+        if chains > self.heads.capacity() {
+            // By an eighth, because there are more of them than of anything else.
+            self.heads.reserve_exact(self.heads.len() / 8 + 8);
+        }
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
@@ -287,9 +290,16 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 /// end of a list.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
-/// Three, because a slot that is visited on the way to another is rarely in cache, and whether there
-/// is one cannot be predicted. A lookup of a new key then visits a third of a slot on average.
-const CHAINS_PER_SLOT: usize = 3;
+/// How many chains there are for so many slots: five for two, because a slot that is visited on the
+/// way to another is rarely in cache, and whether there is one cannot be predicted.
+const fn chains_for(slots: usize) -> usize {
+    let chains = slots.saturating_mul(2).saturating_add(slots / 2);
+    if chains < CHAINS_MAX {
+        chains
+    } else {
+        CHAINS_MAX
+    }
+}
 
 /// More chains cannot be numbered: at most 31 bits of a hash select one.
 const CHAINS_MAX: usize = u32::MAX as usize / 2 + 1;
@@ -329,7 +339,7 @@ mod tests {
         assert!(matches!(slots.locate(&7), Located::Absent(_)));
         store(&mut slots, 7);
         assert!(matches!(slots.locate(&7), Located::Found(_)));
-        assert_eq!(slots.heads.len(), CHAINS_PER_SLOT);
+        assert_eq!(slots.heads.len(), chains_for(1));
     }
 
     #[test]
@@ -337,7 +347,7 @@ mod tests {
         let mut slots = with_capacity(0);
         for key in 0..5000 {
             store(&mut slots, key);
-            assert_eq!(slots.heads.len(), slots.entries.len() * CHAINS_PER_SLOT);
+            assert_eq!(slots.heads.len(), chains_for(slots.entries.len()));
             for known in [key, key / 2, key / 3, 0] {
                 assert!(matches!(slots.locate(&known), Located::Found(_)));
             }
@@ -369,7 +379,7 @@ mod tests {
     fn what_is_reserved_needs_no_more_chains() {
         let mut slots = with_capacity(300);
         let chains = slots.heads.len();
-        assert_eq!(chains, 300 * CHAINS_PER_SLOT);
+        assert_eq!(chains, chains_for(300));
         (0..300).for_each(|key| store(&mut slots, key));
         assert_eq!(slots.heads.len(), chains);
 
