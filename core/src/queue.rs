@@ -7,7 +7,8 @@ use crate::delay::{Delays, Horizon};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, NoMetrics};
+use crate::metrics::running::KeepRunning;
+use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, Effect, NotActive, Rejected, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
@@ -71,6 +72,8 @@ mod work;
 /// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
 /// - **Q6** While a queue that shuts down has due keys that are not ready, some key is ready or
 ///   active.
+/// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
+///   began, and the sum of these times is right.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
@@ -130,6 +133,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// The active slots, if the metrics keep times in the slots.
+    running: <M::Timestamps as Timestamps>::Running,
     /// Slots in phase Active or Dirty.
     active: usize,
     /// Slots in phase Dirty.
@@ -230,7 +235,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if forgets {
             slot.meta.record = L::Record::default();
         }
-        let started = self.metrics.started(&slot.meta.timestamps, id.index());
+        let started = self.metrics.ended(&slot.meta.timestamps, id.index());
+        self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
         let again = slot.phase == Phase::Dirty;
         let has_failed = slot.meta.record != L::Record::default();
@@ -410,6 +416,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
+        self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);
         self.metrics.queue_latency(waited);

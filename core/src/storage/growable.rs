@@ -21,6 +21,7 @@ use index::Index;
 pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
 pub use seed::RandomState;
+pub(crate) use segments::Segments;
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
