@@ -17,6 +17,7 @@ use crate::work::{Ticket, Work};
 
 mod batch;
 mod check;
+mod claim;
 mod construct;
 mod produce;
 mod query;
@@ -92,6 +93,11 @@ mod work;
 /// # Keys
 ///
 /// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: they must not touch it.
+/// `Drop` runs then only for a key that the queue stores and lets go: when its run ends and nothing
+/// else holds it, when its failure record is forgotten or discarded, and when it is taken out as a
+/// leftover, because to move the key out of the lock would cost every run a copy. A
+/// [`WorkQueue`](crate::binding::WorkQueue) drops the caller's copy of a key that it holds already
+/// after the lock, and hands a refused key back.
 ///
 /// If one of the first three panics, nothing has happened to that key. What the operation did
 /// before that remains: deadlines that had passed, earlier keys of a batch, the run that
@@ -171,10 +177,21 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`. A new key becomes ready without a second look at its slot.
+    ///
+    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
+    /// drop it after that.
     #[inline]
-    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
+    fn add_quietly(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<Added, Rejected<K>> {
         let hash = match self.locate(&key, now) {
-            Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
+            Located::Found(id) => {
+                spare(key);
+                return Ok(self.mark(id, now, LOWEST));
+            }
             Located::Absent(hash) => hash,
         };
         let Some(id) = self.make_room() else {
