@@ -7,7 +7,8 @@ use crate::delay::{Delays, Horizon};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, NoMetrics};
+use crate::metrics::running::KeepRunning;
+use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
@@ -16,6 +17,7 @@ use crate::work::{Ticket, Work};
 
 mod batch;
 mod check;
+mod claim;
 mod construct;
 mod produce;
 mod query;
@@ -71,6 +73,8 @@ mod work;
 /// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
 /// - **Q6** While a queue that shuts down has due keys that are not ready, some key is ready or
 ///   active.
+/// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
+///   began, and the sum of these times is right.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
@@ -89,6 +93,11 @@ mod work;
 /// # Keys
 ///
 /// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: they must not touch it.
+/// `Drop` runs then only for a key that the queue stores and lets go: when its run ends and nothing
+/// else holds it, when its failure record is forgotten or discarded, and when it is taken out as a
+/// leftover, because to move the key out of the lock would cost every run a copy. A
+/// [`WorkQueue`](crate::binding::WorkQueue) drops the caller's copy of a key that it holds already
+/// after the lock, and hands a refused key back.
 ///
 /// If one of the first three panics, nothing has happened to that key. What the operation did
 /// before that remains: deadlines that had passed, earlier keys of a batch, the run that
@@ -130,6 +139,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// The active slots, if the metrics keep times in the slots.
+    running: <M::Timestamps as Timestamps>::Running,
     /// Slots in phase Active or Dirty.
     active: usize,
     /// Slots in phase Dirty.
@@ -166,16 +177,24 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`. Returns the key if there is no room.
+    ///
+    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
+    /// drop it after that.
     // Always inlined, so that the result is never built in one place and copied to another: that
     // costs more than the rest of an add that is coalesced.
     #[inline(always)]
-    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, K> {
+    fn add_quietly(&mut self, key: K, now: Instant, spare: impl FnOnce(K)) -> Result<Added, K> {
         match self.locate(&key, now) {
             Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
                 self.metrics.coalesced();
+                spare(key);
                 Ok(Added::Coalesced)
             }
-            Located::Found(id) => Ok(self.mark(id, now, LOWEST)),
+            Located::Found(id) => {
+                let added = self.mark(id, now, LOWEST);
+                spare(key);
+                Ok(added)
+            }
             Located::Absent(hash) => match self.make_room() {
                 Some(id) => {
                     self.add_new(id, hash, key, now);
@@ -243,7 +262,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if forgets {
             slot.meta.record = L::Record::default();
         }
-        let started = self.metrics.started(&slot.meta.timestamps, id.index());
+        let started = self.metrics.ended(&slot.meta.timestamps, id.index());
+        self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
         let again = slot.phase == Phase::Dirty;
         let has_failed = slot.meta.record != L::Record::default();
@@ -428,6 +448,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
+        self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);
         self.metrics.queue_latency(waited);

@@ -20,6 +20,7 @@ mod segments;
 pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
 pub use seed::RandomState;
+pub(crate) use segments::Segments;
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
@@ -42,9 +43,9 @@ pub use seed::RandomState;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// Growth costs each add the same: the index grows by two or three chains with each new slot, and the ready
-/// list and the deadlines in segments. Only the slots and the heads of the chains are vectors, and
-/// one add copies them, O(n), if the allocator cannot move their pages instead.
+/// Growth costs each add the same: the index grows by two or three chains with each new slot, the
+/// ready list and the deadlines in segments. Only the slots and the heads of the chains are vectors,
+/// and one add copies them, O(n), if the allocator cannot move their pages instead.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity

@@ -1,7 +1,7 @@
 //! A ring for the ready keys, links for the failure records.
 
 use crate::id::SlotId;
-use crate::lists::{Link, Links, List, Lists};
+use crate::lists::{Link, LinkArray, Links, List, Lists};
 
 use super::ring::Ring;
 use super::segments::Segments;
@@ -18,9 +18,11 @@ pub struct GrowableLists {
 /// A link for each slot up to the largest that was ever linked.
 pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
 
-impl Links<u32> for GrowableLinks {
+impl LinkArray<u32> for GrowableLinks {
     const EMPTY: Self = Self::new();
+}
 
+impl Links<u32> for GrowableLinks {
     fn link(&self, id: SlotId) -> Link<u32> {
         self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
     }
@@ -35,7 +37,7 @@ impl Links<u32> for GrowableLinks {
 impl Lists for GrowableLists {
     const EMPTY: Self = Self {
         ready: Ring::new(),
-        links: Links::EMPTY,
+        links: LinkArray::EMPTY,
         records: List::new(),
     };
 
@@ -84,6 +86,14 @@ impl Lists for GrowableLists {
 
     fn record_after(&self, id: SlotId) -> Option<SlotId> {
         self.records.after(&self.links, id)
+    }
+
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.links.link(id)
+    }
+
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        self.links.set_link(id, link);
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {
