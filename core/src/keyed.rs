@@ -128,7 +128,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
         }
     }
 
-    fn retain_record(&mut self, hash: S::KeyHash, key: K, record: L::Record) {
+    fn retain_record(&mut self, hash: u32, key: K, record: L::Record) {
         if let Some(max) = self.failure_records_max {
             self.shrink_to(max.saturating_sub(1));
         }

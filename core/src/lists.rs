@@ -2,8 +2,9 @@
 //! are held for their failures alone, oldest first.
 //!
 //! A slot is in at most one of them, so the fixed storage threads both through one array of links.
-//! The growable storage keeps the ready keys in a ring, which is dense, so that the slots of the
-//! next keys can be fetched ahead.
+//! An active slot is in neither: metrics that list the active slots use the same links. The
+//! growable storage keeps the ready keys in a ring, which is dense, so that the slots of the next
+//! keys can be fetched ahead.
 
 use crate::id::{Index, SlotId};
 
@@ -54,6 +55,9 @@ pub trait Lists {
     fn records_len(&self) -> usize;
     /// The record that is next younger than this one.
     fn record_after(&self, id: SlotId) -> Option<SlotId>;
+    /// The link of an active slot, which is in neither list, in a list of the metrics.
+    fn link(&self, id: SlotId) -> Link<u32>;
+    fn set_link(&mut self, id: SlotId, link: Link<u32>);
     /// The ready slot at a place of the list, for checks. O(n).
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
@@ -73,12 +77,15 @@ impl<I: Index> Link<I> {
     };
 }
 
-/// An array of links, one per slot.
+/// Links, one per slot.
 pub(crate) trait Links<I: Index> {
-    const EMPTY: Self;
-
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
+}
+
+/// An array of links that a queue owns.
+pub(crate) trait LinkArray<I: Index>: Links<I> {
+    const EMPTY: Self;
 }
 
 /// One doubly linked list, whose links are in an array that it may share with other lists.

@@ -3,11 +3,15 @@
 use core::time::Duration;
 
 use crate::Instant;
+use crate::lists::Link;
+
+use running::{KeepRunning, Running};
 
 #[cfg(feature = "metrics")]
 pub(crate) mod named;
 #[cfg(feature = "alloc")]
 pub(crate) mod reporter;
+pub(crate) mod running;
 
 /// Receives the metrics of one queue: client-go's seven, under its names, and three more.
 ///
@@ -121,6 +125,31 @@ pub trait Metrics {
         kept.waited(now)
     }
 
+    /// Notes that the run of the key in a slot has ended. Returns when it began.
+    #[doc(hidden)]
+    #[inline]
+    fn ended(&mut self, kept: &Self::Timestamps, slot: usize) -> Instant {
+        self.started(kept, slot)
+    }
+
+    /// The runs that have not ended: by default those that the queue keeps. `None` if no times are
+    /// kept.
+    #[doc(hidden)]
+    #[inline]
+    fn running<'a>(
+        &'a self,
+        kept: &'a <Self::Timestamps as Timestamps>::Running,
+    ) -> Option<&'a Running> {
+        kept.get()
+    }
+
+    /// The link of an active slot, if the metrics have links of their own. For checks.
+    #[doc(hidden)]
+    fn running_link(&self, slot: usize) -> Option<Link<u32>> {
+        let _ = slot;
+        None
+    }
+
     /// When the run of the key in a slot began.
     #[doc(hidden)]
     #[inline]
@@ -195,6 +224,9 @@ pub trait Timestamps: Default + sealed::Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
     const NEED_TIME: bool;
+    /// What is kept for all active keys together.
+    #[doc(hidden)]
+    type Running: KeepRunning;
     /// How long a key has waited since it was added. Zero if that is not kept.
     #[doc(hidden)]
     fn waited(&self, now: Instant) -> Duration;
@@ -208,6 +240,7 @@ pub trait Timestamps: Default + sealed::Sealed {
 
 impl Timestamps for () {
     const NEED_TIME: bool = false;
+    type Running = ();
 
     #[inline]
     fn waited(&self, _: Instant) -> Duration {
@@ -224,7 +257,8 @@ impl Timestamps for () {
     }
 }
 
-/// When a key was added and when its run began: 16 bytes per key.
+/// When a key was added and when its run began: 16 bytes per key, and 8 more in `Growable` storage
+/// for its place among the active keys, which takes no room in [`Fixed`](crate::Fixed) storage.
 ///
 /// # Examples
 ///
@@ -261,6 +295,7 @@ pub struct Times {
 
 impl Timestamps for Times {
     const NEED_TIME: bool = true;
+    type Running = Running;
 
     fn waited(&self, now: Instant) -> Duration {
         now.saturating_since(self.added)

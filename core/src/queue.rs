@@ -7,8 +7,9 @@ use crate::delay::{Delays, Horizon};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, NoMetrics};
-use crate::outcome::{Added, Effect, NotActive, Rejected, Wake};
+use crate::metrics::running::KeepRunning;
+use crate::metrics::{Metrics, NoMetrics, Timestamps};
+use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
 use crate::storage::{Located, Phase, Slots, Storage};
@@ -17,6 +18,7 @@ use crate::work::{Ticket, Work};
 mod batch;
 mod cancel;
 mod check;
+mod claim;
 mod construct;
 mod expedite;
 mod produce;
@@ -76,6 +78,8 @@ pub use retain::Sweep;
 /// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
 /// - **Q6** While a queue that shuts down has due keys that are not ready, some key is ready or
 ///   active.
+/// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
+///   began, and the sum of these times is right.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
@@ -94,6 +98,11 @@ pub use retain::Sweep;
 /// # Keys
 ///
 /// `Hash`, `Eq`, `Clone` and `Drop` of a key run while the queue is locked: they must not touch it.
+/// `Drop` runs then only for a key that the queue stores and lets go: when its run ends and nothing
+/// else holds it, when its failure record is forgotten or discarded, and when it is taken out as a
+/// leftover, because to move the key out of the lock would cost every run a copy. A
+/// [`WorkQueue`](crate::binding::WorkQueue) drops the caller's copy of a key that it holds already
+/// after the lock, and hands a refused key back.
 ///
 /// If one of the first three panics, nothing has happened to that key. What the operation did
 /// before that remains: deadlines that had passed, earlier keys of a batch, the run that
@@ -135,6 +144,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// The active slots, if the metrics keep times in the slots.
+    running: <M::Timestamps as Timestamps>::Running,
     /// Slots in phase Active or Dirty.
     active: usize,
     /// Slots in phase Dirty.
@@ -170,16 +181,38 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// client-go's `Add`. A new key becomes ready without a second look at its slot.
+    /// client-go's `Add`. Returns the key if there is no room.
+    ///
+    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
+    /// drop it after that.
+    // Always inlined, so that the result is never built in one place and copied to another: that
+    // costs more than the rest of an add that is coalesced.
+    #[inline(always)]
+    fn add_quietly(&mut self, key: K, now: Instant, spare: impl FnOnce(K)) -> Result<Added, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
+                self.metrics.coalesced();
+                spare(key);
+                Ok(Added::Coalesced)
+            }
+            Located::Found(id) => {
+                let added = self.mark(id, now, LOWEST);
+                spare(key);
+                Ok(added)
+            }
+            Located::Absent(hash) => match self.make_room() {
+                Some(id) => {
+                    self.add_new(id, hash, key, now);
+                    Ok(Added::Ready)
+                }
+                None => Err(key),
+            },
+        }
+    }
+
+    /// A new key becomes ready without a second look at its slot.
     #[inline]
-    fn add_quietly(&mut self, key: K, now: Instant) -> Result<Added, Rejected<K>> {
-        let hash = match self.locate(&key, now) {
-            Located::Found(id) => return Ok(self.mark(id, now, LOWEST)),
-            Located::Absent(hash) => hash,
-        };
-        let Some(id) = self.make_room() else {
-            return Err(Rejected::Full(key));
-        };
+    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
         let mut meta = Meta::<S, L, M>::default();
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
@@ -187,7 +220,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.lists.push_ready(id, LOWEST);
         self.metrics.added();
         self.report_depth(LOWEST);
-        Ok(Added::Ready)
     }
 
     /// client-go's `Add`, for a key that has its slot, at a priority level.
@@ -235,7 +267,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if forgets {
             slot.meta.record = L::Record::default();
         }
-        let started = self.metrics.started(&slot.meta.timestamps, id.index());
+        let started = self.metrics.ended(&slot.meta.timestamps, id.index());
+        self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
         let again = slot.phase == Phase::Dirty;
         let has_failed = slot.meta.record != L::Record::default();
@@ -333,11 +366,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// [`effect`](Self::effect) of an operation that cannot have drained the queue.
     #[inline]
     fn effect_in_use<T>(&mut self, value: T) -> Effect<T> {
-        if self.sleepers.asleep() == 0 {
-            return quiet(value);
-        }
-        let wake = self.wake();
+        let wake = self.wake_in_use();
         Effect { value, wake }
+    }
+
+    #[inline]
+    fn wake_in_use(&mut self) -> Wake {
+        if self.sleepers.asleep() == 0 {
+            return Wake::None;
+        }
+        self.wake()
     }
 
     fn wake(&mut self) -> Wake {
@@ -415,6 +453,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready();
+        self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);
         self.metrics.queue_latency(waited);

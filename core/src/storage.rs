@@ -12,6 +12,7 @@ use crate::lists::Lists;
 use crate::priority::Priorities;
 use crate::work::Ticket;
 
+mod chains;
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
@@ -49,9 +50,7 @@ pub trait Storage: sealed::Sealed {
     type Priorities: Priorities;
 
     #[doc(hidden)]
-    type KeyHash: Copy;
-    #[doc(hidden)]
-    type Slots<K: Eq + Hash, N>: Slots<K, N, KeyHash = Self::KeyHash>;
+    type Slots<K: Eq + Hash, N>: Slots<K, N>;
     #[doc(hidden)]
     type Lists: Lists;
     #[doc(hidden)]
@@ -63,8 +62,6 @@ pub trait Storage: sealed::Sealed {
 pub trait Slots<K, N> {
     /// What the storage itself keeps in a slot.
     type Tag;
-    /// The hash of a key.
-    type KeyHash: Copy;
 
     /// Makes room for `additional` more keys, if the storage grows.
     fn reserve(&mut self, additional: usize) {
@@ -72,7 +69,7 @@ pub trait Slots<K, N> {
     }
 
     /// Finds the slot of a key: one lookup, O(1) expected.
-    fn locate<B>(&self, key: &B) -> Located<Self::KeyHash>
+    fn locate<B>(&self, key: &B) -> Located
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
@@ -83,7 +80,7 @@ pub trait Slots<K, N> {
     /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
     /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
     /// half-way.
-    fn claim(&mut self, vacancy: SlotId, hash: Self::KeyHash, key: K, meta: N, phase: Phase);
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
@@ -102,10 +99,10 @@ pub trait Slots<K, N> {
 /// Where a key is, or would be.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum Located<H> {
+pub enum Located {
     Found(SlotId),
     /// Not stored. Contains the hash, so that [`Slots::claim`] need not compute it again.
-    Absent(H),
+    Absent(u32),
 }
 
 /// A key and all that the queue knows about it, except its place in the lists and in the heap.

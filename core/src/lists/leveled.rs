@@ -1,7 +1,7 @@
 //! A list of ready keys per priority level.
 
 use crate::id::{Index, SlotId};
-use crate::lists::{Links, List, Lists};
+use crate::lists::{Link, LinkArray, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
@@ -27,7 +27,7 @@ impl<X, I: Index, const P: usize> LeveledLists<X, I, P> {
     }
 }
 
-impl<X: Links<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
+impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     const EMPTY: Self = {
         assert!(P > 0, "a queue needs at least one level");
         assert!(P <= 32, "a queue has at most 32 levels");
@@ -111,6 +111,14 @@ impl<X: Links<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
 
     fn record_after(&self, id: SlotId) -> Option<SlotId> {
         self.records.after(&self.links, id)
+    }
+
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.links.link(id).convert()
+    }
+
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        self.links.set_link(id, link.convert());
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {

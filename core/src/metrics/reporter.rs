@@ -1,17 +1,20 @@
 //! Metrics that are chosen at run time.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use super::running::{KeepRunning, Running};
 use super::{Metrics, Times, Timestamps};
 use crate::Instant;
+use crate::id::SlotId;
+use crate::lists::{Link, LinkArray, Links};
+use crate::storage::growable::{GrowableLinks, Segments};
 
 /// Metrics of any type, or none, so that a queue has the same type with and without them.
 ///
 /// Without metrics nothing is kept and no clock is read, and each report costs one comparison. With
-/// metrics the times of the keys are kept in a table next to the queue, 16 bytes per key.
+/// metrics the times of the keys are kept in a table next to the queue, 24 bytes per key.
 ///
 /// # Examples
 ///
@@ -43,7 +46,10 @@ pub struct Reporter(Option<Box<Reporting>>);
 
 struct Reporting {
     /// The times of each key, by slot.
-    times: Vec<Times>,
+    times: Segments<Times, 512>,
+    /// Not among the queue's own lists: metrics may be exchanged while keys are active.
+    running: Running,
+    links: GrowableLinks,
     to: Box<dyn Metrics<Timestamps = Times> + Send>,
 }
 
@@ -54,7 +60,9 @@ impl Reporter {
     /// Creates a reporter to these metrics. Allocates once here, and as the queue grows.
     pub fn new(metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
         Self(Some(Box::new(Reporting {
-            times: Vec::new(),
+            times: Segments::new(),
+            running: Running::EMPTY,
+            links: GrowableLinks::EMPTY,
             to: Box::new(metrics),
         })))
     }
@@ -70,19 +78,29 @@ impl Reporter {
     fn times(&self, slot: usize) -> Option<&Times> {
         self.0.as_ref()?.times.get(slot)
     }
+}
 
-    #[inline]
+impl Reporting {
     fn stamp(&mut self, slot: usize, stamp: impl FnOnce(&mut Times)) {
-        if let Some(reporting) = &mut self.0 {
-            let times = &mut reporting.times;
-            if times.len() <= slot {
-                // New slots are used in order, so this grows by one.
-                times.resize_with(slot.saturating_add(1), Times::default);
-            }
-            if let Some(times) = times.get_mut(slot) {
-                stamp(times);
-            }
+        if let Some(times) = self.times.slot(slot, Times::default()) {
+            stamp(times);
         }
+    }
+
+    fn begin(&mut self, slot: usize, at: Instant) {
+        // The last run of this slot may have ended while other metrics were in place.
+        let _ = self.end(slot);
+        self.stamp(slot, |times| times.stamp_started(at));
+        let id = SlotId::from_index(slot);
+        self.running.add(&mut self.links, id, at);
+    }
+
+    fn end(&mut self, slot: usize) -> Instant {
+        let times = self.times.get(slot);
+        let started = times.map_or(Instant::NEVER, Timestamps::started);
+        let id = SlotId::from_index(slot);
+        self.running.remove(&mut self.links, id, started);
+        started
     }
 }
 
@@ -146,12 +164,32 @@ impl Metrics for Reporter {
 
     #[inline]
     fn stamp_added(&mut self, (): &mut (), slot: usize, at: Instant) {
-        self.stamp(slot, |times| times.stamp_added(at));
+        if let Some(reporting) = &mut self.0 {
+            reporting.stamp(slot, |times| times.stamp_added(at));
+        }
     }
 
     #[inline]
     fn stamp_started(&mut self, (): &mut (), slot: usize, at: Instant) {
-        self.stamp(slot, |times| times.stamp_started(at));
+        if let Some(reporting) = &mut self.0 {
+            reporting.begin(slot, at);
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, (): &(), slot: usize) -> Instant {
+        let reporting = self.0.as_mut();
+        reporting.map_or(Instant::NEVER, |reporting| reporting.end(slot))
+    }
+
+    #[inline]
+    fn running<'a>(&'a self, (): &'a ()) -> Option<&'a Running> {
+        Some(&self.0.as_ref()?.running)
+    }
+
+    fn running_link(&self, slot: usize) -> Option<Link<u32>> {
+        let reporting = self.0.as_ref()?;
+        Some(reporting.links.link(SlotId::from_index(slot)))
     }
 
     #[inline]

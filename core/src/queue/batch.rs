@@ -37,7 +37,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         &mut self,
         keys: impl IntoIterator<Item = K>,
         now: Instant,
+        rejected: impl FnMut(Rejected<K>),
+    ) -> Effect<AddedMany> {
+        self.add_many_or_spare(keys, now, rejected, drop)
+    }
+
+    /// [`add_many`](Self::add_many), which passes what it does not store to `spared`.
+    pub(crate) fn add_many_or_spare(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+        now: Instant,
         mut rejected: impl FnMut(Rejected<K>),
+        mut spared: impl FnMut(K),
     ) -> Effect<AddedMany> {
         let mut many = AddedMany::default();
         for key in keys {
@@ -46,13 +57,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 rejected(Rejected::Closed(key));
                 continue;
             }
-            match self.add_quietly(key, now) {
+            match self.add_quietly(key, now, &mut spared) {
                 Ok(Added::Ready) => many.ready += 1,
                 Ok(Added::Dirty) => many.dirty += 1,
                 Ok(_) => many.coalesced += 1,
-                Err(refused) => {
+                Err(key) => {
                     many.rejected += 1;
-                    rejected(refused);
+                    rejected(Rejected::Full(key));
                 }
             }
         }

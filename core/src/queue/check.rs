@@ -2,7 +2,7 @@
 
 use core::hash::Hash;
 
-use crate::id::SlotId;
+use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -48,7 +48,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
         self.assert_ready_list(ready);
         self.assert_depths();
-        self.assert_memories(records);
+        self.assert_records(records);
+        self.assert_running();
         self.delays
             .assert_valid(|id| self.slots.slot(id).is_some(), self.slots.bound());
         let at_rest = self.active == 0 && self.lists.ready_len() == 0;
@@ -94,7 +95,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    fn assert_memories(&self, records: usize) {
+    fn assert_records(&self, records: usize) {
         assert_eq!(records, self.lists.records_len(), "Q5: all are listed");
         assert!(
             records <= self.failure_records_max,
@@ -109,6 +110,37 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             next = next.and_then(|id| self.lists.record_after(id));
         }
         assert_eq!(next, None, "Q5: the list ends");
+    }
+
+    fn assert_running(&self) {
+        let Some(running) = self.metrics.running(&self.running) else {
+            return;
+        };
+        let (mut next, mut run, mut starts) = (running.oldest(), None, 0);
+        for _ in 0..self.active {
+            let id = next.filter(|id| self.is_active(*id));
+            let slot = id.and_then(|id| self.slots.slot(id));
+            assert!(slot.is_some(), "Q7: every active slot is listed");
+            let own = slot.map(|slot| slot.run.wrapping_sub(self.runs).wrapping_sub(1));
+            assert!(own > run, "Q7: in the order of the runs, once");
+            run = own;
+            starts += id
+                .and_then(|id| self.started(id))
+                .map_or(0, |at| u128::from(at.as_nanos()));
+            next = id.and_then(|id| self.began_after(id));
+        }
+        assert_eq!(
+            running.len(),
+            self.active,
+            "Q7: only active slots are listed"
+        );
+        assert_eq!(next, None, "Q7: the list ends");
+        assert_eq!(starts, running.starts(), "Q7: the sum is right");
+    }
+
+    fn began_after(&self, id: SlotId) -> Option<SlotId> {
+        let own = self.metrics.running_link(id.index());
+        own.unwrap_or_else(|| self.lists.link(id)).next.get()
     }
 
     fn live_slots(&self) -> impl Iterator<Item = (SlotId, &LiveSlot<K, S, L, M>)> {

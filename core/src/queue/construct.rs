@@ -6,6 +6,7 @@ use crate::delay::{Delays, Horizon};
 use crate::id::Index;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
+use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
 use crate::sleepers::Sleepers;
@@ -77,6 +78,7 @@ where
             sleepers: Sleepers::new(),
             limiter,
             metrics,
+            running: KeepRunning::EMPTY,
             active: 0,
             dirty: 0,
             runs: 0,
@@ -158,6 +160,7 @@ mod growable {
     use crate::delay::{Delays, Horizon};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
+    use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
     use crate::priority::Priorities;
     use crate::sleepers::Sleepers;
@@ -245,6 +248,7 @@ mod growable {
                 sleepers: Sleepers::new(),
                 limiter,
                 metrics,
+                running: KeepRunning::EMPTY,
                 active: 0,
                 dirty: 0,
                 runs: 0,

@@ -15,7 +15,7 @@ use crate::outcome::{Added, Effect, Rejected, Scheduled};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Meta, Queue, quiet};
+use super::{LOWEST, Queue, quiet};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Marks a key as having work to do. O(1).
@@ -46,11 +46,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[doc(alias = "Add")]
     pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
+        self.add_or_spare(key, now, drop)
+    }
+
+    /// [`add`](Self::add), which returns what it does not store.
+    #[inline]
+    pub(crate) fn add_or_spare(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        let added = self.add_quietly(key, now);
-        self.effect_in_use(added)
+        match self.add_quietly(key, now, spare) {
+            Ok(added) => {
+                let wake = self.wake_in_use();
+                let value = Ok(added);
+                Effect { value, wake }
+            }
+            Err(key) => self.refuse(key),
+        }
     }
 
     /// Adds a key after a delay. O(log n).
@@ -123,10 +140,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         due: Instant,
         now: Instant,
     ) -> Effect<Result<Added, Rejected<K>>> {
+        self.add_at_or_spare(key, due, now, drop)
+    }
+
+    /// [`add_at`](Self::add_at), which returns what it does not store.
+    #[inline]
+    pub(crate) fn add_at_or_spare(
+        &mut self,
+        key: K,
+        due: Instant,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Effect<Result<Added, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        let added = match self.slot_for(key, now) {
+        let added = match self.slot_for(key, now, spare) {
             Ok(id) => Ok(self.schedule(id, due, now, LOWEST)),
             Err(key) => Err(Rejected::Full(key)),
         };
@@ -162,10 +191,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         now: Instant,
     ) -> Effect<Result<Scheduled, Rejected<K>>> {
+        self.add_rate_limited_or_spare(key, now, drop)
+    }
+
+    /// [`add_rate_limited`](Self::add_rate_limited), which returns what it does not store.
+    #[inline]
+    pub(crate) fn add_rate_limited_or_spare(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Effect<Result<Scheduled, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
-        let limited = match self.charge(key, now) {
+        let limited = match self.charge(key, now, spare) {
             Ok((id, delay)) => {
                 let level = self.retry_level(id);
                 let added = self.schedule(id, now + delay, now, level);
@@ -214,6 +254,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         options: AddOptions,
         now: Instant,
     ) -> Effect<Result<Scheduled, Rejected<K>>> {
+        self.add_with_or_spare(key, options, now, drop)
+    }
+
+    /// [`add_with`](Self::add_with), which returns what it does not store.
+    #[inline]
+    pub(crate) fn add_with_or_spare(
+        &mut self,
+        key: K,
+        options: AddOptions,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Effect<Result<Scheduled, Rejected<K>>> {
         if self.closed {
             return quiet(Err(Rejected::Closed(key)));
         }
@@ -221,7 +273,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if options.priority.is_some_and(|level| level >= levels) {
             return quiet(Err(Rejected::UnknownPriority(key)));
         }
-        let limited = self.add_with_quietly(key, options, now);
+        let limited = self.add_with_quietly(key, options, now, spare);
         self.effect(limited.map_err(Rejected::Full))
     }
 
@@ -266,15 +318,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         options: AddOptions,
         now: Instant,
+        spare: impl FnOnce(K),
     ) -> Result<Scheduled, K> {
         let (id, delay) = if options.rate_limited {
-            let (id, limit) = self.charge(key, now)?;
+            let (id, limit) = self.charge(key, now, spare)?;
             (
                 id,
                 Some(options.after.map_or(limit, |after| after.min(limit))),
             )
         } else {
-            (self.slot_for(key, now)?, options.after)
+            (self.slot_for(key, now, spare)?, options.after)
         };
         let level = match options.priority {
             Some(level) => level,
@@ -391,48 +444,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Finds the slot of a key, or claims one. Returns the key if there is no room.
-    fn slot_for(&mut self, key: K, now: Instant) -> Result<SlotId, K> {
-        match self.locate(&key, now) {
-            Located::Found(id) => Ok(id),
-            Located::Absent(hash) => match self.make_room() {
-                Some(id) => {
-                    let meta = Meta::<S, L, M>::default();
-                    self.slots.claim(id, hash, key, meta, Phase::Idle);
-                    Ok(id)
-                }
-                None => Err(key),
-            },
-        }
-    }
-
-    /// Charges the limiter for a key, and returns its delay. A key without a slot gets one last, so
-    /// that a limiter that panics leaves no slot behind.
-    fn charge(&mut self, key: K, now: Instant) -> Result<(SlotId, Duration), K> {
-        match self.locate(&key, now) {
-            Located::Found(id) => Ok((id, self.charge_slot(id, now))),
-            Located::Absent(hash) => {
-                let Some(id) = self.make_room() else {
-                    return Err(key);
-                };
-                let mut meta = Meta::<S, L, M>::default();
-                let delay = self.limiter.when(&mut meta.record, now);
-                self.slots.claim(id, hash, key, meta, Phase::Idle);
-                Ok((id, delay))
-            }
-        }
-    }
-
-    pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
-        match self.slots.slot_mut(id) {
-            Some(slot) => self.limiter.when(&mut slot.meta.record, now),
-            None => Duration::ZERO,
-        }
-    }
-
-    /// Returns a slot for one more key, and discards the oldest failure record for it if needed.
-    #[inline]
-    pub(super) fn make_room(&mut self) -> Option<SlotId> {
-        self.slots.vacancy().or_else(|| self.drop_oldest_record())
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, key: K) -> Effect<Result<Added, Rejected<K>>> {
+        self.effect_in_use(Err(Rejected::Full(key)))
     }
 }

@@ -40,13 +40,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Finds the slot of a key that an operation may change.
     #[inline]
-    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located<S::KeyHash>
+    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let backlog = self.release_due(now);
         let located = self.slots.locate(key);
+        let backlog = self.release_due(now);
         if let Located::Found(id) = located
             && backlog
         {

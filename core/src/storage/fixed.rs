@@ -7,13 +7,12 @@ use core::marker::PhantomData;
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
+use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
-mod chains;
 mod lists;
 mod nodes;
 
-use chains::Chains;
 pub(crate) use lists::FixedLists;
 pub(crate) use nodes::FixedNodes;
 
@@ -55,7 +54,6 @@ impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     const CAPACITY: Option<usize> = Some(N);
     const RELEASE_MAX: u8 = 2;
     type Priorities = P;
-    type KeyHash = u32;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
@@ -123,9 +121,8 @@ impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
 
 impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
     type Tag = ();
-    type KeyHash = u32;
 
-    fn locate<B>(&self, key: &B) -> Located<u32>
+    fn locate<B>(&self, key: &B) -> Located
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,

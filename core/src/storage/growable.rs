@@ -5,12 +5,12 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-use crate::id::SlotId;
+use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
+use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
-mod index;
 mod lists;
 mod nodes;
 mod removals;
@@ -18,10 +18,10 @@ mod ring;
 mod seed;
 mod segments;
 
-use index::Index;
 pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
 pub use seed::RandomState;
+pub(crate) use segments::Segments;
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
@@ -44,8 +44,9 @@ pub use seed::RandomState;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
-/// The index, the ready list and the deadlines grow in steps of a bounded size. The keys themselves
-/// are in one vector: when the allocator cannot extend that in place, one add copies it, O(n).
+/// Growth costs each add the same: the index grows by two or three chains with each new slot, the
+/// ready list and the deadlines in segments. Only the slots and the heads of the chains are vectors,
+/// and one add copies them, O(n), if the allocator cannot move their pages instead.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
@@ -69,75 +70,164 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     const CAPACITY: Option<usize> = None;
     const RELEASE_MAX: u8 = 16;
     type Priorities = P;
-    type KeyHash = u64;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists = P::GrowableLists;
     type Nodes = GrowableNodes;
 }
 
-/// Slots in one vector, and their index.
+/// Slots in one vector, indexed by hash chains.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
-    /// Each with the hash of its key, so that a slot changes its place in the index, and leaves it,
-    /// without a look at the key.
-    entries: Vec<Option<Slot<K, S, u64>>>,
+    entries: Vec<Option<Slot<K, S, Chained>>>,
     /// Vacant slots. The last to be emptied is filled first, because it is still in cache.
     free: Vec<u32>,
-    index: Index,
+    /// The first slot of each chain. Two or three more with each new slot.
+    heads: Vec<u32>,
+    /// Selects one of the first 2^(k + 1) chains, if there are 2^k or more, and not 2^(k + 1).
+    mask: u32,
     hasher: H,
 }
 
+/// A slot's place in the index.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Chained {
+    /// Kept, so that a slot changes its chain, and leaves it, without a look at the key.
+    hash: u32,
+    next: u32,
+}
+
+/// The chains grow by linear hashing (W. Litwin, "Linear hashing: a new tool for file and table
+/// addressing", 1980): of 2^k + m chains, the first m of the first 2^k have been split, and their
+/// other halves are the last m.
 impl<K, S, H> GrowableSlots<K, S, H> {
     pub(crate) fn with_capacity(hasher: H, capacity: usize) -> Self {
-        Self {
+        let mut slots = Self {
             entries: Vec::with_capacity(capacity),
             free: Vec::new(),
-            index: Index::with_capacity(capacity),
+            heads: Vec::new(),
+            mask: 0,
             hasher,
+        };
+        slots.reserve_chains(capacity);
+        slots
+    }
+
+    /// The chain of a hash.
+    // Without a branch, because none could be predicted: which half applies is random.
+    #[inline]
+    fn chain(&self, hash: u32) -> usize {
+        let chain = (hash & self.mask) as usize;
+        let whole = (hash & self.mask >> 1) as usize;
+        let is_whole = usize::from(chain >= self.heads.len());
+        chain ^ ((chain ^ whole) & is_whole.wrapping_neg())
+    }
+
+    fn reserve_chains(&mut self, slots: usize) {
+        let more = chains_for(slots).saturating_sub(self.heads.len());
+        self.heads.reserve_exact(more);
+        self.add_chains(more);
+    }
+
+    /// Adds chains, each of which takes over about half of another. As many steps as the chains
+    /// that are split are long: O(1) expected for each.
+    fn add_chains(&mut self, chains: usize) {
+        for _ in 0..chains {
+            let new = self.heads.len();
+            if new > self.mask as usize {
+                self.mask = self.mask << 1 | 1;
+            }
+            self.heads.push(u32::NONE);
+            let split = new & (self.mask >> 1) as usize;
+            if new == split {
+                continue;
+            }
+            let mut rest = self.take_chain(split).get();
+            while let Some(id) = rest {
+                rest = self.next(id).get();
+                let hash = self.slot(id).map_or(0, |slot| slot.tag.hash);
+                let next = self.enter(self.chain(hash), id);
+                self.set_next(id, next);
+            }
         }
     }
 
+    /// Makes room for one more slot, and for its chains.
+    #[inline(never)]
+    fn add_slot(&mut self) {
+        self.entries.push(None);
+        let chains = chains_for(self.entries.len());
+        if chains > self.heads.capacity() {
+            // By an eighth, because there are more of them than of anything else.
+            self.heads.reserve_exact(self.heads.len() / 8 + 8);
+        }
+        self.add_chains(chains.saturating_sub(self.heads.len()));
+    }
+
+    fn take_chain(&mut self, chain: usize) -> u32 {
+        let head = self.heads.get_mut(chain);
+        head.map_or(u32::NONE, |head| core::mem::replace(head, u32::NONE))
+    }
+}
+
+impl<K, S, H> GrowableSlots<K, S, H> {
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u64>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
         self.entries.get(id.index())?.as_ref()
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u64>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
         self.entries.get_mut(id.index())?.as_mut()
     }
 }
 
-/// The hash of a slot's key. All slots that are asked for are live.
-#[inline]
-fn hash_in<K, S>(entries: &[Option<Slot<K, S, u64>>]) -> impl Fn(u32) -> u64 {
-    |id| {
-        let slot = entries.get(id as usize).and_then(Option::as_ref);
-        slot.map_or(0, |slot| slot.tag)
+impl<K, S, H> Chains<u32> for GrowableSlots<K, S, H> {
+    #[inline]
+    fn heads(&self) -> &[u32] {
+        &self.heads
+    }
+
+    #[inline]
+    fn heads_mut(&mut self) -> &mut [u32] {
+        &mut self.heads
+    }
+
+    #[inline]
+    fn next(&self, id: SlotId) -> u32 {
+        self.slot(id).map_or(u32::NONE, |slot| slot.tag.next)
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: SlotId, next: u32) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.tag.next = next;
+        }
     }
 }
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
-    type Tag = u64;
-    type KeyHash = u64;
+    type Tag = Chained;
 
     fn reserve(&mut self, additional: usize) {
         let new = additional.saturating_sub(self.free.len());
         self.entries.reserve(new);
-        let slots = self.entries.len().saturating_add(new);
-        self.index.reserve(slots, hash_in(&self.entries));
+        self.reserve_chains(self.entries.len().saturating_add(new));
     }
 
     #[inline]
-    fn locate<B>(&self, key: &B) -> Located<u64>
+    fn locate<B>(&self, key: &B) -> Located
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let hash = self.hasher.hash_one(key);
-        let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
-        match self.index.find(hash, is_it) {
+        let hash = spread(self.hasher.hash_one(key));
+        let is_it = |id| {
+            self.slot(id)
+                .is_some_and(|slot| slot.tag.hash == hash && key == slot.key.borrow())
+        };
+        match self.find(self.chain(hash), is_it) {
             Some(id) => Located::Found(id),
             None => Located::Absent(hash),
         }
@@ -153,19 +243,16 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u64, key: K, meta: S, phase: Phase) {
-        let slot = Some(Slot::new(key, meta, hash, phase));
-        match self.entries.get_mut(vacancy.index()) {
-            Some(entry) => {
-                *entry = slot;
-                let _ = self.free.pop();
-            }
-            None => {
-                self.entries.push(slot);
-                self.index.grow(self.entries.len(), hash_in(&self.entries));
-            }
+    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
+        if vacancy.index() == self.entries.len() {
+            self.add_slot();
+        } else {
+            let _ = self.free.pop();
         }
-        self.index.insert(hash, vacancy, hash_in(&self.entries));
+        let next = self.enter(self.chain(hash), vacancy);
+        if let Some(entry) = self.entries.get_mut(vacancy.index()) {
+            *entry = Some(Slot::new(key, meta, Chained { hash, next }, phase));
+        }
     }
 
     // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
@@ -174,7 +261,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         let Some(slot) = self.slot(id) else {
             return;
         };
-        self.index.remove(slot.tag, id);
+        self.leave(self.chain(slot.tag.hash), id);
         self.free.push(id.0);
         if let Some(entry) = self.entries.get_mut(id.index()) {
             // Last, because the key's `Drop` runs here and may panic.
@@ -183,12 +270,12 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, u64>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
         self.slot(id)
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, u64>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
         self.slot_mut(id)
     }
 
@@ -204,3 +291,119 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 /// One number is reserved by the heap, for a slot that does not wait, and one by the links, for the
 /// end of a list.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
+
+/// How many chains there are for so many slots: five for two, because a slot that is visited on the
+/// way to another is rarely in cache, and whether there is one cannot be predicted.
+const fn chains_for(slots: usize) -> usize {
+    let chains = slots.saturating_mul(2).saturating_add(slots / 2);
+    if chains < CHAINS_MAX {
+        chains
+    } else {
+        CHAINS_MAX
+    }
+}
+
+/// More chains cannot be numbered: at most 31 bits of a hash select one.
+const CHAINS_MAX: usize = u32::MAX as usize / 2 + 1;
+
+/// A slot keeps 32 bits of a hash. All 64 bits contribute to them, and the lowest, which select a
+/// chain, are good even with a poor hasher: the halves of a product with the golden ratio are
+/// folded (D. E. Knuth, *The Art of Computer Programming* 3, 6.4).
+#[inline]
+const fn spread(hash: u64) -> u32 {
+    let product = hash as u128 * 0x9E37_79B9_7F4A_7C15;
+    (product >> 64) as u32 ^ product as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use foldhash::fast::FixedState;
+
+    use super::*;
+
+    type Keys = GrowableSlots<u64, (), RandomState>;
+
+    fn with_capacity(capacity: usize) -> Keys {
+        GrowableSlots::with_capacity(RandomState::default(), capacity)
+    }
+
+    fn store(slots: &mut Keys, key: u64) {
+        if let Located::Absent(hash) = slots.locate(&key) {
+            let vacancy = slots.vacancy().unwrap();
+            slots.claim(vacancy, hash, key, (), Phase::Idle);
+        }
+    }
+
+    #[test]
+    fn an_empty_queue_has_no_chains() {
+        let mut slots = with_capacity(0);
+        assert_eq!(slots.heads.capacity(), 0);
+        assert!(matches!(slots.locate(&7), Located::Absent(_)));
+        store(&mut slots, 7);
+        assert!(matches!(slots.locate(&7), Located::Found(_)));
+        assert_eq!(slots.heads.len(), chains_for(1));
+    }
+
+    #[test]
+    fn a_new_slot_adds_chains_and_every_key_is_found_again() {
+        let mut slots = with_capacity(0);
+        for key in 0..5000 {
+            store(&mut slots, key);
+            assert_eq!(slots.heads.len(), chains_for(slots.entries.len()));
+            for known in [key, key / 2, key / 3, 0] {
+                assert!(matches!(slots.locate(&known), Located::Found(_)));
+            }
+            assert!(matches!(slots.locate(&(key + 1)), Located::Absent(_)));
+        }
+        assert!((0..5000).all(|key| matches!(slots.locate(&key), Located::Found(_))));
+    }
+
+    #[test]
+    fn keys_that_follow_each_other_spread_over_the_chains() {
+        let hasher = FixedState::with_seed(7);
+        let mut slots: GrowableSlots<u64, (), _> = GrowableSlots::with_capacity(hasher, 0);
+        for key in 0..5000 {
+            if let Located::Absent(hash) = slots.locate(&key) {
+                slots.claim(SlotId(key as u32), hash, key, (), Phase::Idle);
+            }
+        }
+        for chain in 0..slots.heads.len() {
+            let mut length = 0;
+            let _ = slots.find(chain, |_| {
+                length += 1;
+                false
+            });
+            assert!(length <= 6, "{length} in chain {chain}");
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_needs_no_more_chains() {
+        let mut slots = with_capacity(300);
+        let chains = slots.heads.len();
+        assert_eq!(chains, chains_for(300));
+        (0..300).for_each(|key| store(&mut slots, key));
+        assert_eq!(slots.heads.len(), chains);
+
+        for key in 0..100 {
+            let Located::Found(id) = slots.locate(&key) else {
+                panic!("{key} was stored");
+            };
+            slots.release(id);
+        }
+        slots.reserve(100);
+        assert_eq!(slots.heads.len(), chains, "a hundred slots are vacant");
+        slots.reserve(1000);
+        let chains = slots.heads.len();
+        (1000..2000).for_each(|key| store(&mut slots, key));
+        assert_eq!((slots.heads.len(), slots.len()), (chains, 1200));
+    }
+
+    #[test]
+    fn every_bit_of_a_hash_tells_chains_apart() {
+        for bit in 0..64 {
+            let (one, other) = (spread(0) as u8, spread(1 << bit) as u8);
+            assert_ne!(one, other, "bit {bit}");
+        }
+    }
+}

@@ -45,7 +45,8 @@ where
     /// ```
     #[doc(alias = "Add")]
     pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-        self.with(|queue, now| queue.add(key, now))
+        let mut spare = None;
+        self.with(|queue, now| queue.add_or_spare(key, now, |key| spare = Some(key)))
     }
 
     /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
@@ -70,7 +71,10 @@ where
     /// ```
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        self.with_now(|queue, now| queue.add_after(key, delay, now))
+        let mut spare = None;
+        self.with_now(|queue, now| {
+            queue.add_at_or_spare(key, now + delay, now, |key| spare = Some(key))
+        })
     }
 
     /// Adds a key at a point in time of this queue's clock, or now if that has passed. O(log n).
@@ -90,7 +94,8 @@ where
     /// assert_eq!(queue.state("report").unwrap().due, Some(full_hour));
     /// ```
     pub fn add_at(&self, key: K, due: Instant) -> Result<Added, Rejected<K>> {
-        self.with_now(|queue, now| queue.add_at(key, due, now))
+        let mut spare = None;
+        self.with_now(|queue, now| queue.add_at_or_spare(key, due, now, |key| spare = Some(key)))
     }
 
     /// Counts a failure of a key, and adds the key when its limiter says so. O(log n).
@@ -109,7 +114,10 @@ where
     /// ```
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
-        self.with_now(|queue, now| queue.add_rate_limited(key, now))
+        let mut spare = None;
+        self.with_now(|queue, now| {
+            queue.add_rate_limited_or_spare(key, now, |key| spare = Some(key))
+        })
     }
 
     /// Adds a key as the options say: [`Queue::add_with`]. O(log n).
@@ -128,7 +136,10 @@ where
     /// assert_eq!(queue.state("node-7").unwrap().due, None, "it runs now, and only now");
     /// ```
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-        let add = |queue: &mut Queue<K, S, L, M>, now| queue.add_with(key, options, now);
+        let mut spare = None;
+        let add = |queue: &mut Queue<K, S, L, M>, now| {
+            queue.add_with_or_spare(key, options, now, |key| spare = Some(key))
+        };
         if options.needs_time() {
             self.with_now(add)
         } else {

@@ -145,8 +145,8 @@ where
         self.lock.with(|state| state.queue.shutting_down())
     }
 
-    /// Reports how long the active keys have been running, as client-go does every 500 ms.
-    /// O(slots). [`Queue::report_running`] has an example.
+    /// Reports how long the active keys have been running, as client-go does every 500 ms. O(1).
+    /// [`Queue::report_running`] has an example.
     pub fn report_running(&self) {
         self.with_now(Queue::report_running);
     }

@@ -1,7 +1,7 @@
 //! Two lists in one array of links.
 
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, Links, List, Lists};
+use crate::lists::{Link, LinkArray, Links, List, Lists};
 
 /// Both lists, threaded through one array of links.
 #[doc(hidden)]
@@ -12,9 +12,11 @@ pub struct FixedLists<const N: usize, I> {
     records: List<I>,
 }
 
-impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
+impl<const N: usize, I: Index> LinkArray<I> for [Link<I>; N] {
     const EMPTY: Self = [Link::UNLINKED; N];
+}
 
+impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
     #[inline]
     fn link(&self, id: SlotId) -> Link<I> {
         self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
@@ -30,7 +32,7 @@ impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     const EMPTY: Self = Self {
-        links: Links::EMPTY,
+        links: LinkArray::EMPTY,
         ready: List::new(),
         records: List::new(),
     };
@@ -73,6 +75,14 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
 
     fn record_after(&self, id: SlotId) -> Option<SlotId> {
         self.records.after(&self.links, id)
+    }
+
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.links.link(id).convert()
+    }
+
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        self.links.set_link(id, link.convert());
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::id::SlotId;
-use crate::lists::{Link, Links, List, Lists};
+use crate::lists::{Link, LinkArray, Links, List, Lists};
 
 use super::removals::Removals;
 use super::ring::Ring;
@@ -23,9 +23,11 @@ pub struct GrowableLists {
 /// A link for each slot up to the largest that was ever linked.
 pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
 
-impl Links<u32> for GrowableLinks {
+impl LinkArray<u32> for GrowableLinks {
     const EMPTY: Self = Self::new();
+}
 
+impl Links<u32> for GrowableLinks {
     fn link(&self, id: SlotId) -> Link<u32> {
         self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
     }
@@ -59,7 +61,7 @@ impl GrowableLists {
 impl Lists for GrowableLists {
     const EMPTY: Self = Self {
         ready: Ring::new(),
-        links: Links::EMPTY,
+        links: LinkArray::EMPTY,
         records: List::new(),
         removals: None,
     };
@@ -124,6 +126,14 @@ impl Lists for GrowableLists {
 
     fn record_after(&self, id: SlotId) -> Option<SlotId> {
         self.records.after(&self.links, id)
+    }
+
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.links.link(id)
+    }
+
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        self.links.set_link(id, link);
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

@@ -2,13 +2,10 @@
 //!
 //! The ring does not know where a slot is: a number that is taken out stays in it, and is *stale*.
 //! Getters must not pass stale numbers, however many there are in a row. So while there are any,
-//! each removal and each pop moves one number from the front of the ring to a list, which has the
-//! first keys from then on, and drops it instead if it is stale. The list is never shorter than the
-//! number of stale ones:
-//!
-//! - A removal from the ring makes one more stale, and the move that follows drops one or lengthens
-//!   the list by one.
-//! - A removal from the list, or a pop, shortens it by one, and the move makes up for that.
+//! the first keys are in a list, which is longer than there are stale numbers. To keep it so, a
+//! removal moves up to two numbers from the front of the ring to the list, and a pop moves one; a
+//! stale one is dropped instead. A removal from the ring makes one more stale; a removal from the
+//! list, or a pop, shortens the list by one; and each move makes up for one of these.
 //!
 //! So the list has a key while the ring has a stale number, and once it is empty the ring is as it
 //! was. Meanwhile the first segment of the ring is *held* here, so that the ring shows no first
@@ -16,12 +13,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::mem;
 
 use crate::id::SlotId;
 use crate::lists::List;
 
 use super::lists::GrowableLinks;
-use super::ring::Ring;
+use super::ring::{Held, Ring};
 use super::segments::Segments;
 
 /// Which numbers of a ring are stale, and the keys that were moved out of it.
@@ -29,8 +27,8 @@ use super::segments::Segments;
 pub(super) struct Removals {
     /// The first ready keys. While there are any, the ring is held.
     front: List<u32>,
-    /// The first segment of the ring while it is held, and the place of its first number.
-    held: (Vec<u32>, usize),
+    /// The first segment of the ring while it is held.
+    held: Held,
     /// How many numbers of each slot are stale. They are the first ones of that slot in the ring.
     stale: Segments<u32, 512>,
     stale_len: usize,
@@ -40,7 +38,7 @@ impl Default for Removals {
     fn default() -> Self {
         Self {
             front: List::new(),
-            held: (Vec::new(), 0),
+            held: Held::default(),
             stale: Segments::new(),
             stale_len: 0,
         }
@@ -55,41 +53,40 @@ impl Removals {
     /// Takes the first key out, if the ring is held. O(1).
     pub(super) fn pop(&mut self, ring: &mut Ring, links: &mut GrowableLinks) -> Option<SlotId> {
         let first = self.front.pop_front(links)?;
-        ring.uncount();
-        self.restore(ring, links, true);
+        self.restore(ring, links);
         Some(first)
     }
 
     /// Takes out a key that is ready, and not the first number that the ring shows. O(1).
     pub(super) fn remove(&mut self, ring: &mut Ring, links: &mut GrowableLinks, id: SlotId) {
-        let is_held = self.front.len() > 0;
-        ring.uncount();
         if self.front.contains(links, id) {
             self.front.remove(links, id);
         } else if let Some(stale) = self.stale.slot(id.index(), 0) {
             *stale += 1;
             self.stale_len += 1;
         }
-        self.restore(ring, links, is_held);
+        self.restore(ring, links);
     }
 
-    /// Moves one number if any is stale, and holds the ring while the list has a key.
-    fn restore(&mut self, ring: &mut Ring, links: &mut GrowableLinks, is_held: bool) {
-        if is_held {
-            ring.swap_head(&mut self.held);
+    /// Makes the list longer than there are stale numbers, if there are any, and holds the ring
+    /// while the list has a key.
+    fn restore(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
+        if ring.hidden() > 0 {
+            ring.show(mem::take(&mut self.held));
         }
-        if self.stale_len > 0 {
-            self.shift(ring, links);
+        for _ in 0..2 {
+            if self.stale_len > 0 && self.front.len() <= self.stale_len {
+                self.shift(ring, links);
+            }
         }
         if self.front.len() > 0 {
-            ring.swap_head(&mut self.held);
-        } else {
-            ring.settle();
+            let more = self.front.len() - self.stale_len;
+            self.held = ring.hide(|held| held.numbers().len() + more);
         }
     }
 
     fn shift(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
-        let Some(number) = ring.shift() else {
+        let Some(number) = ring.pop_front() else {
             return;
         };
         let id = SlotId(number);
@@ -105,10 +102,9 @@ impl Removals {
     /// The ready key at a place, for checks. O(n log n).
     pub(super) fn get(&self, ring: &Ring, links: &GrowableLinks, place: usize) -> Option<SlotId> {
         assert!(
-            self.stale_len <= self.front.len(),
-            "no more stale numbers than keys before them"
+            self.stale_len == 0 || self.stale_len < self.front.len(),
+            "fewer stale numbers than keys before them"
         );
-        let (head, first) = &self.held;
         let mut numbers = Vec::new();
         let mut next = self.front.first();
         for _ in 0..self.front.len() {
@@ -118,8 +114,7 @@ impl Removals {
         if let Some(id) = numbers.get(place) {
             return Some(*id);
         }
-        let is_held = !numbers.is_empty();
-        let held = head.iter().skip(*first).take_while(|_| is_held).copied();
+        let held = self.held.numbers().iter().copied();
         let shown = (0..).map_while(|place| ring.get(place));
         let mut stale = BTreeMap::new();
         let is_live = |number: &u32| {
@@ -208,7 +203,7 @@ mod tests {
         for id in 1..KEYS - 1 {
             lists.remove_ready(SlotId(id), 0);
             let removals = lists.removals().unwrap();
-            assert!(removals.stale_len <= removals.front.len());
+            assert!(removals.stale_len == 0 || removals.stale_len < removals.front.len());
         }
         assert_eq!(lists.pop_ready(), Some(SlotId(0)));
         assert_eq!(lists.pop_ready(), Some(SlotId(KEYS - 1)));

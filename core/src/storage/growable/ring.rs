@@ -4,34 +4,49 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-/// How many slot numbers a segment holds at most: 4 KiB of them.
+/// How many slot numbers a segment holds: 4 KiB of them.
 const LEN: usize = 1024;
 
 /// Slot numbers, first in, first out.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// The first segment. While the ring is not empty, it holds the first number.
+    /// The first segment.
     head: Vec<u32>,
-    /// Where the first number is in `head`. Those before it have left.
-    first: usize,
+    /// How many numbers of `head` have left.
+    left: usize,
     /// The segments between the first and the last. All of them are full.
     middle: VecDeque<Vec<u32>>,
     /// The last segment.
     tail: Vec<u32>,
-    len: usize,
     /// Segments that are not in use.
     spare: Vec<Vec<u32>>,
+    /// How many numbers more the ring counts than its segments hold. While this is not zero, the
+    /// ring shows no first number.
+    hidden: usize,
+}
+
+/// The first segment of a ring that is held.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    head: Vec<u32>,
+    left: usize,
+}
+
+impl Held {
+    pub(super) fn numbers(&self) -> &[u32] {
+        self.head.get(self.left..).unwrap_or(&[])
+    }
 }
 
 impl Ring {
     pub(super) const fn new() -> Self {
         Self {
             head: Vec::new(),
-            first: 0,
+            left: 0,
             middle: VecDeque::new(),
             tail: Vec::new(),
-            len: 0,
             spare: Vec::new(),
+            hidden: 0,
         }
     }
 
@@ -46,86 +61,91 @@ impl Ring {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.head.len() - self.left + self.middle.len() * LEN + self.tail.len() + self.hidden
     }
 
     #[inline]
     pub(super) fn front(&self) -> Option<u32> {
-        self.head.get(self.first).copied()
+        match self.head.get(self.left) {
+            Some(&first) => Some(first),
+            None if self.hidden > 0 => None,
+            None => self.middle.front().unwrap_or(&self.tail).first().copied(),
+        }
     }
 
     /// The number at a place, for checks. O(1).
     pub(super) fn get(&self, place: usize) -> Option<u32> {
-        let in_head = self.head.len() - self.first;
+        let in_head = self.head.len() - self.left;
         let Some(place) = place.checked_sub(in_head) else {
-            return self.head.get(self.first + place).copied();
+            return self.head.get(self.left + place).copied();
         };
-        let segment = self.middle.get(place / LEN).unwrap_or(&self.tail);
-        let before_tail = self.middle.len().min(place / LEN) * LEN;
-        segment.get(place - before_tail).copied()
+        match self.middle.get(place / LEN) {
+            Some(segment) => segment.get(place % LEN).copied(),
+            None => self.tail.get(place - self.middle.len() * LEN).copied(),
+        }
     }
 
     #[inline]
     pub(super) fn push_back(&mut self, number: u32) {
-        if self.tail.len() == LEN {
-            self.add_segment();
+        if self.tail.len() == self.tail.capacity() {
+            self.extend_tail();
         }
         self.tail.push(number);
-        self.len += 1;
-        if self.len == 1 {
-            self.refill();
-        }
     }
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<u32> {
-        let first = self.front()?;
-        self.first += 1;
-        self.len -= 1;
-        if self.first == self.head.len() {
-            self.refill();
+        if self.left == self.head.len() {
+            self.replace_head();
         }
-        Some(first)
+        let first = self.head.get(self.left)?;
+        self.left += 1;
+        Some(*first)
     }
 
-    /// Takes the first number out, without counting it as gone. O(1).
-    pub(super) fn shift(&mut self) -> Option<u32> {
-        self.settle();
-        let first = self.front()?;
-        self.first += 1;
-        self.settle();
-        Some(first)
+    /// How many numbers are counted that the segments do not hold: not zero while the ring is held.
+    pub(super) fn hidden(&self) -> usize {
+        self.hidden
     }
 
-    /// Counts a number as gone that stays where it is, or that [`shift`](Self::shift) has taken.
-    pub(super) fn uncount(&mut self) {
-        self.len -= 1;
+    /// Takes the first segment away, which hides all numbers, and counts so many more than the
+    /// other segments hold. [`show`](Self::show) undoes that.
+    pub(super) fn hide(&mut self, counted: impl FnOnce(&Held) -> usize) -> Held {
+        let held = Held {
+            head: mem::take(&mut self.head),
+            left: mem::take(&mut self.left),
+        };
+        self.hidden = counted(&held);
+        held
     }
 
-    /// Exchanges the first segment, and the place of the first number in it.
-    pub(super) fn swap_head(&mut self, (head, first): &mut (Vec<u32>, usize)) {
-        mem::swap(&mut self.head, head);
-        mem::swap(&mut self.first, first);
+    pub(super) fn show(&mut self, held: Held) {
+        self.head = held.head;
+        self.left = held.left;
+        self.hidden = 0;
     }
 
-    /// Moves on to the next segment if all numbers of the first one have left.
-    pub(super) fn settle(&mut self) {
-        if self.first == self.head.len() {
-            self.refill();
-        }
-    }
-
+    /// Makes room in the last segment, or begins another.
     #[cold]
-    fn add_segment(&mut self) {
+    fn extend_tail(&mut self) {
+        if self.tail.len() < LEN {
+            let grown = (self.tail.len() * 2).clamp(4, LEN);
+            self.tail.reserve_exact(grown - self.tail.len());
+            return;
+        }
         let segment = self.spare.pop();
         let segment = segment.unwrap_or_else(|| Vec::with_capacity(LEN));
         self.middle.push_back(mem::replace(&mut self.tail, segment));
     }
 
     /// Replaces a first segment whose numbers have all left.
-    fn refill(&mut self) {
+    #[inline(never)]
+    fn replace_head(&mut self) {
+        if self.hidden > 0 {
+            return;
+        }
         self.head.clear();
-        self.first = 0;
+        self.left = 0;
         match self.middle.pop_front() {
             Some(next) => self.spare.push(mem::replace(&mut self.head, next)),
             None => mem::swap(&mut self.head, &mut self.tail),

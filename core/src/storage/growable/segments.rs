@@ -14,7 +14,7 @@ pub struct Segments<T, const LEN: usize> {
 }
 
 impl<T: Copy, const LEN: usize> Segments<T, LEN> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         const { assert!(LEN.is_power_of_two()) }
         Self {
             segments: Vec::new(),
@@ -22,7 +22,7 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
     }
 
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<&T> {
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let segment = self.segments.get(index / LEN)?.as_ref()?;
         segment.get(index % LEN)
     }
@@ -42,7 +42,7 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
 
     /// The item at an index, whose segment is filled with `unset` if it is new.
     #[inline]
-    pub(super) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
+    pub(crate) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
         if self.get(index).is_none() {
             self.add_segment(index / LEN, unset);
         }

@@ -1,4 +1,4 @@
-//! Hash chains: how the fixed storage finds a key.
+//! Hash chains: how both storages find a key.
 //!
 //! Slots whose keys have similar hashes are linked, and an array holds the first of each chain
 //! (D. E. Knuth, *The Art of Computer Programming* 3, 6.4, separate chaining). A slot enters a

@@ -1,0 +1,75 @@
+//! The slot of a key that is added: found, or claimed for a new key.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::storage::{Located, Phase, Slots, Storage};
+
+use super::{Meta, Queue};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Finds the slot of a key, or claims one. Returns the key if there is no room.
+    pub(super) fn slot_for(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<SlotId, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) => {
+                spare(key);
+                Ok(id)
+            }
+            Located::Absent(hash) => match self.make_room() {
+                Some(id) => {
+                    let meta = Meta::<S, L, M>::default();
+                    self.slots.claim(id, hash, key, meta, Phase::Idle);
+                    Ok(id)
+                }
+                None => Err(key),
+            },
+        }
+    }
+
+    /// Charges the limiter for a key, and returns its delay. A key without a slot gets one last, so
+    /// that a limiter that panics leaves no slot behind.
+    pub(super) fn charge(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<(SlotId, Duration), K> {
+        match self.locate(&key, now) {
+            Located::Found(id) => {
+                spare(key);
+                Ok((id, self.charge_slot(id, now)))
+            }
+            Located::Absent(hash) => {
+                let Some(id) = self.make_room() else {
+                    return Err(key);
+                };
+                let mut meta = Meta::<S, L, M>::default();
+                let delay = self.limiter.when(&mut meta.record, now);
+                self.slots.claim(id, hash, key, meta, Phase::Idle);
+                Ok((id, delay))
+            }
+        }
+    }
+
+    pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
+        match self.slots.slot_mut(id) {
+            Some(slot) => self.limiter.when(&mut slot.meta.record, now),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// Returns a slot for one more key, and discards the oldest failure record for it if needed.
+    #[inline]
+    pub(super) fn make_room(&mut self) -> Option<SlotId> {
+        self.slots.vacancy().or_else(|| self.drop_oldest_record())
+    }
+}

@@ -1,0 +1,131 @@
+//! The ages of the active keys, as the metrics receive them: compared with a scan of all runs.
+#![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use requeue_core::binding::Ticket;
+use requeue_core::{
+    Action, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue, RandomState, Reporter,
+    Storage, Times, default_item_based,
+};
+
+/// What was last reported: all runs together, and the longest.
+#[derive(Clone, Default)]
+struct Ages(Arc<Mutex<(Duration, Duration)>>);
+
+impl Metrics for Ages {
+    type Timestamps = Times;
+
+    fn unfinished_work(&mut self, sum: Duration) {
+        self.0.lock().unwrap().0 = sum;
+    }
+
+    fn longest_running(&mut self, longest: Duration) {
+        self.0.lock().unwrap().1 = longest;
+    }
+}
+
+/// A generator of steps that needs no crate (G. Marsaglia, "Xorshift RNGs", 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Adds, takes, ends and reports at random. After each step the ages are those of a scan.
+fn compare<S, L, M>(mut queue: Queue<u64, S, L, M>, ages: &Ages)
+where
+    S: Storage,
+    L: requeue_core::RateLimiter,
+    M: Metrics,
+{
+    let mut random = Random(20_261_122);
+    let mut runs: Vec<(Ticket, u64)> = Vec::new();
+    let mut now = 5;
+    for step in 0..3_000 {
+        now += random.below(3);
+        let at = Instant::from_nanos(now);
+        match random.below(8) {
+            0..3 => drop(queue.add(random.below(16), at)),
+            3 => drop(queue.add_rate_limited(random.below(16), at)),
+            4 | 5 => {
+                let work = queue.try_get(at).value;
+                runs.extend(work.map(|work| (work.ticket, now)));
+            }
+            _ if runs.is_empty() => {}
+            action => {
+                let (ticket, _) = runs.remove(random.below(runs.len() as u64) as usize);
+                let action = match action {
+                    6 => Action::Success,
+                    _ => Action::RequeueAfter(Duration::from_nanos(random.below(9))),
+                };
+                queue.finish(ticket, action, at).value.unwrap();
+            }
+        }
+        queue.assert_valid();
+        let _ = queue.report_running(at);
+        let of_all = runs.iter().map(|(_, started)| now - started);
+        let expected = (of_all.clone().sum(), of_all.max().unwrap_or(0));
+        let reported = *ages.0.lock().unwrap();
+        let expected = (
+            Duration::from_nanos(expected.0),
+            Duration::from_nanos(expected.1),
+        );
+        assert_eq!(reported, expected, "step {step}");
+    }
+}
+
+#[test]
+fn the_ages_are_those_of_a_scan() {
+    let ages = Ages::default();
+    let fixed: Queue<u64, Fixed<12>, _, _> =
+        Queue::with_metrics(default_item_based(), ages.clone());
+    compare(fixed, &ages);
+    let leveled: Queue<u64, Fixed<12, u16, Levels<2>>, _, _> =
+        Queue::with_metrics(default_item_based(), ages.clone());
+    compare(leveled, &ages);
+    let parts = || Queue::builder().limiter(default_item_based());
+    compare(parts().metrics(ages.clone()).build(), &ages);
+    let leveled = parts().metrics(ages.clone()).levels::<3>();
+    compare(leveled.build(), &ages);
+    compare(parts().metrics(Reporter::new(ages.clone())).build(), &ages);
+}
+
+type Exchanged = Queue<u64, Growable<RandomState>, NoLimit, Reporter>;
+
+/// The metrics of a queue may be exchanged at any time: those put in its place know of the runs
+/// that begin from then on.
+#[test]
+fn exchanged_metrics_report_the_runs_that_begin_after_that() {
+    let (first, second) = (Ages::default(), Ages::default());
+    let parts = Queue::builder().limiter(NoLimit);
+    let mut queue: Exchanged = parts.metrics(Reporter::new(first.clone())).build();
+    let at = Instant::from_nanos;
+    let _ = queue.add_many(0..4, at(10), |_| {});
+    let [old, kept] = [11, 12].map(|now| queue.try_get(at(now)).value.unwrap());
+
+    let before = std::mem::replace(queue.metrics_mut(), Reporter::new(second.clone()));
+    let new = queue.try_get(at(20)).value.unwrap();
+    let _ = queue.finish(old.ticket, Action::Success, at(25));
+    let _ = queue.add(4, at(25));
+    let _ = queue.report_running(at(30));
+    assert_eq!(second.0.lock().unwrap().0, Duration::from_nanos(10));
+    let _ = queue.finish(new.ticket, Action::Success, at(31));
+
+    // Back again: the slots have been used for other keys meanwhile.
+    *queue.metrics_mut() = before;
+    let ends = [32, 33].map(|now| queue.try_get(at(now)).value.unwrap());
+    for work in ends.into_iter().chain([kept]) {
+        let _ = queue.finish(work.ticket, Action::Success, at(40));
+    }
+    let _ = queue.report_running(at(50));
+    assert_eq!(*first.0.lock().unwrap(), (Duration::ZERO, Duration::ZERO));
+    queue.assert_valid();
+}
