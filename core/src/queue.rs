@@ -21,11 +21,13 @@ mod check;
 mod claim;
 mod construct;
 mod expedite;
+mod pause;
 mod produce;
 mod query;
 mod release;
 mod retain;
 mod shutdown;
+mod slot;
 mod work;
 
 pub use retain::Sweep;
@@ -157,6 +159,8 @@ where
     /// How many due keys an operation makes ready: at least one, or none would ever be.
     release_max: u8,
     closed: bool,
+    /// Getters wait although keys may be ready. Not after shutdown.
+    paused: bool,
     /// When the queue was first shut down, and so which deadlines had passed.
     closed_horizon: Horizon,
     /// The queue has just drained, and the calls that wait for that have not been woken.
@@ -383,7 +387,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.sleepers.all_woken();
             return Wake::All;
         }
-        let ready = self.lists.ready_len() > 0;
+        let ready = self.can_hand_out();
         let earliest = self.next_deadline();
         self.sleepers.wake_needed(ready, earliest)
     }
@@ -395,47 +399,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.metrics.depth_at(level, self.lists.depth_at(level));
         }
     }
-
-    fn levels(&self, id: SlotId) -> <S::Priorities as Priorities>::KeyLevels {
-        self.slots
-            .slot(id)
-            .map_or_else(Default::default, |slot| slot.meta.levels)
-    }
-
-    fn is_active(&self, id: SlotId) -> bool {
-        self.slots
-            .slot(id)
-            .is_some_and(|slot| matches!(slot.phase, Phase::Active | Phase::Dirty))
-    }
-
-    fn is_idle(&self, id: SlotId) -> bool {
-        self.slots
-            .slot(id)
-            .is_some_and(|slot| slot.phase == Phase::Idle)
-    }
-
-    /// Whether the key will be handed out without another add or deadline.
-    fn is_queued(&self, id: SlotId) -> bool {
-        self.slots
-            .slot(id)
-            .is_some_and(|slot| matches!(slot.phase, Phase::Ready | Phase::Dirty))
-    }
-
-    fn is_record_only(&self, id: SlotId) -> bool {
-        self.is_idle(id) && !self.delays.has(id)
-    }
-
-    fn requeues(&self, id: SlotId) -> u32 {
-        self.slots
-            .slot(id)
-            .map_or(0, |slot| self.limiter.requeues(&slot.meta.record))
-    }
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
     fn take(&mut self, now: Instant, backlog: &mut bool) -> Option<Work<K>> {
+        if self.paused {
+            return None;
+        }
         let id = self.first_ready(now, backlog)?;
         if *backlog {
             self.settle(id, now);

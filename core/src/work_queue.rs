@@ -17,6 +17,7 @@ use crate::wait::WaitList;
 
 mod cancel;
 mod expedite;
+mod pause;
 mod produce;
 mod query;
 mod shutdown;

@@ -22,6 +22,8 @@ mod forget;
 mod leftovers;
 mod limiters;
 mod panicking_worker;
+mod pause;
+mod pauses;
 mod priorities;
 mod reclaim;
 mod recorder;

@@ -70,6 +70,10 @@ pub enum Step {
     /// Takes back the work of all keys but those below one; unless several of them would be kept
     /// for their failures alone, because then their order is not specified.
     RetainBelow(Key),
+    /// Hands out no key from now on.
+    Pause,
+    /// Ends a pause.
+    Resume,
     /// Asks for a key.
     TryGet,
     /// Looks for a key, and sleeps if there is none.

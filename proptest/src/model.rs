@@ -68,6 +68,8 @@ pub struct Model {
     records: Vec<Key>,
 
     shutting_down: bool,
+    /// Nothing is handed out; not after shutdown.
+    paused: bool,
     /// When the queue was first shut down, and the number of the next entry at that time.
     closed_at: (Instant, u64),
     drains: Drains,
@@ -128,6 +130,7 @@ impl Model {
             failures: Vec::new(),
             records: Vec::new(),
             shutting_down: false,
+            paused: false,
             closed_at: (Instant::EPOCH, 0),
             drains: Drains::default(),
             runs: 0,
@@ -359,7 +362,7 @@ impl Model {
 
     /// queue.go, Get, once there is a key.
     fn take(&mut self) -> Option<Handed> {
-        if self.shutting_down && self.rules == Rules::ControllerRuntime {
+        if self.paused || self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
         self.ensure_ready();
@@ -488,6 +491,9 @@ impl fmt::Display for Model {
         tell("dirty", dirty.map(Key::to_string).collect());
         tell("delayed", waiting.collect());
         tell("failures of", failed.collect());
+        if self.paused {
+            state.push(String::from("paused"));
+        }
         if self.shutting_down {
             state.push(String::from("shut down"));
         }

@@ -132,6 +132,13 @@ pub trait Subject {
     /// Takes back the work of all keys but those below `key`, and returns of how many.
     fn retain_below(&mut self, key: Key) -> usize;
 
+    /// Hands out no key until [`resume`](Self::resume).
+    fn pause(&mut self);
+    /// Ends a pause.
+    fn resume(&mut self);
+    /// Whether the queue is paused.
+    fn is_paused(&mut self) -> bool;
+
     /// Hands out the first ready key.
     fn try_get(&mut self) -> Option<Handed>;
     /// One look of a call that may wait.

@@ -162,6 +162,7 @@ const OF_CALLS: &[&str] = &[
     "cancelled_getters",
     "drain_wakes",
     "timed_getters",
+    "pauses",
 ];
 
 /// These rules, and no others, are not tried; of a queue without calls none of calls is.

@@ -26,6 +26,8 @@ fn steps() -> Vec<Step> {
         Step::TakeDelayed,
         Step::TakeReady,
         Step::ExpediteAll,
+        Step::Pause,
+        Step::Resume,
         Step::RetainBelow(2),
     ];
     for key in 1..=2 {

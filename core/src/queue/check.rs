@@ -58,8 +58,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let closed_or_awake = self.closed
             || self
                 .sleepers
-                .is_valid(self.lists.ready_len() > 0, self.next_deadline());
+                .is_valid(self.can_hand_out(), self.next_deadline());
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
+        assert!(!(self.closed && self.paused), "shutdown ends a pause");
         assert!(!self.drain_unreported, "a drain that has ended is reported");
     }
 

@@ -235,8 +235,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         S::CAPACITY
     }
 
-    /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`], and
-    /// after shutdown. O(1).
+    /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
+    /// while the queue is [paused](Self::pause), and after shutdown. O(1).
     ///
     /// # Examples
     ///
@@ -254,7 +254,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_secs(60)));
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.closed {
+        if self.closed || self.paused {
             return None;
         }
         self.delays.earliest()

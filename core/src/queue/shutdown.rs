@@ -142,6 +142,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let _ = self.release_due(now);
         if !self.closed {
             self.closed = true;
+            self.paused = false;
             self.closed_horizon = self.delays.horizon(now);
         }
         self.sleepers.all_woken();

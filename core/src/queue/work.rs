@@ -124,7 +124,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if self.closed {
             return Next::Closed;
         }
-        let earliest = self.delays.earliest();
+        let earliest = self.next_deadline();
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }

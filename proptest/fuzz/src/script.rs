@@ -72,7 +72,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=41_u8)? {
+    Ok(match bytes.int_in_range(0..=43_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -101,6 +101,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         37 => Step::CancelDelay(key(bytes, keys)?),
         38 => Step::Expedite(key(bytes, keys)?),
         39 => Step::ExpediteAll,
+        41 => Step::Pause,
+        42 => Step::Resume,
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
@@ -200,6 +202,8 @@ mod tests {
             Step::Expedite(_) => 27,
             Step::ExpediteAll => 28,
             Step::RetainBelow(_) => 29,
+            Step::Pause => 30,
+            Step::Resume => 31,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -216,6 +220,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..30).collect());
+        assert_eq!(drawn, (0..32).collect());
     }
 }

@@ -117,6 +117,9 @@ impl Subject for Recorder {
         debug: expedite(key: Key) -> bool;
         nothing: expedite_all();
         debug: retain_below(key: Key) -> usize;
+        nothing: pause();
+        nothing: resume();
+        debug: is_paused() -> bool;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -30,6 +30,8 @@ impl Pair {
             | Step::CancelDelay(_)
             | Step::Expedite(_)
             | Step::ExpediteAll
+            | Step::Pause
+            | Step::Resume
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -44,6 +46,16 @@ impl Pair {
             Step::ExpediteAll => {
                 subject.expedite_all();
                 model.expedite_all();
+                done()
+            }
+            Step::Pause => {
+                subject.pause();
+                model.pause();
+                done()
+            }
+            Step::Resume => {
+                subject.resume();
+                model.resume();
                 done()
             }
             Step::RetainBelow(key) if model.records_left_from(key) < 2 => {

@@ -35,6 +35,10 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         Step::RetainBelow(_) => Rule::named("cancel", "many_keys_are_cancelled_together"),
         Step::Expedite(_) => Rule::named("expedite", "a_key_whose_delay_is_ended_is_ready"),
         Step::ExpediteAll => Rule::named("expedite", "all_delays_end_in_their_order"),
+        Step::Pause | Step::Resume => Rule::named(
+            "pause",
+            "a_paused_queue_hands_out_nothing_and_loses_nothing",
+        ),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")

@@ -216,6 +216,7 @@ impl Pair {
         same("totals", subject.totals(), model.totals())?;
         let closed = subject.shutting_down();
         same("shutting_down", closed, model.shutting_down())?;
+        same("paused", subject.is_paused(), model.is_paused())?;
         same("now", subject.now(), model.now())?;
         for (drain, expected) in &self.drains {
             same("drained", subject.drained(drain), model.drained(expected))?;

@@ -45,7 +45,7 @@ impl Pair {
     /// one whose time has come, or will come at the deadline.
     pub(super) fn check_watch(&self) -> Check {
         let mut model = self.model.clone();
-        if self.sleepers.is_empty() || self.woken || model.shutting_down() {
+        if self.sleepers.is_empty() || self.woken || model.shutting_down() || model.is_paused() {
             return Ok(());
         }
         let a_getter_comes = |by| {

@@ -64,6 +64,7 @@ impl Model {
         self.arrive();
         if !self.shutting_down {
             self.shutting_down = true;
+            self.paused = false;
             self.closed_at = (self.now, self.entries);
         }
     }

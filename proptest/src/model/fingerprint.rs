@@ -26,6 +26,7 @@ pub struct Fingerprint {
     failures: Vec<(Key, AnyRecord)>,
     records: Vec<Key>,
     shutting_down: bool,
+    paused: bool,
     drains: Drains,
 }
 
@@ -83,6 +84,7 @@ impl Model {
             failures,
             records,
             shutting_down,
+            paused,
             closed_at: _,
             drains,
             runs: _,
@@ -121,6 +123,7 @@ impl Model {
             failures,
             records: records.clone(),
             shutting_down: *shutting_down,
+            paused: *paused,
             drains: drains.clone(),
         }
     }

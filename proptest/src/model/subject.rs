@@ -93,6 +93,18 @@ impl Subject for Model {
         self.take_back_from(key)
     }
 
+    fn pause(&mut self) {
+        self.paused = !self.shutting_down;
+    }
+
+    fn resume(&mut self) {
+        self.paused = false;
+    }
+
+    fn is_paused(&mut self) -> bool {
+        self.paused
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.arrive();
         self.take()
@@ -195,7 +207,8 @@ impl Subject for Model {
     }
 
     fn totals(&mut self) -> Totals {
-        let first = self.first_waiting().filter(|_| !self.shutting_down);
+        let first = self.first_waiting();
+        let first = first.filter(|_| !self.shutting_down && !self.paused);
         Totals {
             active: self.processing.len(),
             delayed: self.waiting.len(),

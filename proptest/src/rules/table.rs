@@ -161,6 +161,17 @@ macro_rules! for_each_case {
                 "After shutdown no delay is ended early, as none ends by itself.",
                 "requeue-core, Queue::expedite";
             }
+            pause {
+                a_paused_queue_hands_out_nothing_and_loses_nothing: 2,
+                "While a queue is paused keys are added, and none is handed out.",
+                "requeue-core, Queue::pause";
+                runs_end_while_the_queue_is_paused: 1,
+                "A run that began before the pause ends as usual, and its key comes back after it.",
+                "requeue-core, Queue::pause";
+                shutdown_ends_a_pause: 1,
+                "A shutdown or a drain ends a pause, and none begins after it.",
+                "requeue-core, Queue::pause";
+            }
             shutdown {
                 keys_that_are_ready_are_still_handed_out: 2,
                 "After shutdown keys that are ready are handed out, and then no more.",
@@ -354,6 +365,17 @@ macro_rules! for_each_case {
             }
         }
         waits {
+            pauses {
+                getters_wait_until_the_queue_is_resumed: 1,
+                "A call that waits for a key gets none while the queue is paused, and then does.",
+                "requeue-core, Queue::resume";
+                a_deadline_that_passes_in_a_pause_is_noticed_after_it: 1,
+                "A key whose deadline passes while the queue is paused is handed out after it.",
+                "requeue-core, Queue::resume";
+                a_call_with_a_time_limit_gives_up_in_a_pause: 1,
+                "A call with a time limit gives up at its time while the queue is paused.",
+                "requeue-core, Queue::pause";
+            }
             wake_obligations {
                 a_key_that_is_ready_wakes_one_who_sleeps: 1,
                 "While a call sleeps, a key that becomes ready wakes one.",

@@ -209,6 +209,19 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         }
     }
 
+    fn pause(&mut self) {
+        self.queue.pause();
+    }
+
+    fn resume(&mut self) {
+        let effect = self.queue.resume();
+        self.obey(effect);
+    }
+
+    fn is_paused(&mut self) -> bool {
+        self.queue.is_paused()
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         let now = self.any_time();
         let effect = self.queue.try_get(now);

@@ -206,6 +206,18 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         }
     }
 
+    fn pause(&mut self) {
+        self.queue().pause();
+    }
+
+    fn resume(&mut self) {
+        self.queue().resume();
+    }
+
+    fn is_paused(&mut self) -> bool {
+        self.queue().is_paused()
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.0.try_get()
     }

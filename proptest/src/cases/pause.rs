@@ -1,0 +1,57 @@
+use requeue_core::{Action, Added, Drained, Finished};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+pub(crate) fn a_paused_queue_hands_out_nothing_and_loses_nothing(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.subject.pause();
+    assert!(script.subject.is_paused());
+    script.add(2, Added::Ready);
+    script.add_after(1, 10, Added::Delayed);
+    assert_eq!(script.subject.try_get(), None);
+    script.nothing_to_get();
+    script.len(2);
+    script.subject.resume();
+    assert!(!script.subject.is_paused());
+    script.get(1);
+    script.subject.pause();
+    script.advance(10);
+    script.nothing_to_get();
+    script.subject.resume();
+    script.get(2);
+    script.done(1);
+    script.get(1);
+}
+
+pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.subject.pause();
+    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(5)));
+    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    script.advance(5);
+    script.nothing_to_get();
+    script.subject.resume();
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.pause();
+    script.done(1);
+    script.nothing_to_get();
+    script.subject.resume();
+    script.get(1);
+}
+
+pub(crate) fn shutdown_ends_a_pause(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.subject.pause();
+    let drain = script.subject.begin_drain();
+    assert!(!script.subject.is_paused());
+    script.subject.pause();
+    assert!(!script.subject.is_paused());
+    script.drained(&drain, Drained::Pending);
+    script.get(1);
+    script.done(1);
+    script.drained(&drain, Drained::Complete);
+    script.closed();
+}
