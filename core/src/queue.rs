@@ -12,7 +12,7 @@ use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::storage::{Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod batch;
@@ -176,47 +176,6 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// client-go's `Add`. Returns the key if there is no room.
-    ///
-    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
-    /// drop it after that.
-    // Always inlined, so that the result is never built in one place and copied to another: that
-    // costs more than the rest of an add that is coalesced.
-    #[inline(always)]
-    fn add_quietly(&mut self, key: K, now: Instant, spare: impl FnOnce(K)) -> Result<Added, K> {
-        match self.locate(&key, now) {
-            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
-                self.metrics.coalesced();
-                spare(key);
-                Ok(Added::Coalesced)
-            }
-            Located::Found(id) => {
-                let added = self.mark(id, now, LOWEST);
-                spare(key);
-                Ok(added)
-            }
-            Located::Absent(hash) => match self.make_room() {
-                Some(id) => {
-                    self.add_new(id, hash, key, now);
-                    Ok(Added::Ready)
-                }
-                None => Err(key),
-            },
-        }
-    }
-
-    /// A new key becomes ready without a second look at its slot.
-    #[inline]
-    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
-        let mut meta = Meta::<S, L, M>::default();
-        self.metrics
-            .stamp_added(&mut meta.timestamps, id.index(), now);
-        self.slots.claim(id, hash, key, meta, Phase::Ready);
-        self.lists.push_ready(id, LOWEST);
-        self.metrics.added();
-        self.report_depth(LOWEST);
-    }
-
     /// client-go's `Add`, for a key that has its slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
         let Some(slot) = self.slots.slot_mut(id) else {

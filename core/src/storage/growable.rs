@@ -44,8 +44,8 @@ pub(crate) use segments::Segments;
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
 /// Growth costs each add the same: the index grows by two or three chains with each new slot, the
-/// ready list and the deadlines in segments. Only the slots and the heads of the chains are vectors,
-/// and one add copies them, O(n), if the allocator cannot move their pages instead.
+/// ready list and the deadlines by segments. Only the slots and the heads of the chains are in
+/// vectors, which one add copies, O(n), if the allocator cannot move their pages instead.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
