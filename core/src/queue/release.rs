@@ -19,8 +19,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// more, the backlog.
     ///
     /// Every operation whose result could depend on it begins with this. `own` is the slot that the
-    /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of them
-    /// at the latest, so that nothing an operation does or returns depends on the backlog.
+    /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of
+    /// them at the latest, so that nothing an operation does or returns depends on the backlog.
     // Inlines only the check, to keep code small.
     #[inline(always)]
     pub(crate) fn release_due(&mut self, own: SlotId, now: Instant) -> bool {
