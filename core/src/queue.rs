@@ -1,9 +1,10 @@
 //! The state machine. Only this file changes a key's phase.
 
 use core::hash::Hash;
+use core::num::NonZeroU8;
 
 use crate::Instant;
-use crate::delay::{Delays, Horizon};
+use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -149,11 +150,9 @@ where
     runs: u32,
     /// How many slots may be live for their failures alone.
     failure_records_max: usize,
-    /// How many due keys an operation makes ready: at least one, or none would ever be.
-    release_max: u8,
+    /// How many due keys an operation makes ready. Without one, none would ever be.
+    release_max: NonZeroU8,
     closed: bool,
-    /// When the queue was first shut down, and so which deadlines had passed.
-    closed_horizon: Horizon,
     /// The queue has just drained, and the calls that wait for that have not been woken.
     drain_unreported: bool,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
@@ -184,7 +183,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let added = match slot.phase {
             Phase::Idle => {
                 slot.phase = Phase::Ready;
-                self.lists.discard_record(id);
+                if self.lists.records_len() > 0 {
+                    self.lists.discard_record(id);
+                }
                 self.lists.push_ready(id, level);
                 Added::Ready
             }
@@ -389,11 +390,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
-    fn take(&mut self, now: Instant, backlog: &mut bool) -> Option<Work<K>> {
-        let id = self.first_ready(now, backlog)?;
-        if *backlog {
-            self.settle(id, now);
-        }
+    fn take(&mut self, now: Instant) -> Option<Work<K>> {
+        let id = self.first_ready(now)?;
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);

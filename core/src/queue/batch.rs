@@ -143,10 +143,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         getter: &mut Getter,
         mut sink: impl FnMut(Work<K>),
     ) -> Effect<Next<usize>> {
-        let mut backlog = self.release_due(now);
         let mut taken = 0;
         while taken < max.max(1) {
-            match self.take(now, &mut backlog) {
+            match self.take(now) {
                 Some(work) => sink(work),
                 None => break,
             }
