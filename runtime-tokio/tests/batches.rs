@@ -4,6 +4,7 @@
 use requeue_tokio::WorkQueue;
 use requeue_tokio::core::Action;
 use requeue_tokio::core::binding::KEYS_PER_LOCK;
+use tokio::task::JoinSet;
 
 const KEYS: usize = 1_000;
 
@@ -29,25 +30,23 @@ async fn keys_of_a_batch_that_is_still_added_are_handed_out() {
 #[tokio::test]
 async fn tasks_that_wait_share_a_batch() {
     let queue: WorkQueue<usize> = WorkQueue::new();
-    let workers = [(); 3].map(|()| {
+    let mut workers = JoinSet::new();
+    for _ in 0..3 {
         let queue = queue.clone();
-        tokio::spawn(async move {
+        workers.spawn(async move {
             let mut count = 0;
             while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
                 count += batch.len();
                 batch.success().unwrap();
             }
             count
-        })
-    });
+        });
+    }
     // Now all of them wait.
     tokio::task::yield_now().await;
     queue.add_many(0..KEYS, |_| unreachable!());
     queue.shut_down();
-    let mut worked = 0;
-    for worker in workers {
-        worked += worker.await.unwrap();
-    }
+    let worked: usize = workers.join_all().await.into_iter().sum();
     assert_eq!(worked, KEYS);
 }
 
