@@ -15,10 +15,13 @@ use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 
+mod batch;
 mod produce;
 mod query;
 mod shutdown;
 mod work;
+
+pub use batch::KEYS_PER_LOCK;
 
 /// What the lock of a [`WorkQueue`] protects: the state machine, and the calls that wait for it.
 ///
