@@ -1,4 +1,4 @@
-//! Many keys that were handed out together, ended under one lock.
+//! Many keys that were handed out together, ended together.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,13 +11,12 @@ use crate::guard::{Finish, Guard};
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, NotActive};
-use crate::sleepers::Getter;
+use crate::outcome::NotActive;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 use crate::work::{Ticket, Work};
-use crate::work_queue::{State, WorkQueue};
+use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 
 /// Active keys that were handed out together.
 ///
@@ -59,8 +58,8 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
         Self { work, queue }
     }
 
-    /// Takes up to `max` keys that are ready, at least one if there is one, under one lock. The
-    /// batch is empty if none is ready. For runtimes. O(1) per key.
+    /// Takes up to `max` keys that are ready, at least one if there is one. The batch is empty if
+    /// none is ready. For runtimes. Costs as [`fill`](Self::fill).
     pub fn take<S, L, M, W, Q, C>(queue: H, max: usize) -> Self
     where
         H: Deref<Target = WorkQueue<Q, C>>,
@@ -73,21 +72,34 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
         C: Clock,
     {
         // A batch from the start: if a key's clone panics, the keys before it are given back.
-        let mut batch = Self::new(Vec::with_capacity(max.min(RESERVE_MAX)), queue);
-        let Self { work, queue } = &mut batch;
-        queue.with(|queue, now| {
-            let ready = queue.len(now);
-            if ready.value == 0 {
-                return ready.map(drop);
-            }
-            // A key is ready, so this getter does not wait.
-            let taken = queue.poll_get_many(max, now, &mut Getter::new(), |run| work.push(run));
-            Effect {
-                value: (),
-                wake: ready.wake.max(taken.wake),
-            }
-        });
+        let mut batch = Self::new(Vec::new(), queue);
+        batch.fill(max.max(1));
         batch
+    }
+
+    /// Adds keys that are ready, until the batch has `max` of them or none is ready, up to
+    /// [`KEYS_PER_LOCK`] under one lock. For runtimes. O(1) per key.
+    pub fn fill<S, L, M, W, Q, C>(&mut self, max: usize)
+    where
+        H: Deref<Target = WorkQueue<Q, C>>,
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList,
+        Q: Lock<State = State<K, S, L, M, W>>,
+        C: Clock,
+    {
+        let Self { work, queue } = self;
+        while work.len() < max {
+            let step = KEYS_PER_LOCK.min(max - work.len());
+            // Before the lock, because it may copy the batch.
+            work.reserve(step);
+            let take = |run| work.push(run);
+            if queue.with(|queue, now| queue.try_get_many(step, now, take)) < step {
+                return;
+            }
+        }
     }
 
     /// Adds another run of the same queue. For runtimes. O(1) amortised.
@@ -129,7 +141,7 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
         self.finish(Action::Release)
     }
 
-    /// Ends all runs with one action, under one lock. Costs per key as
+    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`] under one lock. Costs per key as
     /// [`Guard::finish`](crate::Guard::finish).
     ///
     /// # Errors
@@ -191,9 +203,6 @@ impl<K, H: Deref<Target: Finish>> Drop for Batch<K, H> {
         }
     }
 }
-
-/// How many keys a batch reserves room for before it knows how many there are.
-const RESERVE_MAX: usize = 64;
 
 /// Dropped only if a key panics while its batch is ended.
 struct Rest<'b, K, Q: Finish + ?Sized> {

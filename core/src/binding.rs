@@ -25,6 +25,6 @@ pub use crate::trace::RunSpan;
 pub use crate::wait::GrowableWaitList;
 pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
 pub use crate::work::{Ticket, Work};
-pub use crate::work_queue::{State, WorkQueue};
+pub use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 #[cfg(feature = "alloc")]
 pub use crate::workers::Report;

@@ -23,6 +23,8 @@ pub(crate) struct Delays<N> {
     /// The sequence number of the next deadline, which orders equal deadlines. Begins again after
     /// 2^32 deadlines: of equal deadlines, those set before that then leave last.
     sequence: u32,
+    /// Deadlines from here on never pass.
+    end: Deadline,
 }
 
 /// What [`Delays::schedule`] did.
@@ -36,39 +38,19 @@ pub(crate) enum DelayChange {
     Kept,
 }
 
-/// Which deadlines have passed: those before a time, and those at that time that were set before
-/// a sequence number.
+/// What orders the nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Horizon {
-    pub(crate) due: Instant,
+struct Deadline {
+    due: Instant,
     sequence: u32,
 }
 
-impl Horizon {
-    /// Nothing has passed.
-    pub(crate) const NONE: Self = Self {
-        due: Instant::EPOCH,
+impl Deadline {
+    const NEVER: Self = Self {
+        due: Instant::NEVER,
         sequence: 0,
     };
-
-    /// All deadlines up to a time have passed.
-    #[inline]
-    pub(crate) const fn at(due: Instant) -> Self {
-        let sequence = SEQUENCE_END;
-        Self { due, sequence }
-    }
-
-    #[inline]
-    fn includes(self, due: Instant, sequence: impl FnOnce() -> u32) -> bool {
-        if due == self.due {
-            return sequence() < self.sequence && !due.is_never();
-        }
-        due < self.due
-    }
 }
-
-/// No deadline has this sequence number.
-const SEQUENCE_END: u32 = u32::MAX;
 
 /// A slot that waits.
 #[doc(hidden)]
@@ -111,7 +93,11 @@ pub trait Nodes {
 
 impl<N> Delays<N> {
     pub(crate) const fn new(nodes: N) -> Self {
-        Self { nodes, sequence: 0 }
+        Self {
+            nodes,
+            sequence: 0,
+            end: Deadline::NEVER,
+        }
     }
 }
 
@@ -127,12 +113,8 @@ impl<N: Nodes> Delays<N> {
             }
         };
         let sequence = self.sequence;
-        self.sequence = if sequence + 1 == SEQUENCE_END {
-            0
-        } else {
-            sequence + 1
-        };
-        self.sift_up(index, Node { due, sequence, id });
+        self.sequence = sequence.wrapping_add(1);
+        let _ = self.sift_up(index, Node { due, sequence, id });
         scheduled
     }
 
@@ -146,46 +128,60 @@ impl<N: Nodes> Delays<N> {
         (!due.is_never()).then_some(due)
     }
 
-    /// The horizon of a queue that is shut down at this time: deadlines that are set from now on
-    /// are beyond it.
-    pub(crate) fn horizon(&self, now: Instant) -> Horizon {
-        Horizon {
-            due: now,
-            sequence: self.sequence,
+    /// Stops the time: deadlines after `now`, and those that are set from now on, never pass.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        if !now.is_never() {
+            let (due, sequence) = (now, self.sequence);
+            self.end = Deadline { due, sequence };
         }
+    }
+
+    /// When the time was stopped.
+    pub(crate) fn stopped_at(&self) -> Instant {
+        self.end.due
     }
 
     /// Whether a deadline has passed. O(1).
     #[inline]
-    pub(crate) fn is_due(&self, horizon: Horizon) -> bool {
-        !self.is_empty() && self.is_due_at(0, horizon)
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.due_node(0, now).is_some()
     }
 
-    /// Whether the deadline of a slot has passed. O(1).
-    pub(crate) fn has_come(&self, id: SlotId, horizon: Horizon) -> bool {
-        let index = self.nodes.position(id);
-        index.is_some_and(|index| self.is_due_at(index, horizon))
-    }
-
+    /// Whether a deadline may have passed: one comparison, for the most frequent answer.
     #[inline]
-    fn is_due_at(&self, index: usize, horizon: Horizon) -> bool {
-        let sequence = || {
-            self.nodes
-                .node(index)
-                .map_or(SEQUENCE_END, |node| node.sequence)
-        };
-        horizon.includes(self.due_at(index), sequence)
+    pub(crate) fn may_be_due(&self, now: Instant) -> bool {
+        self.due_at(0) <= now
     }
 
-    /// Takes out the slot with the earliest deadline, if that has passed. O(log n).
-    // Inlines only the check, to keep code small: most often nothing is due.
-    #[inline(always)]
-    pub(crate) fn pop_due(&mut self, horizon: Horizon) -> Option<(SlotId, Instant)> {
-        if self.is_due(horizon) {
-            self.pop()
-        } else {
-            None
+    /// Takes out a slot whose deadline has passed: the preferred one, or else the one with the
+    /// earliest deadline. O(log n).
+    #[inline]
+    pub(crate) fn take_due(
+        &mut self,
+        preferred: SlotId,
+        now: Instant,
+    ) -> Option<(SlotId, Instant)> {
+        let mut index = self.nodes.position(preferred).unwrap_or(0);
+        loop {
+            if let Some(node) = self.due_node(index, now) {
+                self.remove_at(index, node.id);
+                return Some((node.id, node.due));
+            }
+            if index == 0 {
+                return None;
+            }
+            index = 0;
         }
+    }
+
+    /// The node at an index, if its deadline has passed.
+    #[inline]
+    fn due_node(&self, index: usize, now: Instant) -> Option<Node> {
+        let node = self.nodes.node(index).filter(|_| !self.is_empty())?;
+        let end = self.end;
+        let has_passed = node.due <= now
+            && (node.due < end.due || (node.due == end.due && node.sequence < end.sequence));
+        has_passed.then_some(node)
     }
 
     /// The slot with the earliest deadline. O(1).
@@ -194,7 +190,6 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Takes out the slot with the earliest deadline. O(log n).
-    #[inline(never)]
     pub(crate) fn pop(&mut self) -> Option<(SlotId, Instant)> {
         let first = self.root()?;
         self.remove_at(0, first.id);
@@ -244,28 +239,31 @@ impl<N: Nodes> Delays<N> {
         self.nodes.due(index).unwrap_or(Instant::NEVER)
     }
 
+    #[inline]
     fn remove_at(&mut self, index: usize, id: SlotId) {
-        let last = self.nodes.len() - 1;
-        let moved = self.nodes.node(last);
         self.nodes.clear_position(id);
-        self.nodes.shrink();
-        if let Some(moved) = moved
-            && index != last
-        {
-            // The last node fills the gap, and then moves up or down.
-            let above = index
-                .checked_sub(1)
-                .and_then(|i| self.nodes.node(i / ARITY));
-            if above.is_some_and(|parent| moved.precedes(&parent)) {
-                self.sift_up(index, moved);
-            } else {
-                self.sift_down(index, moved);
-            }
+        let last = self.nodes.len() - 1;
+        if index == last {
+            self.nodes.shrink();
+        } else {
+            self.fill(index, last);
         }
     }
 
-    /// Moves a hole up until `node` fits, and puts it there. At most log4 n steps.
-    fn sift_up(&mut self, mut index: usize, node: Node) {
+    /// Fills a gap with the last node, which then moves up or down.
+    #[inline(never)]
+    fn fill(&mut self, index: usize, last: usize) {
+        let moved = self.nodes.node(last);
+        self.nodes.shrink();
+        if let Some(moved) = moved
+            && (index == 0 || self.sift_up(index, moved) == index)
+        {
+            self.sift_down(index, moved);
+        }
+    }
+
+    /// Moves a hole up until `node` fits, and puts it there. At most log4 n steps. Returns where.
+    fn sift_up(&mut self, mut index: usize, node: Node) -> usize {
         while index > 0 {
             let above = (index - 1) / ARITY;
             match self.nodes.node(above) {
@@ -275,6 +273,7 @@ impl<N: Nodes> Delays<N> {
             index = above;
         }
         self.nodes.place(index, node);
+        index
     }
 
     /// Moves a hole down until `node` fits, and puts it there. At most log4 n steps.
@@ -338,8 +337,8 @@ mod tests {
 
     /// Takes out every deadline that ever comes.
     fn order<N: Nodes>(heap: &mut Delays<N>) -> std::vec::Vec<u32> {
-        let last = Horizon::at(at(u64::MAX));
-        std::iter::from_fn(|| heap.pop_due(last).map(|(id, _)| id.0)).collect()
+        let last = at(u64::MAX);
+        std::iter::from_fn(|| heap.take_due(SlotId::NONE, last).map(|(id, _)| id.0)).collect()
     }
 
     #[test]
@@ -361,7 +360,7 @@ mod tests {
     fn never_is_no_deadline() {
         let mut heap = heap(&[u64::MAX]);
         assert_eq!(heap.earliest(), None);
-        assert_eq!(heap.pop_due(Horizon::at(at(u64::MAX))), None);
+        assert_eq!(heap.take_due(SlotId::NONE, at(u64::MAX)), None);
         assert_eq!(heap.pop(), Some((SlotId(0), Instant::NEVER)));
     }
 
@@ -379,8 +378,8 @@ mod tests {
     #[test]
     fn nothing_is_due_a_nanosecond_early() {
         let mut heap = heap(&[5]);
-        assert_eq!(heap.pop_due(Horizon::at(at(4))), None);
-        assert_eq!(heap.pop_due(Horizon::at(at(5))), Some((SlotId(0), at(5))));
+        assert_eq!(heap.take_due(SlotId::NONE, at(4)), None);
+        assert_eq!(heap.take_due(SlotId::NONE, at(5)), Some((SlotId(0), at(5))));
         assert!(heap.is_empty());
     }
 
@@ -393,13 +392,13 @@ mod tests {
     }
 
     fn begins_again<N: Nodes>(mut heap: Delays<N>) {
-        heap.sequence = SEQUENCE_END - 3;
+        heap.sequence = u32::MAX - 3;
         for (id, due) in [7, 7, 3, 7, 3, 7, 7].into_iter().enumerate() {
             let _ = heap.schedule(SlotId::from_index(id), at(due));
             heap.assert_valid(|_| true, 8);
         }
-        assert_eq!(heap.sequence, 4);
-        assert_eq!(order(&mut heap), [4, 2, 3, 5, 6, 0, 1]);
+        assert_eq!(heap.sequence, 3);
+        assert_eq!(order(&mut heap), [4, 2, 5, 6, 0, 1, 3]);
     }
 
     /// The last node fills the gap, and moves up or down from there.
@@ -427,13 +426,20 @@ mod tests {
     }
 
     #[test]
-    fn a_horizon_parts_equal_deadlines_by_when_they_were_set() {
+    fn of_equal_deadlines_those_pass_that_were_set_before_the_time_stopped() {
         let mut heap = heap(&[7, 9]);
-        let horizon = heap.horizon(at(7));
+        heap.stop(at(7));
         assert_eq!(heap.schedule(SlotId(2), at(7)), DelayChange::New);
-        assert!(heap.has_come(SlotId(0), horizon) && !heap.has_come(SlotId(2), horizon));
-        assert_eq!(heap.pop_due(horizon), Some((SlotId(0), at(7))));
-        assert_eq!(heap.pop_due(horizon), None);
-        assert!(heap.has_come(SlotId(2), Horizon::at(at(7))));
+        assert_eq!(heap.take_due(SlotId(2), at(9)), Some((SlotId(0), at(7))));
+        assert_eq!(heap.take_due(SlotId(2), at(9)), None);
+        assert_eq!(heap.stopped_at(), at(7));
+    }
+
+    #[test]
+    fn a_preferred_slot_goes_before_others_if_it_is_due() {
+        let mut heap = heap(&[5, 6, 7]);
+        assert_eq!(heap.take_due(SlotId(2), at(6)), Some((SlotId(0), at(5))));
+        assert_eq!(heap.take_due(SlotId(2), at(7)), Some((SlotId(2), at(7))));
+        assert_eq!(order(&mut heap), [1]);
     }
 }

@@ -51,7 +51,8 @@ pub trait Finish {
     /// [`NotActive`] if the run was ended otherwise: nothing changes.
     fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
 
-    /// Ends many runs under one lock. Costs per run as [`WorkQueue::finish`].
+    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
+    /// per run as [`WorkQueue::finish`].
     ///
     /// # Errors
     ///

@@ -6,6 +6,9 @@
 pub struct SlotId(pub(crate) u32);
 
 impl SlotId {
+    /// No slot: no storage is as large.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,9 +1,10 @@
 //! The state machine. Only this file changes a key's phase.
 
 use core::hash::Hash;
+use core::num::NonZeroU8;
 
 use crate::Instant;
-use crate::delay::{Delays, Horizon};
+use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -12,7 +13,7 @@ use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::storage::{Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod batch;
@@ -156,13 +157,11 @@ where
     runs: u32,
     /// How many slots may be live for their failures alone.
     failure_records_max: usize,
-    /// How many due keys an operation makes ready: at least one, or none would ever be.
-    release_max: u8,
+    /// How many due keys an operation makes ready. Without one, none would ever be.
+    release_max: NonZeroU8,
     closed: bool,
     /// Getters wait although keys may be ready. Not after shutdown.
     paused: bool,
-    /// When the queue was first shut down, and so which deadlines had passed.
-    closed_horizon: Horizon,
     /// The queue has just drained, and the calls that wait for that have not been woken.
     drain_unreported: bool,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
@@ -185,47 +184,6 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// client-go's `Add`. Returns the key if there is no room.
-    ///
-    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
-    /// drop it after that.
-    // Always inlined, so that the result is never built in one place and copied to another: that
-    // costs more than the rest of an add that is coalesced.
-    #[inline(always)]
-    fn add_quietly(&mut self, key: K, now: Instant, spare: impl FnOnce(K)) -> Result<Added, K> {
-        match self.locate(&key, now) {
-            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
-                self.metrics.coalesced();
-                spare(key);
-                Ok(Added::Coalesced)
-            }
-            Located::Found(id) => {
-                let added = self.mark(id, now, LOWEST);
-                spare(key);
-                Ok(added)
-            }
-            Located::Absent(hash) => match self.make_room() {
-                Some(id) => {
-                    self.add_new(id, hash, key, now);
-                    Ok(Added::Ready)
-                }
-                None => Err(key),
-            },
-        }
-    }
-
-    /// A new key becomes ready without a second look at its slot.
-    #[inline]
-    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
-        let mut meta = Meta::<S, L, M>::default();
-        self.metrics
-            .stamp_added(&mut meta.timestamps, id.index(), now);
-        self.slots.claim(id, hash, key, meta, Phase::Ready);
-        self.lists.push_ready(id, LOWEST);
-        self.metrics.added();
-        self.report_depth(LOWEST);
-    }
-
     /// client-go's `Add`, for a key that has its slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
         let Some(slot) = self.slots.slot_mut(id) else {
@@ -234,7 +192,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let added = match slot.phase {
             Phase::Idle => {
                 slot.phase = Phase::Ready;
-                self.lists.discard_record(id);
+                if self.lists.records_len() > 0 {
+                    self.lists.discard_record(id);
+                }
                 self.lists.push_ready(id, level);
                 Added::Ready
             }
@@ -404,14 +364,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
-    fn take(&mut self, now: Instant, backlog: &mut bool) -> Option<Work<K>> {
+    fn take(&mut self, now: Instant) -> Option<Work<K>> {
         if self.paused {
             return None;
         }
-        let id = self.first_ready(now, backlog)?;
-        if *backlog {
-            self.settle(id, now);
-        }
+        let id = self.first_ready(now)?;
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);

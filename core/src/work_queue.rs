@@ -15,6 +15,7 @@ use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 
+mod batch;
 mod cancel;
 mod expedite;
 mod pause;
@@ -22,6 +23,8 @@ mod produce;
 mod query;
 mod shutdown;
 mod work;
+
+pub use batch::KEYS_PER_LOCK;
 
 /// What the lock of a [`WorkQueue`] protects: the state machine, and the calls that wait for it.
 ///

@@ -102,7 +102,28 @@ fn every_due_key_is_handed_out_in_the_order_of_the_deadlines() {
 fn an_add_of_a_due_key_is_coalesced() {
     let mut queue = queue([1, 2, 3]);
     assert_eq!(queue.add(3, DUE).value, Ok(Added::Coalesced));
-    assert_eq!(rest(&mut queue), [1, 3, 2], "and it is ready first");
+    assert_eq!(rest(&mut queue), [3, 1, 2], "and it is ready first");
+}
+
+#[test]
+fn the_key_of_an_operation_is_among_those_that_it_makes_ready() {
+    for (max, order) in [(1, [4, 1, 2, 3]), (2, [1, 4, 2, 3]), (3, [1, 2, 4, 3])] {
+        let mut queue = queue([1, 2, 3, 4]);
+        queue.limit_releases(max);
+        assert_eq!(queue.add(4, DUE).value, Ok(Added::Coalesced));
+        assert_eq!(queue.delayed_len(), 4 - usize::from(max));
+        assert_eq!(rest(&mut queue), order);
+    }
+}
+
+/// What was due at shutdown is still handed out, so a runtime has to go on reading its clock.
+#[test]
+fn a_queue_with_delayed_keys_needs_the_time_after_shutdown() {
+    let mut queue = queue([1, 2]);
+    let _ = queue.shut_down(DUE);
+    assert!(queue.needs_time());
+    assert_eq!(rest(&mut queue), [1, 2]);
+    assert!(!queue.needs_time());
 }
 
 #[test]
@@ -110,7 +131,7 @@ fn a_due_key_can_be_delayed_again() {
     let mut queue = queue([1, 2, 3]);
     let later = DUE + Duration::from_nanos(5);
     assert_eq!(queue.add_at(3, later, DUE).value, Ok(Added::Delayed));
-    assert_eq!(rest(&mut queue), [1, 3, 2]);
+    assert_eq!(rest(&mut queue), [3, 1, 2]);
     assert_eq!(queue.next_deadline(), Some(later));
 }
 
@@ -136,8 +157,8 @@ fn a_run_that_ends_when_its_key_is_due_is_followed_by_another() {
     for end in ends {
         let (mut queue, work) = active(3);
         end(&mut queue, work);
-        assert_eq!(queue.delayed_len(), 1, "2 is left");
-        assert_eq!(rest(&mut queue), [1, 3, 2]);
+        assert_eq!(queue.delayed_len(), 2, "1 and 2 are left");
+        assert_eq!(rest(&mut queue), [3, 1, 2]);
     }
 }
 

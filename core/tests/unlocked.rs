@@ -5,9 +5,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, FixedWaitList, Lock, State, WorkQueue};
+#[cfg(feature = "alloc")]
+use requeue_core::Batch;
+use requeue_core::binding::{Clock, FixedWaitList, KEYS_PER_LOCK, Lock, State, WorkQueue};
 use requeue_core::{
-    AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Queue, default_item_based,
+    Action, AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Queue, default_item_based,
 };
 
 /// How often the lock was taken, whether it is held, and what was dropped meanwhile.
@@ -120,4 +122,81 @@ fn a_key_that_is_there_already_is_dropped_after_the_lock() {
     queue.shut_down();
     drop(queue.add(key()));
     assert_eq!((seen.dropped.get(), seen.dropped_under_lock.get()), (7, 0));
+}
+
+const KEYS: u16 = 1_000;
+const STEPS: u32 = (KEYS as u32).div_ceil(KEYS_PER_LOCK as u32);
+
+#[test]
+fn a_batch_is_added_in_steps_and_its_iterator_runs_unlocked() {
+    let (queue, seen) = queue();
+    let mut left = KEYS + 3;
+    let keys = std::iter::from_fn(|| {
+        assert!(!seen.held.get());
+        left = left.checked_sub(1)?;
+        Some(Key::new(left, &seen))
+    });
+    let mut refused = Vec::new();
+    let many = queue.add_many(keys, |rejected| {
+        assert!(!seen.held.get());
+        refused.push(rejected.into_key().0);
+    });
+    assert_eq!((many.ready, many.rejected), (usize::from(KEYS), 3));
+    assert_eq!(refused, [2, 1, 0]);
+    assert_eq!(
+        seen.locks.get(),
+        (u32::from(KEYS) + 3).div_ceil(KEYS_PER_LOCK as u32)
+    );
+
+    let again = (3..KEYS + 3).map(|key| Key::new(key, &seen));
+    assert_eq!(queue.add_many(again, |_| {}).coalesced, usize::from(KEYS));
+    assert_eq!(seen.dropped_under_lock.get(), 0, "they are there already");
+    assert_eq!(seen.dropped.get(), 3 + u32::from(KEYS));
+}
+
+#[test]
+fn a_batch_that_fills_its_steps_takes_no_further_lock_but_for_the_end() {
+    let (queue, seen) = queue();
+    let keys = (0..KEYS_PER_LOCK as u16).map(|key| Key::new(key, &seen));
+    assert_eq!(queue.add_many(keys, |_| {}).ready, KEYS_PER_LOCK);
+    assert_eq!(queue.add_many([], |_| {}).ready, 0);
+    assert_eq!(seen.locks.get(), 1);
+}
+
+#[test]
+fn many_runs_end_in_steps() {
+    let (queue, seen) = queue();
+    queue.add_many((0..KEYS).map(|key| Key::new(key, &seen)), |_| {});
+    let tickets: Vec<_> = std::iter::from_fn(|| queue.try_get()?.into_ticket()).collect();
+    let before = seen.locks.get();
+    let mut looks = Vec::new();
+    let tickets = tickets.into_iter().inspect(|_| {
+        assert!(!seen.held.get());
+        looks.push(queue.active_len());
+    });
+    queue.finish_many(tickets, Action::Success).unwrap();
+    assert_eq!(seen.locks.get() - before, STEPS + u32::from(KEYS));
+    // Between two steps others see those that have ended.
+    let ended = |place: usize| place / KEYS_PER_LOCK * KEYS_PER_LOCK;
+    let expected = (0..looks.len()).map(|place| usize::from(KEYS) - ended(place));
+    assert!(looks.iter().copied().eq(expected));
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn a_batch_is_taken_and_ended_in_steps() {
+    let (queue, seen) = queue();
+    queue.add_many((0..KEYS).map(|key| Key::new(key, &seen)), |_| {});
+    let before = seen.locks.get();
+    let batch = Batch::take(&queue, usize::from(KEYS));
+    assert!(batch.keys().map(|key| key.0).eq(0..KEYS));
+    assert_eq!(seen.locks.get() - before, STEPS);
+    batch.success().unwrap();
+    assert_eq!(seen.locks.get() - before, 2 * STEPS);
+    assert_eq!(queue.held_len(), 0);
+
+    queue.add_many((0..5).map(|key| Key::new(key, &seen)), |_| {});
+    let batch = Batch::take(&queue, usize::MAX);
+    assert_eq!(batch.len(), 5, "as many as there are");
+    batch.success().unwrap();
 }

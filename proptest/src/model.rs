@@ -331,17 +331,27 @@ impl Model {
         }
     }
 
-    /// What an operation on a key begins with: its own deadline may have come.
+    /// What an operation on a key begins with. The last key that is released is the operation's
+    /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
-        self.arrive();
-        self.come_due_if_due(key);
+        let Some(most) = self.release_max else {
+            return;
+        };
+        self.release(usize::from(most) - 1);
+        let own = self.waiting.iter().find(|entry| entry.key == key).copied();
+        match own.filter(|entry| self.is_due(entry)) {
+            Some(entry) => self.come_due(entry),
+            None => drop(self.release(1)),
+        }
     }
 
-    fn come_due_if_due(&mut self, key: Key) {
-        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
-        if let Some(entry) = entry.filter(|entry| self.is_due(entry)) {
-            self.come_due(entry);
+    /// What an operation on the first ready key begins with.
+    fn arrive_at_first(&mut self) {
+        match self.peek_first() {
+            Some(first) => self.arrive_at(first),
+            None => self.arrive(),
         }
+        self.ensure_ready();
     }
 
     /// Shutdown stops the time: what is not due by then is left over.
@@ -365,9 +375,7 @@ impl Model {
         if self.paused || self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
-        self.ensure_ready();
-        let key = self.peek_first()?;
-        self.come_due_if_due(key);
+        self.arrive_at_first();
         let key = self.pop_first()?;
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);

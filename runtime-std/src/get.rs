@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait, Work};
+use requeue_core::binding::{Clock, Effect, Getter, KEYS_PER_LOCK, Look, Next, Wait, Work};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
@@ -104,8 +104,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Ok(Guard::new(work, &*self.shared))
     }
 
-    /// Returns up to `max` ready keys, at least one, under one lock; waits for the first if there
-    /// is none. `None` once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
+    /// once the queue is shut down and no key is ready. O(1) per key.
+    ///
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`] keys. Of more, another worker may get some
+    /// in between.
     ///
     /// # Examples
     ///
@@ -126,9 +129,12 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let mut batch = Batch::take(&*self.shared, max);
         if batch.is_empty() {
             self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-                queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
+                queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
+                    batch.push(taken)
+                })
             })
             .ok()?;
+            batch.fill(max);
         }
         Some(batch)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, Next, Wait};
+use requeue_core::binding::{Clock, Effect, Getter, KEYS_PER_LOCK, Next, Wait};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 use tokio::task::coop;
 
@@ -148,8 +148,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         self.get_until(self.clock().at(deadline)).await
     }
 
-    /// Returns up to `max` ready keys, at least one, under one lock; waits for the first if there
-    /// is none. `None` once the queue is shut down and no key is ready. O(1) per key.
+    /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
+    /// once the queue is shut down and no key is ready. O(1) per key.
+    ///
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`] keys. Of more, another worker may get some
+    /// in between.
     ///
     /// # Cancel safety
     ///
@@ -178,10 +181,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let mut batch = poll_fn(|context| poll_in_turn(context, take)).await;
         if batch.is_empty() {
             self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-                queue.poll_get_many(max, now, getter, |taken| batch.push(taken))
+                queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
+                    batch.push(taken)
+                })
             })
             .await
             .ok()?;
+            batch.fill(max);
         }
         Some(batch)
     }

@@ -62,7 +62,7 @@ struct Image {
     counts: bool,
 }
 
-const IMAGES: [Image; 4] = [
+const IMAGES: [Image; 5] = [
     Image {
         name: "conformance",
         boards: &["mps2", "microbit", "virt"],
@@ -80,6 +80,11 @@ const IMAGES: [Image; 4] = [
     },
     Image {
         name: "cost",
+        boards: &["mps2", "microbit", "virt"],
+        counts: true,
+    },
+    Image {
+        name: "overdue",
         boards: &["mps2", "microbit", "virt"],
         counts: true,
     },
@@ -130,7 +135,7 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
             if !passed {
                 problems.push(format!("{} on {}", image.name, board.name));
             } else if image.counts {
-                problems = bounds::excess(board.name, &text);
+                problems = bounds::excess(board.name, image.name, &text);
             }
             let result = verdict(problems.is_empty());
             failures.extend(problems);

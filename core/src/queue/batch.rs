@@ -113,6 +113,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Takes up to `max` ready keys, as [`try_get`](Self::try_get) does, and returns how many there
+    /// were.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn try_get_many(
+        &mut self,
+        max: usize,
+        now: Instant,
+        sink: impl FnMut(Work<K>),
+    ) -> Effect<usize> {
+        let taken = self.take_many(max, now, sink);
+        self.effect(taken)
+    }
+
     /// Takes up to `max` ready keys in order, each as [`poll_get`](Self::poll_get) does. O(1) per
     /// key.
     ///
@@ -141,17 +154,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         max: usize,
         now: Instant,
         getter: &mut Getter,
-        mut sink: impl FnMut(Work<K>),
+        sink: impl FnMut(Work<K>),
     ) -> Effect<Next<usize>> {
-        let mut backlog = self.release_due(now);
-        let mut taken = 0;
-        while taken < max.max(1) {
-            match self.take(now, &mut backlog) {
-                Some(work) => sink(work),
-                None => break,
-            }
-            taken += 1;
-        }
+        let taken = self.take_many(max.max(1), now, sink);
         self.sleepers.arrive(getter);
         let next = if taken > 0 {
             Next::Work(taken)
@@ -159,5 +164,17 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             self.wait(getter)
         };
         self.effect(next)
+    }
+
+    fn take_many(&mut self, max: usize, now: Instant, mut sink: impl FnMut(Work<K>)) -> usize {
+        let mut taken = 0;
+        while taken < max {
+            match self.take(now) {
+                Some(work) => sink(work),
+                None => break,
+            }
+            taken += 1;
+        }
+        taken
     }
 }

@@ -53,7 +53,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.delays
             .assert_valid(|id| self.slots.slot(id).is_some(), self.slots.bound());
         let at_rest = self.active == 0 && self.lists.ready_len() == 0;
-        let backlog = self.closed && self.delays.is_due(self.closed_horizon);
+        let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
         let closed_or_awake = self.closed
             || self

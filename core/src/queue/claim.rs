@@ -6,12 +6,61 @@ use core::time::Duration;
 use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::outcome::Added;
+use crate::priority::Priorities;
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{Meta, Queue};
+use super::{LOWEST, Meta, Queue};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// client-go's `Add`. Returns the key if there is no room.
+    ///
+    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
+    /// drop it after that.
+    // Always inlined, so that the result is never built in one place and copied to another: that
+    // costs more than the rest of an add that is coalesced.
+    #[inline(always)]
+    pub(super) fn add_quietly(
+        &mut self,
+        key: K,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<Added, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
+                self.metrics.coalesced();
+                spare(key);
+                Ok(Added::Coalesced)
+            }
+            Located::Found(id) => {
+                let added = self.mark(id, now, LOWEST);
+                spare(key);
+                Ok(added)
+            }
+            Located::Absent(hash) => match self.make_room() {
+                Some(id) => {
+                    self.add_new(id, hash, key, now);
+                    Ok(Added::Ready)
+                }
+                None => Err(key),
+            },
+        }
+    }
+
+    /// A new key becomes ready without a second look at its slot.
+    #[inline]
+    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
+        let mut meta = Meta::<S, L, M>::default();
+        self.metrics
+            .stamp_added(&mut meta.timestamps, id.index(), now);
+        self.slots.claim(id, hash, key, meta, Phase::Ready);
+        self.lists.push_ready(id, LOWEST);
+        self.metrics.added();
+        self.report_depth(LOWEST);
+    }
+
     /// Finds the slot of a key, or claims one. Returns the key if there is no room.
     pub(super) fn slot_for(
         &mut self,

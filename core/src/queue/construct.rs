@@ -1,8 +1,9 @@
 //! The constructors.
 
 use core::hash::Hash;
+use core::num::NonZeroU8;
 
-use crate::delay::{Delays, Horizon};
+use crate::delay::Delays;
 use crate::id::Index;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -85,8 +86,7 @@ where
             failure_records_max: usize::MAX,
             closed: false,
             paused: false,
-            release_max: Fixed::<N, I, P>::RELEASE_MAX,
-            closed_horizon: Horizon::NONE,
+            release_max: at_least_one(Fixed::<N, I, P>::RELEASE_MAX),
             drain_unreported: false,
             epoch: 0,
         }
@@ -99,8 +99,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// This bounds the cost of an operation, however many deadlines have passed. If more keys are
     /// due, they become ready in the order of their deadlines, so many with each operation, and
-    /// meanwhile a key that is added goes before those that are left. An operation on a key whose
-    /// own deadline has passed makes that key ready first.
+    /// meanwhile a key that is added goes before those that are left. If an operation concerns a
+    /// due key, that key is among those that it makes ready, as the last of them at the latest.
     ///
     /// # Examples
     ///
@@ -122,7 +122,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(next(), Some("lease-4"));
     /// ```
     pub const fn limit_releases(&mut self, keys: u8) {
-        self.release_max = if keys == 0 { 1 } else { keys };
+        self.release_max = at_least_one(keys);
+    }
+}
+
+const fn at_least_one(keys: u8) -> NonZeroU8 {
+    match NonZeroU8::new(keys) {
+        Some(keys) => keys,
+        None => NonZeroU8::MIN,
     }
 }
 
@@ -158,7 +165,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
-    use crate::delay::{Delays, Horizon};
+    use crate::delay::Delays;
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::running::KeepRunning;
@@ -256,8 +263,7 @@ mod growable {
                 failure_records_max: usize::MAX,
                 closed: false,
                 paused: false,
-                release_max: Growable::<H, P>::RELEASE_MAX,
-                closed_horizon: Horizon::NONE,
+                release_max: super::at_least_one(Growable::<H, P>::RELEASE_MAX),
                 drain_unreported: false,
                 epoch: 0,
             }

@@ -75,7 +75,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(false);
         }
-        for _ in 0..self.release_max {
+        for _ in 0..self.release_max.get() {
             let Some((id, due)) = self.delays.pop() else {
                 break;
             };

@@ -378,7 +378,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.
-                if self.is_idle(id) {
+                if self.lists.records_len() > 0 && self.is_idle(id) {
                     self.lists.discard_record(id);
                 }
                 self.set_delayed(id, level);

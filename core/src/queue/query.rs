@@ -38,10 +38,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&mut self, now: Instant) -> Effect<usize> {
-        let mut backlog = self.release_due(now);
-        while backlog {
-            backlog = self.release_some(now);
-        }
+        while self.release_due(SlotId::NONE, now) {}
         let len = self.lists.ready_len();
         self.effect(len)
     }
@@ -69,7 +66,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.len(due).value, 16);
     /// ```
     pub fn advance(&mut self, now: Instant) -> Effect<bool> {
-        let backlog = self.release_due(now);
+        let _ = self.release_due(SlotId::NONE, now);
+        let backlog = self.delays.is_due(now);
         self.effect(backlog)
     }
 
@@ -88,8 +86,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.is_empty(now).value, "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self, now: Instant) -> Effect<bool> {
-        let mut backlog = self.release_due(now);
-        let first = self.first_ready(now, &mut backlog);
+        let first = self.first_ready(now);
         self.effect(first.is_none())
     }
 
@@ -277,7 +274,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.metrics.needs_time() || (!self.closed && !self.delays.is_empty())
+        self.metrics.needs_time() || !self.delays.is_empty()
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor
@@ -322,7 +319,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.closed_at(), Some(Instant::from_nanos(7)));
     /// ```
     pub fn closed_at(&self) -> Option<Instant> {
-        self.closed.then_some(self.closed_horizon.due)
+        self.closed.then_some(self.delays.stopped_at())
     }
 
     /// Returns the rate limiter. O(1).

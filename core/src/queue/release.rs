@@ -4,7 +4,6 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::delay::Horizon;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -16,26 +15,33 @@ use super::Queue;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
-    /// the storage allows for one operation. Returns whether more are due: the backlog.
+    /// the storage allows for one operation. Returns whether it moved as many: then there may be
+    /// more, the backlog.
     ///
-    /// Every operation whose result could depend on it begins with this. While there is a backlog,
-    /// an operation on a key [settles](Self::settle) that key before anything else.
+    /// Every operation whose result could depend on it begins with this. `own` is the slot that the
+    /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of
+    /// them at the latest, so that nothing an operation does or returns depends on the backlog.
     // Inlines only the check, to keep code small.
     #[inline(always)]
-    pub(crate) fn release_due(&mut self, now: Instant) -> bool {
-        !self.delays.is_empty() && self.release_some(now)
+    pub(crate) fn release_due(&mut self, own: SlotId, now: Instant) -> bool {
+        !self.delays.is_empty() && self.release_some(own, now)
     }
 
     #[inline(never)]
-    pub(super) fn release_some(&mut self, now: Instant) -> bool {
-        let horizon = self.horizon(now);
-        for _ in 0..self.release_max {
-            match self.delays.pop_due(horizon) {
+    pub(super) fn release_some(&mut self, own: SlotId, now: Instant) -> bool {
+        self.delays.may_be_due(now) && self.release_at_most(own, now)
+    }
+
+    #[inline(never)]
+    fn release_at_most(&mut self, own: SlotId, now: Instant) -> bool {
+        for left in (0..u32::from(self.release_max.get())).rev() {
+            let preferred = if left == 0 { own } else { SlotId::NONE };
+            match self.delays.take_due(preferred, now) {
                 Some((id, due)) => self.come_due(id, due),
                 None => return false,
             }
         }
-        self.delays.is_due(horizon)
+        true
     }
 
     /// Finds the slot of a key that an operation may change.
@@ -46,24 +52,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         B: Eq + Hash + ?Sized,
     {
         let located = self.slots.locate(key);
-        let backlog = self.release_due(now);
-        if let Located::Found(id) = located
-            && backlog
-        {
-            self.settle(id, now);
-        }
+        let _ = match located {
+            Located::Found(id) => self.release_due(id, now),
+            Located::Absent(_) => self.release_due(SlotId::NONE, now),
+        };
         located
-    }
-
-    /// Moves a key whose own deadline has passed to the ready list, ahead of those that are due
-    /// before it, so that nothing an operation does or returns depends on the backlog.
-    #[cold]
-    pub(super) fn settle(&mut self, id: SlotId, now: Instant) {
-        if self.delays.has_come(id, self.horizon(now))
-            && let Some(due) = self.delays.remove(id)
-        {
-            self.come_due(id, due);
-        }
     }
 
     /// What a passed deadline does: an add at its time.
@@ -73,26 +66,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.metrics.delayed(self.delays.len());
     }
 
-    /// Up to where deadlines have passed. Shutdown stops it: what has not come by then never does.
+    /// The first ready key, and no deadline of it has passed: if it was not the first before, its
+    /// deadline has just made it ready or raised it. Goes on with the backlog until a key is ready:
+    /// then as many steps as there are active keys whose own deadlines have passed.
     #[inline]
-    fn horizon(&self, now: Instant) -> Horizon {
-        if self.closed {
-            self.closed_horizon
-        } else {
-            Horizon::at(now)
-        }
-    }
-
-    /// The first ready key. Goes on with the backlog until there is one: then as many steps as
-    /// there are active keys whose own deadlines have passed.
-    #[inline]
-    pub(super) fn first_ready(&mut self, now: Instant, backlog: &mut bool) -> Option<SlotId> {
-        loop {
-            let first = self.lists.first_ready();
-            if first.is_some() || !*backlog {
-                return first;
+    pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
+        let mut first = self.lists.first_ready();
+        if !self.delays.is_empty() {
+            let own = first.unwrap_or(SlotId::NONE);
+            loop {
+                let backlog = self.release_some(own, now);
+                first = self.lists.first_ready();
+                if first.is_some() || !backlog {
+                    break;
+                }
             }
-            *backlog = self.release_some(now);
         }
+        first
     }
 }

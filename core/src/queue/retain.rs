@@ -69,11 +69,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         mut keep: impl FnMut(&K) -> bool,
     ) -> Effect<bool> {
-        if self.release_due(now) {
+        if self.release_due(SlotId::NONE, now) {
             return self.effect(true);
         }
         let end = *sweep.end.get_or_insert(self.slots.bound());
-        let last = sweep.cancelled + usize::from(self.release_max);
+        let last = sweep.cancelled + usize::from(self.release_max.get());
         for _ in 0..VISITS_MAX {
             if sweep.next >= end || sweep.cancelled >= last {
                 break;

@@ -139,11 +139,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     fn close(&mut self, now: Instant) -> Effect<()> {
-        let _ = self.release_due(now);
+        let _ = self.release_due(SlotId::NONE, now);
         if !self.closed {
             self.closed = true;
             self.paused = false;
-            self.closed_horizon = self.delays.horizon(now);
+            self.delays.stop(now);
         }
         self.sleepers.all_woken();
         Effect {
@@ -183,7 +183,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if !self.closed {
             return None;
         }
-        while self.release_due(now) {}
+        while self.release_due(SlotId::NONE, now) {}
         let id = self.delays.first()?;
         let mut leftover = self.leftover(id, self.levels(id).delayed())?;
         let (_, due) = self.delays.pop()?;
@@ -225,8 +225,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if !self.closed {
             return None;
         }
-        let mut backlog = self.release_due(self.closed_horizon.due);
-        let id = self.first_ready(self.closed_horizon.due, &mut backlog)?;
+        let now = self.delays.stopped_at();
+        // The key is taken with its own deadline, so others have to make up for it (Q6).
+        let _ = self.release_due(SlotId::NONE, now);
+        let id = self.first_ready(now)?;
         let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.

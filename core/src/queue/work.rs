@@ -45,8 +45,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// ```
     #[doc(alias = "Get")]
     pub fn poll_get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
-        let mut backlog = self.release_due(now);
-        let work = self.take(now, &mut backlog);
+        let work = self.take(now);
         self.sleepers.arrive(getter);
         let next = match work {
             Some(work) => Next::Work(work),
@@ -74,8 +73,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// ```
     #[doc(alias = "Get")]
     pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
-        let mut backlog = self.release_due(now);
-        let work = self.take(now, &mut backlog);
+        let work = self.take(now);
         self.effect_in_use(work)
     }
 
@@ -293,7 +291,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn report_running(&mut self, now: Instant) -> Effect<()> {
         if !self.closed {
-            let _ = self.release_due(now);
+            let _ = self.release_due(SlotId::NONE, now);
             let (sum, longest) = self.ages(now);
             self.metrics.unfinished_work(sum);
             self.metrics.longest_running(longest);
@@ -323,13 +321,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        let backlog = self.release_due(now);
         if !self.is_run_by(&ticket) {
             return Err(NotActive);
         }
-        if backlog {
-            self.settle(ticket.id, now);
-        }
+        let _ = self.release_due(ticket.id, now);
         let delay = self.apply(ticket.id, action, now);
         let again = self.end_run(ticket, action.forgets(), now)?;
         Ok(match delay {
@@ -347,8 +342,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         forgets: bool,
         now: Instant,
     ) -> Effect<Result<bool, NotActive>> {
-        if self.release_due(now) && self.is_run_by(&ticket) {
-            self.settle(ticket.id, now);
+        if !self.delays.is_empty() && self.is_run_by(&ticket) {
+            let _ = self.release_some(ticket.id, now);
         }
         let again = self.end_run(ticket, forgets, now);
         self.effect(again)

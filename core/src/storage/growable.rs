@@ -25,12 +25,17 @@ pub(crate) use segments::Segments;
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
-/// `H` hashes the keys. The default is foldhash. With the feature `std`, which `requeue-std` and
-/// `requeue-tokio` turn on, its seed is the system's randomness: keys that collide cannot be
-/// prepared in advance, not even for another process. Without it the seed is made of addresses,
-/// which repeat if the system does not randomise them. Foldhash does not protect against an
-/// attacker who can measure the queue and adapt the keys; SipHash does, and is slower.
-/// [`Queue::from_parts`](crate::Queue::from_parts) takes any hasher:
+/// # Hashing
+///
+/// `H` hashes the keys. The default, [`RandomState`](crate::RandomState), is foldhash. With the
+/// feature `std`, which `requeue-std` and `requeue-tokio` turn on, its seed is the system's
+/// randomness, different in each process: keys that collide cannot be prepared in advance. Without
+/// it the seed is made of addresses, which repeat if the system does not randomise them.
+///
+/// A lookup is O(1) expected. Of n keys with the same hash it costs up to n comparisons, and to add
+/// all of them n²/2, each add under the lock. Foldhash does not protect against an attacker who can
+/// measure the queue and adapt the keys, or who learns the seed; SipHash does against the first,
+/// and is slower. [`Queue::from_parts`](crate::Queue::from_parts) takes any hasher:
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
@@ -44,9 +49,11 @@ pub(crate) use segments::Segments;
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
+/// # Growth
+///
 /// Growth costs each add the same: the index grows by two or three chains with each new slot, the
-/// ready list and the deadlines in segments. Only the slots and the heads of the chains are vectors,
-/// and one add copies them, O(n), if the allocator cannot move their pages instead.
+/// ready list and the deadlines by segments. Only the slots and the heads of the chains are in
+/// vectors, which one add copies, O(n), if the allocator cannot move their pages instead.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity

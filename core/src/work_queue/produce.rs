@@ -9,7 +9,7 @@ use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, AddedMany, Rejected, Scheduled};
+use crate::outcome::{Added, Rejected, Scheduled};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -145,29 +145,6 @@ where
         } else {
             self.with(add)
         }
-    }
-
-    /// Adds many keys under one lock. O(1) per key.
-    ///
-    /// Passes every key that is not taken to `rejected`. Both the iterator and `rejected` run while
-    /// the queue is locked: they must not touch it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// let nodes = ["node-1", "node-2", "node-3", "node-4", "node-5"];
-    /// let mut refused = Vec::new();
-    /// let many = queue.add_many(nodes, |rejected| refused.push(rejected.into_key()));
-    /// assert_eq!(many.ready, 4);
-    /// assert_eq!(refused, ["node-5"]);
-    /// ```
-    pub fn add_many(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        rejected: impl FnMut(Rejected<K>),
-    ) -> AddedMany {
-        self.with(|queue, now| queue.add_many(keys, now, rejected))
     }
 
     /// Forgets the failures of a key, and returns how many there were. O(1).

@@ -5,6 +5,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
@@ -159,7 +160,7 @@ where
     ) -> T {
         let mut step = || {
             self.with(|queue, now| {
-                if queue.release_due(now) {
+                if queue.release_due(SlotId::NONE, now) {
                     return queue.effect(None);
                 }
                 work(queue, now).map(Some)

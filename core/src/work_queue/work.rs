@@ -11,7 +11,6 @@ use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{Finished, NotActive};
-use crate::queue::Queue;
 use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -168,41 +167,5 @@ where
 
     fn end(&self, ticket: Ticket, forgets: bool) -> Result<bool, NotActive> {
         self.with(|queue, now| queue.end(ticket, forgets, now))
-    }
-
-    /// Ends many runs under one lock. Costs per run as [`finish`](Self::finish). The iterator must
-    /// not touch the queue.
-    ///
-    /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
-    /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
-    /// runs. A `Batch` ends all of its runs.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// let mut tickets = Vec::new();
-    /// while let Some(guard) = queue.try_get() {
-    ///     tickets.extend(guard.into_ticket());
-    /// }
-    /// assert_eq!(queue.finish_many(tickets, Action::Success), Ok(()));
-    /// assert!(!queue.contains("node-7"));
-    /// ```
-    pub fn finish_many(
-        &self,
-        tickets: impl IntoIterator<Item = Ticket>,
-        action: Action,
-    ) -> Result<(), NotActive> {
-        let finish = |queue: &mut Queue<K, S, L, M>, now| queue.finish_many(tickets, action, now);
-        if action.needs_time() {
-            self.with_now(finish)
-        } else {
-            self.with(finish)
-        }
     }
 }

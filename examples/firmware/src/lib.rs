@@ -27,6 +27,7 @@ pub mod alarm;
 mod edges;
 pub mod executor;
 pub mod handler;
+pub mod meter;
 pub mod stack;
 
 use core::fmt;

@@ -19,12 +19,11 @@ impl Model {
         ticket: NumberedRun,
         action: Action,
     ) -> Result<Finished, NotActive> {
-        self.arrive();
         if !self.is_current(ticket) {
             return Err(NotActive);
         }
         let key = ticket.key;
-        self.come_due_if_due(key);
+        self.arrive_at(key);
         let delay = match action {
             Action::Success => {
                 self.forget_key(key);
@@ -86,7 +85,7 @@ impl Model {
             return None;
         }
         self.arrive();
-        self.ensure_ready();
+        self.arrive_at_first();
         let key = self.pop_first()?;
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);

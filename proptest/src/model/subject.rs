@@ -106,7 +106,6 @@ impl Subject for Model {
     }
 
     fn try_get(&mut self) -> Option<Handed> {
-        self.arrive();
         self.take()
     }
 

@@ -88,14 +88,14 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
         let first = index * ARITY + 1;
         let children = self.deadline.get(first..self.len.min(first + ARITY))?;
-        let mut least = index;
-        let mut deadline = Deadline::new(*node);
-        for (child, other) in (first..).zip(children) {
+        let (mut least, (mut deadline, others)) = (first, (*children.first()?, children.get(1..)?));
+        for (child, other) in (first + 1..).zip(others) {
             if other.precedes(deadline) {
                 (least, deadline) = (child, *other);
             }
         }
-        if least == index {
+        // Most often the node belongs further down, and one comparison shows that.
+        if Deadline::new(*node).precedes(deadline) {
             return None;
         }
         let node = Node {

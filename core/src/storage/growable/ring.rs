@@ -128,6 +128,12 @@ impl Ring {
     /// Makes room in the last segment, or begins another.
     #[cold]
     fn extend_tail(&mut self) {
+        if self.tail.is_empty()
+            && let Some(segment) = self.spare.pop()
+        {
+            self.tail = segment;
+            return;
+        }
         if self.tail.len() < LEN {
             let grown = (self.tail.len() * 2).clamp(4, LEN);
             self.tail.reserve_exact(grown - self.tail.len());

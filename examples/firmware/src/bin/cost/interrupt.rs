@@ -6,9 +6,8 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::WorkQueue;
 use requeue_embassy::core::default_item_based;
+use requeue_firmware::meter::instructions;
 use requeue_firmware::{board, handler, println};
-
-use crate::meter::instructions;
 
 const KEYS_MAX: usize = 32;
 const SECOND: Duration = Duration::from_secs(1);

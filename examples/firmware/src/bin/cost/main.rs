@@ -8,11 +8,10 @@
 
 mod by_hand;
 mod interrupt;
-mod meter;
 mod peers;
 mod subject;
 
-use requeue_firmware::{arch, board, end, println};
+use requeue_firmware::{arch, board, end, meter};
 
 #[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
 #[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
@@ -35,14 +34,7 @@ fn print_rows() {
     } else {
         heapless::Vec::new()
     };
-    println!("| instructions | N = 16 | N = 64 | N = 256 |");
-    println!("|---|--:|--:|--:|");
-    for (row, ((what, small), (_, medium))) in small.iter().zip(&medium).enumerate() {
-        match large.get(row) {
-            Some((_, large)) => println!("| {what} | {small} | {medium} | {large} |"),
-            None => println!("| {what} | {small} | {medium} | – |"),
-        }
-    }
+    meter::print("instructions", &small, &medium, &large);
 }
 
 /// A queue of 256 keys is on the stack here, and is moved once.

@@ -5,11 +5,10 @@ use core::hint::black_box;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
+use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::{board, println};
 
 use crate::by_hand::ByHand;
-use crate::meter::instructions;
-use crate::subject::Row;
 
 pub fn print() {
     println!("\n| instructions, alternatives | N = 16 | N = 64 | N = 256 |\n|---|--:|--:|--:|");

@@ -11,17 +11,13 @@ use requeue_embassy::core::{
     Fixed, Index, Instant, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
 };
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
+use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::{println, stack};
-
-use crate::meter::instructions;
 
 /// A clock that costs almost nothing, so that no driver is measured.
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
     WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
-
-/// A row: what was measured, and the instructions.
-pub type Row = (&'static str, u32);
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -172,10 +168,7 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
         queue.add_after(key, SECOND).expect("room");
     }
     let full = instructions(|| queue.add(black_box(u16::MAX)));
-    clock.advance(SECOND);
-    let release = instructions(|| queue.add(black_box(u16::MAX)));
     row(rows, "`add` of a key that finds no room", full);
-    row(rows, "`add` when N deadlines have passed at once", release);
 
     // Keys with one hash: the worst that an attacker who chooses the keys can do.
     type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;

@@ -1,9 +1,13 @@
-//! Counts instructions.
+//! Counts instructions, and prints them.
 
 use core::hint::black_box;
 
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_firmware::arch;
+
+use crate::{arch, println};
+
+/// A row: what was measured, and the instructions.
+pub type Row = (&'static str, u32);
 
 /// Instructions that the meter itself counts.
 static OVERHEAD: AtomicU32 = AtomicU32::new(0);
@@ -37,4 +41,16 @@ fn raw<T>(work: impl FnOnce() -> T) -> u32 {
 fn hundred() {
     // SAFETY: does nothing.
     unsafe { core::arch::asm!(".rept 100", "nop", ".endr", options(nomem, nostack)) };
+}
+
+/// Prints rows that were measured with three sizes of a queue. A board that is too small for the
+/// largest has no rows of it.
+pub fn print(title: &str, small: &[Row], medium: &[Row], large: &[Row]) {
+    println!("\n| {title} | N = 16 | N = 64 | N = 256 |\n|---|--:|--:|--:|");
+    for (row, ((what, small), (_, medium))) in small.iter().zip(medium).enumerate() {
+        match large.get(row) {
+            Some((_, large)) => println!("| {what} | {small} | {medium} | {large} |"),
+            None => println!("| {what} | {small} | {medium} | – |"),
+        }
+    }
 }

@@ -1,0 +1,44 @@
+//! Batches that are longer than a critical section: other calls come in between.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use requeue_embassy::core::binding::KEYS_PER_LOCK;
+use requeue_embassy::core::{NoLimit, NoMetrics};
+use requeue_embassy::raw::NoopRawMutex;
+use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
+
+type Clock = ManualClock<NoopRawMutex>;
+type Keys<'c> = WorkQueue<NoopRawMutex, usize, KEYS, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
+
+const KEYS: usize = 1_000;
+
+/// The iterator takes a key of the batch that is still added, which it could not in a critical
+/// section.
+#[test]
+fn keys_of_a_batch_that_is_still_added_are_handed_out() {
+    let clock = Clock::new();
+    let queue = Keys::from_queue(Queue::new(NoLimit), &clock);
+    let keys = (0..KEYS).inspect(|key| {
+        if *key == KEYS_PER_LOCK {
+            assert!(queue.try_get().unwrap().success().is_ok());
+            assert_eq!(queue.len(), KEYS_PER_LOCK - 1);
+        }
+    });
+    assert_eq!(queue.add_many(keys, |_| unreachable!()).ready, KEYS);
+}
+
+#[test]
+fn runs_end_in_steps() {
+    let clock = Clock::new();
+    let queue = Keys::from_queue(Queue::new(NoLimit), &clock);
+    queue.add_many(0..KEYS, |_| unreachable!());
+    let tickets: Vec<_> = std::iter::from_fn(|| queue.try_get()?.into_ticket()).collect();
+    let tickets = tickets.into_iter().enumerate().map(|(place, ticket)| {
+        assert_eq!(
+            queue.active_len(),
+            KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK
+        );
+        ticket
+    });
+    queue.finish_many(tickets, Action::Success).unwrap();
+    assert_eq!(queue.held_len(), 0);
+}

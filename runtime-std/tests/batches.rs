@@ -1,0 +1,73 @@
+//! Batches that are longer than the lock is held: other calls come in between.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::thread;
+
+use requeue_std::WorkQueue;
+use requeue_std::core::Action;
+use requeue_std::core::binding::KEYS_PER_LOCK;
+
+const KEYS: usize = 1_000;
+
+/// Another thread works on the first keys before the last ones are added: the iterator waits for
+/// it, which it could not under the lock.
+#[test]
+fn another_thread_gets_keys_of_a_batch_that_is_still_added() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    let keys = (0..KEYS).inspect(|key| {
+        if *key == KEYS_PER_LOCK {
+            let taken = thread::scope(|scope| {
+                let worker = scope.spawn(|| queue.get().map(|guard| guard.success()));
+                worker.join().unwrap()
+            });
+            assert!(taken.unwrap().is_ok());
+            assert_eq!(queue.len(), KEYS_PER_LOCK - 1);
+        }
+    });
+    assert_eq!(queue.add_many(keys, |_| unreachable!()).ready, KEYS);
+
+    let batch = queue.get_many(usize::MAX).unwrap();
+    assert!(batch.keys().copied().eq(1..KEYS));
+    batch.release().unwrap();
+    assert_eq!(queue.held_len(), 0);
+}
+
+/// A step wakes a thread that waits, whichever step it is.
+#[test]
+fn threads_that_wait_share_a_batch() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    let worked: usize = thread::scope(|scope| {
+        let workers = [(); 3].map(|()| {
+            scope.spawn(|| {
+                let mut count = 0;
+                while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1) {
+                    count += batch.len();
+                    batch.success().unwrap();
+                }
+                count
+            })
+        });
+        queue.add_many(0..KEYS, |_| unreachable!());
+        queue.shut_down();
+        workers.map(|worker| worker.join().unwrap()).iter().sum()
+    });
+    assert_eq!(worked, KEYS);
+}
+
+#[test]
+fn another_thread_sees_the_runs_that_have_ended() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    queue.add_many(0..KEYS, |_| unreachable!());
+    let guards = queue.get_many(KEYS).unwrap().into_guards();
+    let tickets: Vec<_> = guards
+        .into_iter()
+        .filter_map(|guard| guard.into_ticket())
+        .collect();
+    let tickets = tickets.into_iter().enumerate().map(|(place, ticket)| {
+        let active = thread::scope(|scope| scope.spawn(|| queue.active_len()).join().unwrap());
+        assert_eq!(active, KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK);
+        ticket
+    });
+    queue.finish_many(tickets, Action::Success).unwrap();
+    assert_eq!(queue.held_len(), 0);
+}

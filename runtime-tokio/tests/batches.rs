@@ -1,0 +1,71 @@
+//! Batches that are longer than the lock is held: other calls come in between.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use requeue_tokio::WorkQueue;
+use requeue_tokio::core::Action;
+use requeue_tokio::core::binding::KEYS_PER_LOCK;
+use tokio::task::JoinSet;
+
+const KEYS: usize = 1_000;
+
+/// The iterator takes a key of the batch that is still added, which it could not under the lock.
+#[tokio::test]
+async fn keys_of_a_batch_that_is_still_added_are_handed_out() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    let keys = (0..KEYS).inspect(|key| {
+        if *key == KEYS_PER_LOCK {
+            assert!(queue.try_get().unwrap().success().is_ok());
+            assert_eq!(queue.len(), KEYS_PER_LOCK - 1);
+        }
+    });
+    assert_eq!(queue.add_many(keys, |_| unreachable!()).ready, KEYS);
+
+    let batch = queue.get_many(usize::MAX).await.unwrap();
+    assert!(batch.keys().copied().eq(1..KEYS));
+    batch.release().unwrap();
+    assert_eq!(queue.held_len(), 0);
+}
+
+/// A step wakes a task that waits, whichever step it is.
+#[tokio::test]
+async fn tasks_that_wait_share_a_batch() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    let mut workers = JoinSet::new();
+    for _ in 0..3 {
+        let queue = queue.clone();
+        workers.spawn(async move {
+            let mut count = 0;
+            while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
+                count += batch.len();
+                batch.success().unwrap();
+            }
+            count
+        });
+    }
+    // Now all of them wait.
+    tokio::task::yield_now().await;
+    queue.add_many(0..KEYS, |_| unreachable!());
+    queue.shut_down();
+    let worked: usize = workers.join_all().await.into_iter().sum();
+    assert_eq!(worked, KEYS);
+}
+
+#[tokio::test]
+async fn runs_end_in_steps() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    queue.add_many(0..KEYS, |_| unreachable!());
+    let guards = queue.get_many(KEYS).await.unwrap().into_guards();
+    let tickets: Vec<_> = guards
+        .into_iter()
+        .filter_map(|guard| guard.into_ticket())
+        .collect();
+    let tickets = tickets.into_iter().enumerate().map(|(place, ticket)| {
+        assert_eq!(
+            queue.active_len(),
+            KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK
+        );
+        ticket
+    });
+    queue.finish_many(tickets, Action::Success).unwrap();
+    assert_eq!(queue.held_len(), 0);
+}
