@@ -347,8 +347,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.sleepers.all_woken();
             return Wake::All;
         }
-        let ready = self.can_hand_out();
-        let earliest = self.next_deadline();
+        if self.paused {
+            return Wake::None;
+        }
+        let ready = self.lists.ready_len() > 0;
+        let earliest = self.open_deadline();
         self.sleepers.wake_needed(ready, earliest)
     }
 
@@ -365,10 +368,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
     fn take(&mut self, now: Instant) -> Option<Work<K>> {
+        let id = self.first_ready(now)?;
+        // Here, where it costs least.
         if self.paused {
             return None;
         }
-        let id = self.first_ready(now)?;
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);

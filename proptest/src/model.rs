@@ -372,10 +372,13 @@ impl Model {
 
     /// queue.go, Get, once there is a key.
     fn take(&mut self) -> Option<Handed> {
-        if self.paused || self.shutting_down && self.rules == Rules::ControllerRuntime {
+        if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
         self.arrive_at_first();
+        if self.paused {
+            return None;
+        }
         let key = self.pop_first()?;
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);

@@ -3,7 +3,6 @@
 use core::hash::Hash;
 
 use crate::limiter::RateLimiter;
-use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Effect;
 use crate::storage::Storage;
@@ -60,10 +59,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub fn resume(&mut self) -> Effect<()> {
         self.paused = false;
         self.effect(())
-    }
-
-    pub(super) fn can_hand_out(&self) -> bool {
-        self.lists.ready_len() > 0 && !self.paused
     }
 
     /// Returns whether the queue is [paused](Self::pause). O(1).

@@ -251,7 +251,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_secs(60)));
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.closed || self.paused {
+        if self.paused {
+            return None;
+        }
+        self.open_deadline()
+    }
+
+    /// The deadline that the queue would wait for if it were not paused.
+    pub(super) fn open_deadline(&self) -> Option<Instant> {
+        if self.closed {
             return None;
         }
         self.delays.earliest()

@@ -122,7 +122,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if self.closed {
             return Next::Closed;
         }
-        let earliest = self.next_deadline();
+        let earliest = if self.paused {
+            None
+        } else {
+            self.delays.earliest()
+        };
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }
