@@ -175,6 +175,21 @@ fn a_delay_without_end_arms_no_timer() {
 }
 
 #[test]
+fn a_paused_queue_arms_no_timer_and_wakes_no_getter() {
+    let mut queue = Keys::growable(NoLimit);
+    queue.pause();
+    let _ = queue.add_at(1, at(5), NOW);
+    let mut getter = Getter::new();
+    for now in [NOW, at(5), at(6)] {
+        waits(&mut queue, now, &mut getter, None);
+    }
+    assert_eq!(queue.add(2, at(6)).wake, Wake::None);
+    assert_eq!(queue.next_deadline(), None);
+    assert_eq!(queue.resume().wake, Wake::One);
+    assert_eq!(works(&mut queue, at(6), &mut getter, 1), Wake::None);
+}
+
+#[test]
 fn the_last_run_to_end_wakes_every_call_that_waits_for_the_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);

@@ -43,10 +43,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        if self.closed {
-            // More than the one key that may be taken out, so that a drain ends after the backlog.
-            let _ = self.release_due(SlotId::NONE, now);
-        }
         let mut was = None;
         if let Located::Found(id) = self.locate(key, now)
             && !self.is_record_only(id)

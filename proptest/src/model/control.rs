@@ -10,9 +10,6 @@ use crate::subject::{Key, Known};
 impl Model {
     /// The key leaves the queue, the dirty set and the waiting entries. Its failures stay.
     pub(super) fn take_back(&mut self, key: Key) -> Option<Known> {
-        if self.shutting_down {
-            self.arrive();
-        }
         self.arrive_at(key);
         let was = self.know(key).filter(|_| self.has_work(key))?;
         self.drop_work(key);
