@@ -70,7 +70,7 @@ pub use outcome::{
 };
 pub use priority::{Levels, NoPriorities, Priorities};
 pub use producer::Producer;
-pub use queue::Queue;
+pub use queue::{Queue, Sweep};
 pub use storage::Storage;
 pub use storage::fixed::Fixed;
 #[cfg(feature = "alloc")]

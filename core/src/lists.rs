@@ -28,10 +28,8 @@ pub trait Lists {
     /// The slot that has been longest in the highest level.
     fn first_ready(&self) -> Option<SlotId>;
     fn pop_ready(&mut self) -> Option<SlotId>;
-    /// Takes a slot out of the middle of its level. Never called with a single level.
-    fn remove_ready(&mut self, id: SlotId, level: u8) {
-        let _ = (id, level);
-    }
+    /// Takes a slot out of any place of its level.
+    fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;
 
     /// Counts an active slot that will be ready at this level when its run ends.
@@ -148,6 +146,12 @@ impl<I: Index> List<I> {
         if link.previous != I::NONE || self.head == I::new(id) {
             self.unlink(links, id, link);
         }
+    }
+
+    /// Whether a slot is in this list. It must not be in another one.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn contains(&self, links: &impl Links<I>, id: SlotId) -> bool {
+        links.link(id).previous != I::NONE || self.head == I::new(id)
     }
 
     pub(crate) fn after(&self, links: &impl Links<I>, id: SlotId) -> Option<SlotId> {

@@ -17,14 +17,19 @@ use crate::storage::{Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod batch;
+mod cancel;
 mod check;
 mod claim;
 mod construct;
+mod expedite;
 mod produce;
 mod query;
 mod release;
+mod retain;
 mod shutdown;
 mod work;
+
+pub use retain::Sweep;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///

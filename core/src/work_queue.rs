@@ -16,6 +16,8 @@ use crate::time::Clock;
 use crate::wait::WaitList;
 
 mod batch;
+mod cancel;
+mod expedite;
 mod produce;
 mod query;
 mod shutdown;

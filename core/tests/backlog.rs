@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, Added, Drained, Finished, Fixed, Instant, ItemExponentialFailure, Leftover, Queue,
-    Rejected, default_item_based,
+    Action, Added, Drained, Finished, Fixed, Instant, ItemExponentialFailure, Leftover, NoLimit,
+    Queue, Rejected, Sweep, default_item_based,
 };
 
 type Keys = Queue<u16, Fixed<64>, ItemExponentialFailure>;
@@ -297,4 +297,49 @@ fn leftovers_are_ready_ones_first_and_each_key_once() {
     let left = queue.take_delayed(DUE).unwrap();
     assert_eq!((left.key, left.left), (4, Duration::from_nanos(5)));
     assert_eq!((queue.take_delayed(DUE), queue.held_len()), (None, 0));
+}
+
+#[test]
+fn many_keys_are_cancelled_and_expedited_in_bounded_steps() {
+    const KEYS: u16 = 200;
+    let mut queue: Queue<u16, Fixed<200>, NoLimit> = Queue::new(NoLimit);
+    queue.limit_releases(4);
+    for key in 0..KEYS {
+        let _ = queue.add_at(key, DUE, Instant::EPOCH);
+    }
+    for ended in (4..=KEYS).step_by(4) {
+        let more = queue.expedite_some(Instant::EPOCH).value;
+        assert_eq!(queue.len(Instant::EPOCH).value, usize::from(ended));
+        assert_eq!(more, ended < KEYS);
+    }
+    let mut sweep = Sweep::new();
+    for cancelled in (4..=KEYS).step_by(4) {
+        let _ = queue.retain_some(&mut sweep, Instant::EPOCH, |_| false);
+        assert_eq!(sweep.cancelled(), usize::from(cancelled));
+    }
+    // A key that is added meanwhile has a slot that the sweep has passed.
+    let _ = queue.add(7, Instant::EPOCH);
+    assert!(
+        !queue
+            .retain_some(&mut sweep, Instant::EPOCH, |_| false)
+            .value
+    );
+    assert_eq!(queue.len(Instant::EPOCH).value, 1);
+
+    // Keys that stay are asked about in bounded steps, too.
+    let _ = queue.add_many(0..KEYS, Instant::EPOCH, |_| {});
+    let mut sweep = Sweep::new();
+    let (mut steps, mut asked) = (1, 0);
+    let mut keep = |_: &u16| {
+        asked += 1;
+        true
+    };
+    while queue
+        .retain_some(&mut sweep, Instant::EPOCH, &mut keep)
+        .value
+    {
+        steps += 1;
+    }
+    assert_eq!((asked, sweep.cancelled()), (KEYS, 0));
+    assert!(steps >= KEYS / 32, "{steps} steps");
 }

@@ -5,6 +5,7 @@
 
 mod batches;
 mod calls;
+mod cancel;
 mod cancelled_getters;
 mod capacity;
 mod client_go;
@@ -15,6 +16,7 @@ mod dirty_re_add;
 mod drain;
 mod drain_wakes;
 mod earliest_wins;
+mod expedite;
 mod fifo;
 mod forget;
 mod leftovers;

@@ -59,6 +59,17 @@ pub enum Step {
     AddMany(Vec<Key>),
     /// Forgets the failures of a key.
     Forget(Key),
+    /// Takes back the work of a key.
+    CancelKey(Key),
+    /// Takes back the deadline of a key.
+    CancelDelay(Key),
+    /// Ends the delay of a key.
+    Expedite(Key),
+    /// Ends the delays of all keys.
+    ExpediteAll,
+    /// Takes back the work of all keys but those below one; unless several of them would be kept
+    /// for their failures alone, because then their order is not specified.
+    RetainBelow(Key),
     /// Asks for a key.
     TryGet,
     /// Looks for a key, and sleeps if there is none.
@@ -184,6 +195,9 @@ impl Step {
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
             | Self::Forget(key)
+            | Self::CancelKey(key)
+            | Self::CancelDelay(key)
+            | Self::Expedite(key)
             | Self::DoneKey(key) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,

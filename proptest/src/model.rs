@@ -5,6 +5,7 @@
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
+mod control;
 mod drains;
 mod extensions;
 mod fingerprint;

@@ -121,6 +121,16 @@ pub trait Subject {
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.
     fn forget(&mut self, key: Key) -> u32;
+    /// Takes back the work of a key, and returns what the key was.
+    fn cancel_key(&mut self, key: Key) -> Option<Known>;
+    /// Takes back the deadline of a key.
+    fn cancel_delay(&mut self, key: Key) -> Option<Instant>;
+    /// Ends the delay of a key now.
+    fn expedite(&mut self, key: Key) -> bool;
+    /// Ends the delays of all keys now.
+    fn expedite_all(&mut self);
+    /// Takes back the work of all keys but those below `key`, and returns of how many.
+    fn retain_below(&mut self, key: Key) -> usize;
 
     /// Hands out the first ready key.
     fn try_get(&mut self) -> Option<Handed>;

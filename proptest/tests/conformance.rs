@@ -121,6 +121,7 @@ fn histories_on_embassy_with_room_for_two_keys() {
 }
 
 const OF_CAPACITY: &[&str] = &[
+    "capacity::a_cancelled_key_gives_its_room_back",
     "capacity::a_key_that_is_done_gives_its_room_back",
     "capacity::delayed_and_active_keys_take_room",
     "reclaim::work_is_never_dropped_for_room",

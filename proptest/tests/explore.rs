@@ -25,6 +25,8 @@ fn steps() -> Vec<Step> {
         Step::BeginDrain,
         Step::TakeDelayed,
         Step::TakeReady,
+        Step::ExpediteAll,
+        Step::RetainBelow(2),
     ];
     for key in 1..=2 {
         steps.extend([
@@ -34,6 +36,9 @@ fn steps() -> Vec<Step> {
             Step::AddRateLimited(key),
             Step::Forget(key),
             Step::DoneKey(key),
+            Step::CancelKey(key),
+            Step::CancelDelay(key),
+            Step::Expedite(key),
         ]);
     }
     steps

@@ -120,7 +120,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(state)
     }
 
-    fn state_of(&self, id: SlotId) -> Option<KeyState> {
+    pub(super) fn state_of(&self, id: SlotId) -> Option<KeyState> {
         let slot = self.slots.slot(id)?;
         Some(KeyState {
             ready: slot.phase == Phase::Ready,

@@ -60,7 +60,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// What a passed deadline does: an add at its time.
-    fn come_due(&mut self, id: SlotId, due: Instant) {
+    pub(super) fn come_due(&mut self, id: SlotId, due: Instant) {
         let level = self.levels(id).delayed();
         let _ = self.mark(id, due, level);
         self.metrics.delayed(self.delays.len());

@@ -72,7 +72,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=36_u8)? {
+    Ok(match bytes.int_in_range(0..=41_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -97,6 +97,11 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         29 => Step::BeginDrain,
         30 => Step::TakeDelayed,
         31 => Step::TakeReady,
+        36 => Step::CancelKey(key(bytes, keys)?),
+        37 => Step::CancelDelay(key(bytes, keys)?),
+        38 => Step::Expedite(key(bytes, keys)?),
+        39 => Step::ExpediteAll,
+        40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
 }
@@ -190,6 +195,11 @@ mod tests {
             Step::TakeDelayed => 22,
             Step::TakeReady => 23,
             Step::PanicAtWork => 24,
+            Step::CancelKey(_) => 25,
+            Step::CancelDelay(_) => 26,
+            Step::Expedite(_) => 27,
+            Step::ExpediteAll => 28,
+            Step::RetainBelow(_) => 29,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -206,6 +216,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..25).collect());
+        assert_eq!(drawn, (0..30).collect());
     }
 }

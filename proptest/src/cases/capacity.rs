@@ -15,6 +15,14 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
     }
 }
 
+pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.add_after(1, 10, Added::Delayed);
+    assert!(script.subject.cancel_key(1).is_some());
+    assert_eq!(script.subject.totals().held, 0);
+    script.fill();
+}
+
 pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     let capacity = script.capacity();
     script.add(1, Added::Ready);

@@ -112,6 +112,11 @@ impl Subject for Recorder {
         debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
         debug: add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
         debug: forget(key: Key) -> u32;
+        debug: cancel_key(key: Key) -> Option<Known>;
+        debug: cancel_delay(key: Key) -> Option<Instant>;
+        debug: expedite(key: Key) -> bool;
+        nothing: expedite_all();
+        debug: retain_below(key: Key) -> usize;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -26,7 +26,30 @@ impl Pair {
             Step::ShutDown | Step::BeginDrain | Step::TakeDelayed | Step::TakeReady => {
                 self.close(op)
             }
+            Step::CancelKey(_)
+            | Step::CancelDelay(_)
+            | Step::Expedite(_)
+            | Step::ExpediteAll
+            | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
+        }
+    }
+
+    fn control(&mut self, op: &Step) -> Outcome {
+        let (subject, model) = (&mut self.subject, &mut self.model);
+        match *op {
+            Step::CancelKey(key) => both(subject.cancel_key(key), model.cancel_key(key)),
+            Step::CancelDelay(key) => both(subject.cancel_delay(key), model.cancel_delay(key)),
+            Step::Expedite(key) => both(subject.expedite(key), model.expedite(key)),
+            Step::ExpediteAll => {
+                subject.expedite_all();
+                model.expedite_all();
+                done()
+            }
+            Step::RetainBelow(key) if model.records_left_from(key) < 2 => {
+                both(subject.retain_below(key), model.retain_below(key))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -30,6 +30,11 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         Step::Complete(_, how) | Step::CompleteMany(_, how) | Step::Next(_, how) => {
             of_a_completion(*how)
         }
+        Step::CancelKey(_) => Rule::named("cancel", "a_key_that_is_cancelled_is_not_handed_out"),
+        Step::CancelDelay(_) => Rule::named("cancel", "a_deadline_that_is_cancelled_never_comes"),
+        Step::RetainBelow(_) => Rule::named("cancel", "many_keys_are_cancelled_together"),
+        Step::Expedite(_) => Rule::named("expedite", "a_key_whose_delay_is_ended_is_ready"),
+        Step::ExpediteAll => Rule::named("expedite", "all_delays_end_in_their_order"),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")

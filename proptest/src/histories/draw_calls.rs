@@ -59,7 +59,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 19] = [
+const BUSY: [Kind; 24] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -78,14 +78,20 @@ const BUSY: [Kind; 19] = [
     (2, |_, _, _| Step::TryGet),
     (1, |a, _, _| Step::Done(a)),
     (2, |a, _, _| Step::DoneKey(key(a))),
+    (2, |a, _, _| Step::CancelKey(key(a))),
+    (1, |a, _, _| Step::CancelDelay(key(a))),
+    (2, |a, _, _| Step::Expedite(key(a))),
+    (1, |_, _, _| Step::ExpediteAll),
+    (1, |a, _, _| Step::RetainBelow(key(a))),
     (2, |_, _, _| Step::PanicAtWork),
 ];
 const ALWAYS: usize = 2;
 
-const CLOSING: [Kind; 5] = [
+const CLOSING: [Kind; 6] = [
     (3, |_, _, _| Step::Start(Call::Drain)),
     (2, |_, b, u| Step::Start(Call::DrainTimeout(delay(b, u)))),
     (1, |_, _, _| Step::ShutDown),
+    (1, |a, _, _| Step::CancelKey(key(a))),
     (1, |_, _, _| Step::TakeReady),
     (1, |_, _, _| Step::TakeDelayed),
 ];

@@ -81,8 +81,20 @@ fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
         10 => getting(),
         8 => completing(keys),
         4 => passing(),
+        3 => controlling(keys),
     ]
     .boxed()
+}
+
+fn controlling(keys: Key) -> impl Strategy<Value = Step> {
+    let key = || 1..=keys;
+    prop_oneof![
+        8 => key().prop_map(Step::CancelKey),
+        3 => key().prop_map(Step::CancelDelay),
+        3 => key().prop_map(Step::Expedite),
+        1 => Just(Step::ExpediteAll),
+        1 => (0..=keys).prop_map(Step::RetainBelow),
+    ]
 }
 
 fn adding(keys: Key) -> impl Strategy<Value = Step> {
@@ -152,6 +164,7 @@ fn closing() -> impl Strategy<Value = Step> {
         1 => Just(Step::BeginDrain),
         2 => Just(Step::TakeDelayed),
         4 => Just(Step::TakeReady),
+        1 => controlling(6),
     ]
 }
 

@@ -73,6 +73,26 @@ impl Subject for Model {
         self.forget_key(key)
     }
 
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        self.take_back(key)
+    }
+
+    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
+        self.take_delay_back(key)
+    }
+
+    fn expedite(&mut self, key: Key) -> bool {
+        self.end_delay(key)
+    }
+
+    fn expedite_all(&mut self) {
+        self.end_all_delays();
+    }
+
+    fn retain_below(&mut self, key: Key) -> usize {
+        self.take_back_from(key)
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.take()
     }

@@ -127,6 +127,40 @@ macro_rules! for_each_case {
                 "Forgetting the failures of a key leaves the delay that it has.",
                 "client-go default_rate_limiters.go, Forget";
             }
+            cancel {
+                a_key_that_is_cancelled_is_not_handed_out: 3,
+                "A key that is cancelled leaves the ready and the delayed keys; the others stay.",
+                "requeue-core, Queue::cancel";
+                a_run_goes_on_when_its_key_is_cancelled: 1,
+                "A cancelled key is not handed out again after its run, unless it is added.",
+                "requeue-core, Queue::cancel";
+                a_key_that_is_cancelled_and_added_goes_to_the_end: 4,
+                "A key that is added after it was cancelled has the place of a new one.",
+                "requeue-core, Queue::cancel";
+                failures_survive_a_cancel: 1,
+                "Cancelling a key keeps its failures, and none is counted.",
+                "requeue-core, Queue::cancel";
+                a_deadline_that_is_cancelled_never_comes: 2,
+                "A deadline that is cancelled never comes; its key stays ready, dirty or active.",
+                "requeue-core, Queue::cancel_delay";
+                many_keys_are_cancelled_together: 5,
+                "The keys that are not retained are cancelled, and the others keep their order.",
+                "requeue-core, Queue::retain_some";
+                a_drain_ends_when_the_last_key_is_cancelled: 2,
+                "After shutdown keys can be cancelled, and a drain ends when nothing is left.",
+                "requeue-core, Queue::cancel";
+            }
+            expedite {
+                a_key_whose_delay_is_ended_is_ready: 3,
+                "A delay that is ended early is an add, and is not ended once more.",
+                "requeue-core, Queue::expedite";
+                all_delays_end_in_their_order: 4,
+                "Delays that are ended together end in the order of their deadlines.",
+                "requeue-core, Queue::expedite_some";
+                no_delay_is_ended_after_shutdown: 1,
+                "After shutdown no delay is ended early, as none ends by itself.",
+                "requeue-core, Queue::expedite";
+            }
             shutdown {
                 keys_that_are_ready_are_still_handed_out: 2,
                 "After shutdown keys that are ready are handed out, and then no more.",
@@ -155,6 +189,9 @@ macro_rules! for_each_case {
                 "requeue-core, Queue::take_ready";
             }
             capacity {
+                a_cancelled_key_gives_its_room_back: 1 capacity,
+                "A key that is cancelled takes no room unless it is active or has failed.",
+                "docs/design.md, Q4";
                 a_key_that_is_done_gives_its_room_back: 1 capacity,
                 "A key that is neither ready, active, delayed nor remembered takes no room.",
                 "docs/design.md, Q4";

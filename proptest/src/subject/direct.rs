@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::{Effect, Getter, Next, Step, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Finished, Fixed, Growable, Index, Instant,
-    Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage,
+    Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage, Sweep,
 };
 
 use super::{
@@ -167,6 +167,46 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn forget(&mut self, key: Key) -> u32 {
         self.queue.forget(&key)
+    }
+
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        let now = self.any_time();
+        let effect = self.queue.cancel(&key, now);
+        self.obey(effect).map(Known::from)
+    }
+
+    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
+        let now = self.any_time();
+        let effect = self.queue.cancel_delay(&key, now);
+        self.obey(effect)
+    }
+
+    fn expedite(&mut self, key: Key) -> bool {
+        let now = self.any_time();
+        let effect = self.queue.expedite(&key, now);
+        self.obey(effect)
+    }
+
+    fn expedite_all(&mut self) {
+        loop {
+            let now = self.any_time();
+            let effect = self.queue.expedite_some(now);
+            if !self.obey(effect) {
+                return;
+            }
+        }
+    }
+
+    fn retain_below(&mut self, key: Key) -> usize {
+        let mut sweep = Sweep::new();
+        loop {
+            let now = self.any_time();
+            let keep = |other: &Key| *other < key;
+            let effect = self.queue.retain_some(&mut sweep, now, keep);
+            if !self.obey(effect) {
+                return sweep.cancelled();
+            }
+        }
     }
 
     fn try_get(&mut self) -> Option<Handed> {

@@ -183,6 +183,29 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().forget(&key)
     }
 
+    fn cancel_key(&mut self, key: Key) -> Option<Known> {
+        self.queue().cancel(&key).map(Known::from)
+    }
+
+    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
+        self.queue().cancel_delay(&key)
+    }
+
+    fn expedite(&mut self, key: Key) -> bool {
+        self.queue().expedite(&key)
+    }
+
+    fn expedite_all(&mut self) {
+        self.queue().expedite_all();
+    }
+
+    fn retain_below(&mut self, key: Key) -> usize {
+        match key {
+            0 => self.queue().clear(),
+            _ => self.queue().retain(|other| *other < key),
+        }
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.0.try_get()
     }

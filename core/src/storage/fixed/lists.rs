@@ -49,6 +49,10 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.pop_front(&mut self.links)
     }
 
+    fn remove_ready(&mut self, id: SlotId, _: u8) {
+        self.ready.remove(&mut self.links, id);
+    }
+
     fn ready_len(&self) -> usize {
         self.ready.len()
     }

@@ -1,8 +1,11 @@
 //! A ring for the ready keys, links for the failure records.
 
+use alloc::boxed::Box;
+
 use crate::id::SlotId;
 use crate::lists::{Link, LinkArray, Links, List, Lists};
 
+use super::removals::Removals;
 use super::ring::Ring;
 use super::segments::Segments;
 
@@ -13,6 +16,8 @@ pub struct GrowableLists {
     ready: Ring,
     links: GrowableLinks,
     records: List<u32>,
+    /// Exists once a key was taken out of the middle of the ring.
+    removals: Option<Box<Removals>>,
 }
 
 /// A link for each slot up to the largest that was ever linked.
@@ -34,11 +39,31 @@ impl Links<u32> for GrowableLinks {
     }
 }
 
+impl GrowableLists {
+    /// The first ready key while the front of the ring is held.
+    #[cold]
+    fn first_held(&self) -> Option<SlotId> {
+        self.removals.as_ref()?.first()
+    }
+
+    #[cfg(test)]
+    pub(super) fn removals(&self) -> Option<&Removals> {
+        self.removals.as_deref()
+    }
+
+    #[cold]
+    fn pop_held(&mut self) -> Option<SlotId> {
+        let removals = self.removals.as_mut()?;
+        removals.pop(&mut self.ready, &mut self.links)
+    }
+}
+
 impl Lists for GrowableLists {
     const EMPTY: Self = Self {
         ready: Ring::new(),
         links: LinkArray::EMPTY,
         records: List::new(),
+        removals: None,
     };
 
     fn reserve(&mut self, additional: usize) {
@@ -52,12 +77,27 @@ impl Lists for GrowableLists {
 
     #[inline]
     fn first_ready(&self) -> Option<SlotId> {
-        self.ready.front().map(SlotId)
+        match self.ready.front() {
+            Some(first) => Some(SlotId(first)),
+            None => self.first_held(),
+        }
     }
 
     #[inline]
     fn pop_ready(&mut self) -> Option<SlotId> {
-        self.ready.pop_front().map(SlotId)
+        match self.ready.pop_front() {
+            Some(first) => Some(SlotId(first)),
+            None => self.pop_held(),
+        }
+    }
+
+    fn remove_ready(&mut self, id: SlotId, _: u8) {
+        if self.ready.front() == Some(id.0) {
+            let _ = self.ready.pop_front();
+            return;
+        }
+        let removals = self.removals.get_or_insert_default();
+        removals.remove(&mut self.ready, &mut self.links, id);
     }
 
     #[inline]
@@ -97,6 +137,9 @@ impl Lists for GrowableLists {
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {
-        self.ready.get(place).map(SlotId)
+        match &self.removals {
+            Some(removals) => removals.get(&self.ready, &self.links, place),
+            None => self.ready.get(place).map(SlotId),
+        }
     }
 }

@@ -20,6 +20,22 @@ pub(super) struct Ring {
     tail: Vec<u32>,
     /// Segments that are not in use.
     spare: Vec<Vec<u32>>,
+    /// How many numbers more the ring counts than its segments hold. While this is not zero, the
+    /// ring shows no first number.
+    hidden: usize,
+}
+
+/// The first segment of a ring that is held.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    head: Vec<u32>,
+    left: usize,
+}
+
+impl Held {
+    pub(super) fn numbers(&self) -> &[u32] {
+        self.head.get(self.left..).unwrap_or(&[])
+    }
 }
 
 impl Ring {
@@ -30,6 +46,7 @@ impl Ring {
             middle: VecDeque::new(),
             tail: Vec::new(),
             spare: Vec::new(),
+            hidden: 0,
         }
     }
 
@@ -44,13 +61,14 @@ impl Ring {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.head.len() - self.left + self.middle.len() * LEN + self.tail.len()
+        self.head.len() - self.left + self.middle.len() * LEN + self.tail.len() + self.hidden
     }
 
     #[inline]
     pub(super) fn front(&self) -> Option<u32> {
         match self.head.get(self.left) {
             Some(&first) => Some(first),
+            None if self.hidden > 0 => None,
             None => self.middle.front().unwrap_or(&self.tail).first().copied(),
         }
     }
@@ -85,6 +103,28 @@ impl Ring {
         Some(*first)
     }
 
+    /// How many numbers are counted that the segments do not hold: not zero while the ring is held.
+    pub(super) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// Takes the first segment away, which hides all numbers, and counts so many more than the
+    /// other segments hold. [`show`](Self::show) undoes that.
+    pub(super) fn hide(&mut self, counted: impl FnOnce(&Held) -> usize) -> Held {
+        let held = Held {
+            head: mem::take(&mut self.head),
+            left: mem::take(&mut self.left),
+        };
+        self.hidden = counted(&held);
+        held
+    }
+
+    pub(super) fn show(&mut self, held: Held) {
+        self.head = held.head;
+        self.left = held.left;
+        self.hidden = 0;
+    }
+
     /// Makes room in the last segment, or begins another.
     #[cold]
     fn extend_tail(&mut self) {
@@ -107,6 +147,9 @@ impl Ring {
     /// Replaces a first segment whose numbers have all left.
     #[inline(never)]
     fn replace_head(&mut self) {
+        if self.hidden > 0 {
+            return;
+        }
         self.head.clear();
         self.left = 0;
         match self.middle.pop_front() {

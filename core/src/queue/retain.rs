@@ -1,0 +1,95 @@
+//! Taking the work of many keys back, in steps.
+
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::outcome::Effect;
+use crate::storage::{Slots, Storage};
+
+use super::Queue;
+
+/// How far [`Queue::retain_some`] has come. It has an example.
+#[derive(Debug, Default)]
+#[must_use = "a sweep does nothing until it is passed to `retain_some`"]
+pub struct Sweep {
+    /// The slot that is looked at next.
+    next: usize,
+    /// Where the sweep ends, once it has begun. Slots that are used later are not looked at.
+    end: Option<usize>,
+    cancelled: usize,
+}
+
+impl Sweep {
+    /// Creates a sweep that has not begun. O(1).
+    pub const fn new() -> Self {
+        Self {
+            next: 0,
+            end: None,
+            cancelled: 0,
+        }
+    }
+
+    /// Returns how many keys were cancelled. O(1).
+    pub const fn cancelled(&self) -> usize {
+        self.cancelled
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
+    /// it returns `false`. A step makes due keys ready, or asks about at most 32 slots and cancels
+    /// at most [`RELEASE_MAX`](Storage::RELEASE_MAX) keys, O(log n) each.
+    ///
+    /// Asks about each key that is ready, active or delayed, in no order; the order of those that
+    /// stay does not change. A key that is added between two steps may or may not be asked about.
+    /// The order in which failure records are discarded when room is short is not specified for
+    /// keys that were cancelled together. `keep` must not touch the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_many(1..=16, now, |_| {});
+    ///
+    /// // Interrupts are served between any two steps.
+    /// let mut sweep = Sweep::new();
+    /// while queue.retain_some(&mut sweep, now, |sensor| *sensor <= 10).value {}
+    /// assert_eq!(sweep.cancelled(), 6);
+    /// assert_eq!(queue.len(now).value, 10);
+    /// ```
+    pub fn retain_some(
+        &mut self,
+        sweep: &mut Sweep,
+        now: Instant,
+        mut keep: impl FnMut(&K) -> bool,
+    ) -> Effect<bool> {
+        if self.release_due(SlotId::NONE, now) {
+            return self.effect(true);
+        }
+        let end = *sweep.end.get_or_insert(self.slots.bound());
+        let last = sweep.cancelled + usize::from(self.release_max.get());
+        for _ in 0..VISITS_MAX {
+            if sweep.next >= end || sweep.cancelled >= last {
+                break;
+            }
+            let id = SlotId::from_index(sweep.next);
+            sweep.next += 1;
+            let slot = self.slots.slot(id).filter(|_| !self.is_record_only(id));
+            if slot.is_some_and(|slot| !keep(&slot.key)) {
+                // Before, because the key's `Drop` may panic.
+                sweep.cancelled += 1;
+                self.cancel_slot(id);
+            }
+        }
+        self.effect(sweep.next < end)
+    }
+}
+
+/// How many slots a step looks at.
+const VISITS_MAX: usize = 32;

@@ -1,0 +1,216 @@
+//! Taking keys out of the middle of the ring, in a bounded number of steps.
+//!
+//! The ring does not know where a slot is: a number that is taken out stays in it, and is *stale*.
+//! Getters must not pass stale numbers, however many there are in a row. So while there are any,
+//! the first keys are in a list, which is longer than there are stale numbers. To keep it so, a
+//! removal moves up to two numbers from the front of the ring to the list, and a pop moves one; a
+//! stale one is dropped instead. A removal from the ring makes one more stale; a removal from the
+//! list, or a pop, shortens the list by one; and each move makes up for one of these.
+//!
+//! So the list has a key while the ring has a stale number, and once it is empty the ring is as it
+//! was. Meanwhile the first segment of the ring is *held* here, so that the ring shows no first
+//! number, and its own methods need not know of all this.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::id::SlotId;
+use crate::lists::List;
+
+use super::lists::GrowableLinks;
+use super::ring::{Held, Ring};
+use super::segments::Segments;
+
+/// Which numbers of a ring are stale, and the keys that were moved out of it.
+#[derive(Debug)]
+pub(super) struct Removals {
+    /// The first ready keys. While there are any, the ring is held.
+    front: List<u32>,
+    /// The first segment of the ring while it is held.
+    held: Held,
+    /// How many numbers of each slot are stale. They are the first ones of that slot in the ring.
+    stale: Segments<u32, 512>,
+    stale_len: usize,
+}
+
+impl Default for Removals {
+    fn default() -> Self {
+        Self {
+            front: List::new(),
+            held: Held::default(),
+            stale: Segments::new(),
+            stale_len: 0,
+        }
+    }
+}
+
+impl Removals {
+    pub(super) fn first(&self) -> Option<SlotId> {
+        self.front.first()
+    }
+
+    /// Takes the first key out, if the ring is held. O(1).
+    pub(super) fn pop(&mut self, ring: &mut Ring, links: &mut GrowableLinks) -> Option<SlotId> {
+        let first = self.front.pop_front(links)?;
+        self.restore(ring, links);
+        Some(first)
+    }
+
+    /// Takes out a key that is ready, and not the first number that the ring shows. O(1).
+    pub(super) fn remove(&mut self, ring: &mut Ring, links: &mut GrowableLinks, id: SlotId) {
+        if self.front.contains(links, id) {
+            self.front.remove(links, id);
+        } else if let Some(stale) = self.stale.slot(id.index(), 0) {
+            *stale += 1;
+            self.stale_len += 1;
+        }
+        self.restore(ring, links);
+    }
+
+    /// Makes the list longer than there are stale numbers, if there are any, and holds the ring
+    /// while the list has a key.
+    fn restore(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
+        if ring.hidden() > 0 {
+            ring.show(mem::take(&mut self.held));
+        }
+        for _ in 0..2 {
+            if self.stale_len > 0 && self.front.len() <= self.stale_len {
+                self.shift(ring, links);
+            }
+        }
+        if self.front.len() > 0 {
+            let more = self.front.len() - self.stale_len;
+            self.held = ring.hide(|held| held.numbers().len() + more);
+        }
+    }
+
+    fn shift(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
+        let Some(number) = ring.pop_front() else {
+            return;
+        };
+        let id = SlotId(number);
+        match self.stale.get_mut(id.index()) {
+            Some(stale) if *stale > 0 => {
+                *stale -= 1;
+                self.stale_len -= 1;
+            }
+            _ => self.front.push_back(links, id),
+        }
+    }
+
+    /// The ready key at a place, for checks. O(n log n).
+    pub(super) fn get(&self, ring: &Ring, links: &GrowableLinks, place: usize) -> Option<SlotId> {
+        assert!(
+            self.stale_len == 0 || self.stale_len < self.front.len(),
+            "fewer stale numbers than keys before them"
+        );
+        let mut numbers = Vec::new();
+        let mut next = self.front.first();
+        for _ in 0..self.front.len() {
+            numbers.extend(next);
+            next = next.and_then(|id| self.front.after(links, id));
+        }
+        if let Some(id) = numbers.get(place) {
+            return Some(*id);
+        }
+        let held = self.held.numbers().iter().copied();
+        let shown = (0..).map_while(|place| ring.get(place));
+        let mut stale = BTreeMap::new();
+        let is_live = |number: &u32| {
+            let left = stale
+                .entry(*number)
+                .or_insert_with(|| self.stale.get(*number as usize).copied().unwrap_or(0));
+            let live = *left == 0;
+            *left = left.saturating_sub(1);
+            live
+        };
+        let mut live = held.chain(shown).filter(is_live);
+        live.nth(place - numbers.len()).map(SlotId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    use crate::id::SlotId;
+    use crate::lists::Lists;
+
+    use super::super::lists::GrowableLists;
+
+    /// Numbers from a fixed seed: xorshift.
+    struct Chance(u32);
+
+    impl Chance {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 17;
+            self.0 ^= self.0 << 5;
+            self.0 as usize % end
+        }
+    }
+
+    #[test]
+    fn the_order_is_as_if_nothing_had_been_there() {
+        let mut chance = Chance(7);
+        let mut lists = GrowableLists::EMPTY;
+        let mut expected = VecDeque::new();
+        let mut idle: Vec<u32> = (0..3000).collect();
+        for round in 0..200_000 {
+            // Now the ring grows, now it shrinks, over several segments.
+            let grows = round / 10_000 % 2 == 0;
+            match chance.below(if grows { 4 } else { 6 }) {
+                0 | 1 if !idle.is_empty() => {
+                    let id = idle.swap_remove(chance.below(idle.len()));
+                    lists.push_ready(SlotId(id), 0);
+                    expected.push_back(id);
+                }
+                2 | 4 if !expected.is_empty() => {
+                    let place = chance.below(expected.len());
+                    let id = expected.remove(place).unwrap();
+                    lists.remove_ready(SlotId(id), 0);
+                    idle.push(id);
+                }
+                3 | 5 if chance.below(2) == 0 => {
+                    let first = expected.pop_front();
+                    assert_eq!(lists.pop_ready().map(|id| id.0), first);
+                    idle.extend(first);
+                }
+                _ => {}
+            }
+            assert_eq!(
+                lists.first_ready().map(|id| id.0),
+                expected.front().copied()
+            );
+            assert_eq!(lists.ready_len(), expected.len());
+            if round % 5000 == 0 {
+                let place = expected.len() / 2;
+                let listed = lists.ready_at(place).map(|id| id.0);
+                assert_eq!(listed, expected.get(place).copied());
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_row_of_removed_keys_is_never_passed_in_one_step() {
+        const KEYS: u32 = 5000;
+        let mut lists = GrowableLists::EMPTY;
+        for id in 0..KEYS {
+            lists.push_ready(SlotId(id), 0);
+        }
+        for id in 1..KEYS - 1 {
+            lists.remove_ready(SlotId(id), 0);
+            let removals = lists.removals().unwrap();
+            assert!(removals.stale_len == 0 || removals.stale_len < removals.front.len());
+        }
+        assert_eq!(lists.pop_ready(), Some(SlotId(0)));
+        assert_eq!(lists.pop_ready(), Some(SlotId(KEYS - 1)));
+        assert_eq!((lists.pop_ready(), lists.ready_len()), (None, 0));
+        // Nothing stale is left, and the ring is in use again.
+        assert_eq!(lists.removals().unwrap().stale_len, 0);
+        lists.push_ready(SlotId(7), 0);
+        assert_eq!(lists.pop_ready(), Some(SlotId(7)));
+    }
+}

@@ -1,0 +1,132 @@
+use requeue_core::{Added, Drained};
+
+use super::{Script, ms};
+use crate::subject::{Key, Subject};
+
+/// Cancels a key, and returns whether there was work for it.
+#[track_caller]
+fn cancel(script: &mut Script, key: Key) -> bool {
+    let was = script.subject.cancel_key(key);
+    script.subject.assert_valid();
+    let state = script.subject.state(key);
+    let has_work = state.is_some_and(|state| state.ready || state.dirty || state.due.is_some());
+    assert!(!has_work, "key {key} is cancelled, and {state:?}");
+    was.is_some()
+}
+
+pub(crate) fn a_key_that_is_cancelled_is_not_handed_out(script: &mut Script) {
+    for key in 1..=3 {
+        script.add(key, Added::Ready);
+    }
+    script.add_after(2, 10, Added::Delayed);
+    let was = script.subject.cancel_key(2);
+    assert!(was.is_some_and(|was| was.ready && was.due.is_some() && !was.active));
+    assert!(!cancel(script, 2), "nothing was left");
+    script.len(2);
+    script.advance(10);
+    script.get(1);
+    script.get(3);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    script.add_after(1, 10, Added::Delayed);
+    let was = script.subject.cancel_key(1);
+    assert!(was.is_some_and(|was| was.active && was.dirty && was.due.is_some()));
+    script.subject.assert_valid();
+    script.advance(10);
+    assert_eq!(
+        script.subject.release(ticket),
+        Ok(()),
+        "its run had not ended"
+    );
+    script.nothing_to_get();
+
+    script.add(1, Added::Ready);
+    script.get(1);
+    assert!(cancel(script, 1));
+    script.add(1, Added::Dirty);
+    script.done(1);
+    script.get(1);
+}
+
+pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Script) {
+    for key in 1..=4 {
+        script.add(key, Added::Ready);
+    }
+    for key in [2, 3, 2] {
+        assert!(cancel(script, key));
+        script.add(key, Added::Ready);
+    }
+    script.len(4);
+    for key in [1, 4, 3, 2] {
+        script.get(key);
+    }
+    script.nothing_to_get();
+}
+
+pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
+    script.fail(1, 1);
+    assert!(cancel(script, 1));
+    script.requeues(1, 1);
+    assert!(!cancel(script, 1), "failures are no work");
+    script.fail(1, 2);
+    assert_eq!(script.subject.forget(1), 2);
+}
+
+pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
+    script.add_after(1, 10, Added::Delayed);
+    script.add_after(2, 10, Added::Delayed);
+    script.add(2, Added::Ready);
+    let due = Some(script.subject.now() + ms(10));
+    for key in 1..=2 {
+        assert_eq!(script.subject.cancel_delay(key), due);
+        script.subject.assert_valid();
+        assert_eq!(script.subject.cancel_delay(key), None);
+    }
+    assert!(!script.subject.contains(1));
+    script.get(2);
+    script.advance(10);
+    script.nothing_to_get();
+
+    script.add_after(1, 10, Added::Delayed);
+    script.advance(10);
+    assert_eq!(script.subject.cancel_delay(1), None, "it has come");
+    script.get(1);
+}
+
+pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
+    for key in [5, 2, 4, 1] {
+        script.add(key, Added::Ready);
+    }
+    script.add_after(3, 10, Added::Delayed);
+    script.get(5);
+    script.add(5, Added::Dirty);
+    assert_eq!(script.subject.retain_below(3), 3, "3, 4 and 5");
+    script.subject.assert_valid();
+    script.done(5);
+    script.get(2);
+    assert_eq!(script.subject.retain_below(0), 2, "one of them is active");
+    script.subject.assert_valid();
+    script.advance(10);
+    script.nothing_to_get();
+    script.done(2);
+    assert_eq!(script.subject.totals().held, 0);
+}
+
+pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.add(2, Added::Ready);
+    let drain = script.subject.begin_drain();
+    assert!(cancel(script, 1));
+    script.done(1);
+    script.drained(&drain, Drained::Pending);
+    assert!(cancel(script, 2));
+    script.drained(&drain, Drained::Complete);
+    assert_eq!(script.subject.take_ready(), None);
+}
