@@ -134,7 +134,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
                 })
             })
             .ok()?;
-            batch.fill(max);
+            // A step that was not full has taken all there was: another would be later.
+            if batch.len() == KEYS_PER_LOCK {
+                batch.fill(max);
+            }
         }
         Some(batch)
     }

@@ -29,6 +29,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     #[inline(never)]
     pub(super) fn release_some(&mut self, own: SlotId, now: Instant) -> bool {
+        // Shutdown has stopped the time, wherever the clock goes.
+        let now = if self.closed { Instant::NEVER } else { now };
         self.delays.may_be_due(now) && self.release_at_most(own, now)
     }
 

@@ -383,6 +383,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Active);
         if clean {
+            // What is set after shutdown is beyond it, wherever the clock goes.
+            let due = due.max(self.delays.stopped_at());
             if self.delays.schedule(id, due) == DelayChange::New {
                 self.set_delayed(id, level);
             } else {

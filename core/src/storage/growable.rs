@@ -334,7 +334,7 @@ mod tests {
         GrowableSlots::with_capacity(RandomState::default(), capacity)
     }
 
-    fn store(slots: &mut Keys, key: u64) {
+    fn store<H: BuildHasher>(slots: &mut GrowableSlots<u64, (), H>, key: u64) {
         if let Located::Absent(hash) = slots.locate(&key) {
             let vacancy = slots.vacancy().unwrap();
             slots.claim(vacancy, hash, key, (), Phase::Idle);
@@ -374,14 +374,40 @@ mod tests {
                 slots.claim(SlotId(key as u32), hash, key, (), Phase::Idle);
             }
         }
-        for chain in 0..slots.heads.len() {
+        assert!(longest_chain(&slots) <= 6);
+    }
+
+    /// How many slots a lookup visits at most.
+    fn longest_chain<H>(slots: &GrowableSlots<u64, (), H>) -> usize {
+        let lengths = (0..slots.heads.len()).map(|chain| {
             let mut length = 0;
             let _ = slots.find(chain, |_| {
                 length += 1;
                 false
             });
-            assert!(length <= 6, "{length} in chain {chain}");
-        }
+            length
+        });
+        lengths.max().unwrap_or(0)
+    }
+
+    /// 200 keys that an attacker has made for a known seed: the bits of their hash that select a
+    /// chain are the same.
+    fn crafted(seed: &FixedState) -> Vec<u64> {
+        let selects = |key: &u64| spread(seed.hash_one(key)) & 0xFFF;
+        (0..).filter(|key| selects(key) == 0).take(200).collect()
+    }
+
+    #[test]
+    fn keys_made_for_a_known_seed_are_in_one_chain_and_with_a_random_one_they_are_not() {
+        let known = FixedState::with_seed(7);
+        let keys = crafted(&known);
+        let mut slots = GrowableSlots::with_capacity(known, 0);
+        keys.iter().for_each(|key| store(&mut slots, *key));
+        assert_eq!(longest_chain(&slots), keys.len());
+
+        let mut slots = with_capacity(0);
+        keys.iter().for_each(|key| store(&mut slots, *key));
+        assert!(longest_chain(&slots) <= 9, "{}", longest_chain(&slots));
     }
 
     #[test]

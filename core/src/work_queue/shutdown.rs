@@ -98,9 +98,9 @@ where
         if !self.shutting_down() {
             return None;
         }
-        let now = self.clock.now();
         self.when_released(|queue, _| {
-            let leftover = queue.take_delayed(now);
+            // Read under the lock: what others do before this step happens before this time.
+            let leftover = queue.take_delayed(self.clock.now());
             queue.effect(leftover)
         })
     }
