@@ -4,6 +4,7 @@
 //! the lock is released.
 
 use core::fmt;
+use core::ops::BitOr;
 use core::time::Duration;
 
 use crate::Instant;
@@ -20,7 +21,7 @@ use crate::wait::TooManyWaiters;
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let effect = queue.add(7, Instant::EPOCH);
 /// assert_eq!(effect.value, Ok(Added::Ready));
-/// assert_eq!(effect.wake, Wake::None, "no getter sleeps yet");
+/// assert_eq!(effect.wake, Wake::NONE, "no getter sleeps yet");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -56,7 +57,7 @@ impl<T> Effect<T> {
     }
 }
 
-/// Which sleeping getters to wake.
+/// Which calls that wait to wake: a set.
 ///
 /// # Examples
 ///
@@ -70,22 +71,82 @@ impl<T> Effect<T> {
 /// let mut getter = Getter::new();
 /// let _ = queue.poll_get(now, &mut getter);
 ///
-/// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+/// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
 /// // The sleeper has been woken already.
-/// assert_eq!(queue.add("node-8", now).wake, Wake::None);
-/// assert_eq!(queue.shut_down(now).wake, Wake::All);
+/// assert_eq!(queue.add("node-8", now).wake, Wake::NONE);
+/// assert_eq!(queue.shut_down(now).wake, Wake::ALL);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a sleeper that is not woken sleeps on"]
-pub enum Wake {
-    /// No getter.
-    #[default]
-    None,
+pub struct Wake(u8);
+
+impl Wake {
+    /// No call.
+    pub const NONE: Self = Self(0);
     /// Any one sleeping getter. It wakes the next one if there is more to do.
-    One,
-    /// Every sleeping getter, and every call that waits for the drain.
-    All,
+    pub const ONE: Self = Self(1);
+    /// The first call that [waits for room](crate::Queue::poll_add). It wakes the next one if there
+    /// is more room.
+    pub const ROOM: Self = Self(1 << 1);
+    /// Every call that waits for a state of the queue: [`poll_idle`](crate::Queue::poll_idle) and
+    /// its neighbours.
+    pub const WATCHERS: Self = Self(1 << 2);
+    /// Every call.
+    pub const ALL: Self = Self(u8::MAX);
+
+    /// Returns whether these calls are among those to wake. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Wake;
+    ///
+    /// assert!(Wake::ALL.contains(Wake::ROOM));
+    /// assert!(!Wake::ONE.contains(Wake::ROOM));
+    /// assert!((Wake::ONE | Wake::ROOM).contains(Wake::ROOM));
+    /// ```
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The others of these calls.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+impl BitOr for Wake {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PARTS: [(Wake, &str); 3] = [
+            (Wake::ONE, "ONE"),
+            (Wake::ROOM, "ROOM"),
+            (Wake::WATCHERS, "WATCHERS"),
+        ];
+        match *self {
+            Self::NONE => return f.write_str("NONE"),
+            Self::ALL => return f.write_str("ALL"),
+            _ => {}
+        }
+        let mut separator = "";
+        for (part, name) in PARTS {
+            if self.contains(part) {
+                write!(f, "{separator}{name}")?;
+                separator = " | ";
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What became of a key that was added.
@@ -471,6 +532,8 @@ pub struct KeyState {
     pub active: bool,
     /// The key is active, and will run again after its present run.
     pub dirty: bool,
+    /// The key is active, and was [cancelled](crate::Queue::cancel) since its present run began.
+    pub cancelled: bool,
     /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
     /// a deadline that never comes.
     pub due: Option<Instant>,

@@ -138,7 +138,7 @@ impl<K, N, T> Slot<K, N, T> {
     /// Whether the run of a ticket has not ended.
     #[inline]
     pub(crate) fn is_run_by(&self, ticket: &Ticket) -> bool {
-        matches!(self.phase, Phase::Active | Phase::Dirty) && self.run == ticket.run
+        self.phase.is_active() && self.run == ticket.run
     }
 }
 
@@ -154,6 +154,30 @@ pub enum Phase {
     Active,
     /// Handed out to a worker, and added meanwhile.
     Dirty,
+    /// As `Active`, and cancelled meanwhile.
+    CancelledActive,
+    /// As `Dirty`, and cancelled meanwhile, before the last add.
+    CancelledDirty,
+}
+
+impl Phase {
+    /// Whether the key was handed out and its run has not ended.
+    #[inline]
+    pub(crate) const fn is_active(self) -> bool {
+        !matches!(self, Self::Idle | Self::Ready)
+    }
+
+    /// Whether the key will be handed out without another add or deadline.
+    #[inline]
+    pub(crate) const fn is_queued(self) -> bool {
+        matches!(self, Self::Ready | Self::Dirty | Self::CancelledDirty)
+    }
+
+    /// Whether the key was cancelled during its present run.
+    #[inline]
+    pub(crate) const fn is_cancelled(self) -> bool {
+        matches!(self, Self::CancelledActive | Self::CancelledDirty)
+    }
 }
 
 pub(crate) mod sealed {

@@ -218,8 +218,12 @@ where
     /// queue.wake_all();
     /// ```
     pub fn wake_all(&self) {
-        let all = self.lock.with(|state| state.waiters.take_all());
-        all.into_iter().for_each(task::Waker::wake);
+        self.wake_several(Wake::ALL);
+    }
+
+    fn wake_several(&self, wake: Wake) {
+        let taken = self.lock.with(|state| state.waiters.take(wake));
+        taken.into_iter().for_each(task::Waker::wake);
     }
 
     /// Runs `work` under the lock, then wakes the calls that it names.
@@ -233,7 +237,7 @@ where
         let unwound = OnUnwind(|| self.wake_all());
         let Effect { value, wake } = self.lock.with(work);
         mem::forget(unwound);
-        if wake != Wake::None {
+        if wake != Wake::NONE {
             self.wake(wake);
         }
         value
@@ -244,13 +248,11 @@ where
     /// looked at the queue itself, and has passed on what it left.
     #[inline(never)]
     fn wake(&self, wake: Wake) {
-        match wake {
-            Wake::None => {}
-            Wake::One => {
-                let first = self.lock.with(|state| state.waiters.take_first());
-                first.into_iter().for_each(task::Waker::wake);
-            }
-            Wake::All => self.wake_all(),
+        if wake == Wake::ONE {
+            let first = self.lock.with(|state| state.waiters.take_first());
+            first.into_iter().for_each(task::Waker::wake);
+        } else {
+            self.wake_several(wake);
         }
     }
 }

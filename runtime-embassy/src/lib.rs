@@ -11,6 +11,7 @@ mod logging;
 mod parts;
 mod queue;
 mod sync;
+mod watch;
 mod workers;
 
 pub use embassy_sync::blocking_mutex::raw;

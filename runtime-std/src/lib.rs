@@ -8,6 +8,7 @@ mod drain;
 mod get;
 mod queue;
 mod sync;
+mod watch;
 mod workers;
 
 pub use requeue_core as core;

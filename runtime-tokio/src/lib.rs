@@ -9,6 +9,7 @@ mod get;
 mod queue;
 mod stream;
 mod sync;
+mod watch;
 mod workers;
 
 pub use requeue_core as core;

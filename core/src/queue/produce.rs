@@ -266,15 +266,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         spare: impl FnOnce(K),
     ) -> Effect<Result<Scheduled, Rejected<K>>> {
+        let added = self.add_with_at_once(key, options, now, spare);
+        self.effect(added)
+    }
+
+    /// [`add_with`](Self::add_with), whose wake comes from what follows.
+    #[inline]
+    pub(super) fn add_with_at_once(
+        &mut self,
+        key: K,
+        options: AddOptions,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<Scheduled, Rejected<K>> {
         if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
+            return Err(Rejected::Closed(key));
         }
         let levels = S::Priorities::LEVELS;
         if options.priority.is_some_and(|level| level >= levels) {
-            return quiet(Err(Rejected::UnknownPriority(key)));
+            return Err(Rejected::UnknownPriority(key));
         }
-        let limited = self.add_with_quietly(key, options, now, spare);
-        self.effect(limited.map_err(Rejected::Full))
+        self.add_with_quietly(key, options, now, spare)
+            .map_err(Rejected::Full)
     }
 
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
@@ -378,7 +391,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.
-                if self.lists.records_len() > 0 && self.is_idle(id) {
+                if self.lists.records_len() > 0 && self.is_idle_slot(id) {
                     self.lists.discard_record(id);
                 }
                 self.set_delayed(id, level);

@@ -6,12 +6,13 @@ use core::mem;
 use core::task::Waker;
 
 use super::list::{TooManyWaiters, WaitList, WaitsFor, sealed};
+use crate::outcome::Wake;
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.
 #[derive(Debug, Default)]
 pub struct GrowableWaitList {
-    /// The calls that wait for a key come before those that wait for the drain.
+    /// The calls that wait for a key come first, then those that wait for room.
     waiters: BTreeMap<(WaitsFor, u64), Waker>,
     /// Numbers the places. 64 bits outlast any program.
     last_id: u64,
@@ -31,7 +32,7 @@ impl sealed::Sealed for GrowableWaitList {}
 
 impl WaitList for GrowableWaitList {
     type Id = Option<(WaitsFor, u64)>;
-    type All = IntoValues<(WaitsFor, u64), Waker>;
+    type Taken = IntoValues<(WaitsFor, u64), Waker>;
 
     fn register(
         &mut self,
@@ -58,11 +59,25 @@ impl WaitList for GrowableWaitList {
         let first = self.waiters.first_entry()?;
         match first.key().0 {
             WaitsFor::Key => Some(first.remove()),
-            WaitsFor::Drain => None,
+            WaitsFor::Room | WaitsFor::State => None,
         }
     }
 
-    fn take_all(&mut self) -> Self::All {
-        mem::take(&mut self.waiters).into_values()
+    fn take(&mut self, wake: Wake) -> Self::Taken {
+        if wake == Wake::ALL {
+            return mem::take(&mut self.waiters).into_values();
+        }
+        let mut taken = BTreeMap::new();
+        if wake.contains(Wake::WATCHERS) {
+            taken = self.waiters.split_off(&(WaitsFor::State, 0));
+        }
+        for kind in [WaitsFor::Key, WaitsFor::Room] {
+            let first = self.waiters.range((kind, 0)..).next().map(|(id, _)| *id);
+            let first = first.filter(|id| id.0 == kind && wake.contains(kind.wake()));
+            if let Some((id, waker)) = first.and_then(|id| self.waiters.remove_entry(&id)) {
+                taken.insert(id, waker);
+            }
+        }
+        taken.into_values()
     }
 }

@@ -230,7 +230,7 @@ impl Pair {
         subject.assert_valid();
         match subject.wakes() {
             Some(wake) => {
-                self.woken |= wake != Wake::None;
+                self.woken |= wake != Wake::NONE;
                 self.check_watch()
             }
             None => Ok(()),

@@ -232,9 +232,9 @@ impl<K: Ord + Clone + Debug> Shared<K> {
     fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> Effect<T>) -> T {
         let Effect { value, wake } = work(&mut **self.queue.borrow_mut());
         match wake {
-            Wake::None => {}
-            Wake::One => self.wake_one.set(self.wake_one.get() + 1),
-            Wake::All => self.wake_all.set(true),
+            Wake::NONE => {}
+            Wake::ONE => self.wake_one.set(self.wake_one.get() + 1),
+            Wake::ALL => self.wake_all.set(true),
         }
         value
     }

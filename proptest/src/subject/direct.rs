@@ -93,7 +93,7 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
     /// Records which getters an operation wakes.
     fn obey<T>(&mut self, effect: Effect<T>) -> T {
         match (self.wake, effect.wake) {
-            (_, Wake::None) | (Wake::All, _) => {}
+            (_, Wake::NONE) | (Wake::ALL, _) => {}
             (_, wake) => self.wake = wake,
         }
         effect.value
@@ -106,7 +106,7 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
             queue: S::build(setup, M::default()),
             release_max: setup.release_max,
             now: Instant::EPOCH,
-            wake: Wake::None,
+            wake: Wake::NONE,
             nonsense: false,
         }
     }
