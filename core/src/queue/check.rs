@@ -62,7 +62,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             );
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
         assert!(!(self.closed && self.paused), "shutdown ends a pause");
-        assert!(self.is_watch_valid(), "W3: {:?}", self.watched);
+        assert!(self.has_reported_what_came(), "W3: {:?}", self.watched);
     }
 
     fn assert_ready_list(&self, ready: usize) {

@@ -143,8 +143,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if !self.closed {
             self.closed = true;
             self.paused = false;
-            self.watched.add(Watched::DRAIN);
             self.delays.stop(now);
+            if !self.is_drained() {
+                self.watched.add(Watched::DRAIN);
+            }
         }
         self.sleepers.all_woken();
         Effect {

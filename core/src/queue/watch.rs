@@ -285,10 +285,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.active == 0 && self.lists.ready_len() == 0
     }
 
-    fn has_room(&self) -> bool {
-        self.slots.vacancy().is_some() || self.lists.records_len() > 0
-    }
-
     fn unless_watched(&mut self, done: bool, state: Watched) -> Next<()> {
         if done {
             return Next::Work(());
@@ -302,34 +298,42 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline(never)]
     pub(super) fn wake_watchers(&mut self) -> Wake {
         self.watched.remove(Watched::CHANGED);
-        if self.watched.has(Watched::DRAIN) && self.is_drained() {
+        if self.has_drain_come() {
             // What has not come by now is waited for again.
             self.watched = Watched::NONE;
             self.sleepers.all_woken();
             return Wake::ALL;
         }
         let mut wake = self.wake_in_use();
-        if self.watched.has(Watched::WORK) || self.has_watched_state() {
+        if self.watched.has(Watched::WORK) || self.has_state_come() {
             for state in [Watched::IDLE, Watched::SETTLED, Watched::WORK] {
                 self.watched.remove(state);
             }
             wake = wake | Wake::WATCHERS;
         }
-        if self.watched.has(Watched::ROOM) && self.has_room() {
+        if self.has_room_come() {
             self.watched.remove(Watched::ROOM);
             wake = wake | Wake::ROOM;
         }
         wake
     }
 
-    fn has_watched_state(&self) -> bool {
+    fn has_drain_come(&self) -> bool {
+        self.watched.has(Watched::DRAIN) && self.is_drained()
+    }
+
+    fn has_state_come(&self) -> bool {
         (self.watched.has(Watched::IDLE) && self.has_no_work())
             || (self.watched.has(Watched::SETTLED) && self.is_settled())
     }
 
+    fn has_room_come(&self) -> bool {
+        let has_room = self.slots.vacancy().is_some() || self.lists.records_len() > 0;
+        self.watched.has(Watched::ROOM) && has_room
+    }
+
     /// W3.
-    pub(super) fn is_watch_valid(&self) -> bool {
-        let room = self.watched.has(Watched::ROOM) && self.has_room();
-        !self.watched.has_changed() && !self.has_watched_state() && !room
+    pub(super) fn has_reported_what_came(&self) -> bool {
+        !self.has_drain_come() && !self.has_state_come() && !self.has_room_come()
     }
 }
