@@ -27,12 +27,14 @@ mod pauses;
 mod priorities;
 mod reclaim;
 mod recorder;
+mod room_wakes;
 mod shutdown;
 mod stale_tickets;
 mod ties;
 mod timed_getters;
 mod timekeeper_hand_over;
 mod wake_obligations;
+mod watch_wakes;
 
 use std::fmt::Debug;
 use std::time::Duration;

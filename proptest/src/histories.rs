@@ -202,7 +202,8 @@ impl Step {
             | Self::CancelKey(key)
             | Self::CancelDelay(key)
             | Self::Expedite(key)
-            | Self::DoneKey(key) => *key,
+            | Self::DoneKey(key)
+            | Self::Start(Call::Flush(key) | Call::CancelAndWait(key) | Call::AddWait(key)) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,
         }

@@ -139,6 +139,11 @@ pub trait Subject {
     /// Whether the queue is paused.
     fn is_paused(&mut self) -> bool;
 
+    /// Whether no key is ready or active.
+    fn is_idle(&mut self) -> bool;
+    /// Whether no key is ready, active or delayed.
+    fn is_settled(&mut self) -> bool;
+
     /// Hands out the first ready key.
     fn try_get(&mut self) -> Option<Handed>;
     /// One look of a call that may wait.
@@ -403,6 +408,8 @@ pub struct Known {
     pub active: bool,
     /// The key is active and will be once more.
     pub dirty: bool,
+    /// The key is active, and its work was taken back since it was handed out.
+    pub cancelled: bool,
     /// The deadline the key waits for.
     pub due: Option<Instant>,
     /// How many failures are remembered of it.
@@ -461,6 +468,7 @@ impl From<KeyState> for Known {
             ready: state.ready,
             active: state.active,
             dirty: state.dirty,
+            cancelled: state.cancelled,
             due: state.due,
             requeues: state.requeues,
             priority: state.priority,

@@ -10,6 +10,7 @@ mod get;
 mod logging;
 mod parts;
 mod queue;
+mod room;
 mod sync;
 mod watch;
 mod workers;

@@ -7,6 +7,7 @@ mod clock;
 mod drain;
 mod get;
 mod queue;
+mod room;
 mod sync;
 mod watch;
 mod workers;

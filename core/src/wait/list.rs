@@ -221,7 +221,10 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
 
     fn take(&mut self, mut wake: Wake) -> Vec<Waker, N> {
         let mut taken = Vec::new();
-        for Waiter { waker, waits_for, .. } in &mut self.waiters {
+        for Waiter {
+            waker, waits_for, ..
+        } in &mut self.waiters
+        {
             if wake.contains(waits_for.wake())
                 && let Some(waker) = waker.take()
             {

@@ -120,6 +120,8 @@ impl Subject for Recorder {
         nothing: pause();
         nothing: resume();
         debug: is_paused() -> bool;
+        debug: is_idle() -> bool;
+        debug: is_settled() -> bool;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -59,7 +59,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 26] = [
+const BUSY: [Kind; 31] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -86,6 +86,12 @@ const BUSY: [Kind; 26] = [
     (3, |_, _, _| Step::Resume),
     (1, |a, _, _| Step::RetainBelow(key(a))),
     (2, |_, _, _| Step::PanicAtWork),
+    (2, |_, _, _| Step::Start(Call::WaitIdle)),
+    (2, |_, _, _| Step::Start(Call::WaitSettled)),
+    (3, |a, _, _| Step::Start(Call::Flush(key(a)))),
+    (2, |a, _, _| Step::Start(Call::CancelAndWait(key(a)))),
+    // Keys that are added by no other step.
+    (6, |a, _, _| Step::Start(Call::AddWait(key(a) + 4))),
 ];
 const ALWAYS: usize = 2;
 

@@ -77,6 +77,10 @@ impl Model {
         }
         self.queue.retain(|other| *other != key);
         self.dirty.retain(|other| *other != key);
+        if self.processing.contains(&key) && !self.cancelled.contains(&key) {
+            self.cancelled.push(key);
+        }
+        self.note_flushes_of(key);
         self.stop_waiting(key);
         self.settle();
     }

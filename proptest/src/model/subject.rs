@@ -105,6 +105,15 @@ impl Subject for Model {
         self.paused
     }
 
+    fn is_idle(&mut self) -> bool {
+        self.arrive();
+        self.processing.is_empty() && self.queue.is_empty()
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.processing.is_empty() && self.dirty.is_empty() && self.waiting.is_empty()
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.take()
     }

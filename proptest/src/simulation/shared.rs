@@ -231,10 +231,10 @@ impl<K: Ord + Clone + Debug> Shared<K> {
 
     fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> Effect<T>) -> T {
         let Effect { value, wake } = work(&mut **self.queue.borrow_mut());
-        match wake {
-            Wake::NONE => {}
-            Wake::ONE => self.wake_one.set(self.wake_one.get() + 1),
-            Wake::ALL => self.wake_all.set(true),
+        if wake == Wake::ALL {
+            self.wake_all.set(true);
+        } else if wake.contains(Wake::ONE) {
+            self.wake_one.set(self.wake_one.get() + 1);
         }
         value
     }

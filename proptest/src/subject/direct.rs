@@ -92,10 +92,7 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
 
     /// Records which getters an operation wakes.
     fn obey<T>(&mut self, effect: Effect<T>) -> T {
-        match (self.wake, effect.wake) {
-            (_, Wake::NONE) | (Wake::ALL, _) => {}
-            (_, wake) => self.wake = wake,
-        }
+        self.wake = self.wake | effect.wake;
         effect.value
     }
 }
@@ -220,6 +217,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn is_paused(&mut self) -> bool {
         self.queue.is_paused()
+    }
+
+    fn is_idle(&mut self) -> bool {
+        let now = self.any_time();
+        let effect = self.queue.is_idle(now);
+        self.obey(effect)
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.queue.is_settled()
     }
 
     fn try_get(&mut self) -> Option<Handed> {

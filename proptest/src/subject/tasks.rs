@@ -139,6 +139,13 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
             }
+            Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
+            Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
+            Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
+            Call::CancelAndWait(key) => {
+                Box::pin(async move { Answer::from(queue.cancel_and_wait(&key).await) })
+            }
+            Call::AddWait(key) => Box::pin(async move { Answer::Added(queue.add_wait(key).await) }),
         })
     }
 
@@ -156,4 +163,8 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
+}
+
+fn done((): ()) -> Answer {
+    Answer::Done
 }

@@ -218,6 +218,14 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().is_paused()
     }
 
+    fn is_idle(&mut self) -> bool {
+        self.queue().is_idle()
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.queue().is_settled()
+    }
+
     fn try_get(&mut self) -> Option<Handed> {
         self.0.try_get()
     }
