@@ -111,9 +111,13 @@ impl Wake {
         self.0 & other.0 == other.0
     }
 
-    /// The others of these calls.
-    pub(crate) const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+    /// What is left to wake after a call of a kind, of which only the first may be meant.
+    pub(crate) fn without_first(self, kind: Self) -> Self {
+        match self {
+            Self::ALL => self,
+            _ if kind == Self::WATCHERS => self,
+            _ => Self(self.0 & !kind.0),
+        }
     }
 }
 

@@ -328,7 +328,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     pub(crate) fn effect<T>(&mut self, value: T) -> Effect<T> {
         if self.watched.has_changed() {
-            let wake = self.wake_watchers();
+            let wake = self.wake();
             return Effect { value, wake };
         }
         self.effect_in_use(value)
@@ -347,16 +347,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.sleepers.asleep() == 0 {
             return Wake::NONE;
         }
-        self.wake_getter()
+        self.wake()
     }
 
-    fn wake_getter(&mut self) -> Wake {
-        if self.paused {
-            return Wake::NONE;
+    #[inline(never)]
+    fn wake(&mut self) -> Wake {
+        let mut wake = Wake::NONE;
+        if self.watched.has_changed() {
+            wake = self.wake_watchers();
+        }
+        if self.paused || wake == Wake::ALL {
+            return wake;
         }
         let ready = self.lists.ready_len() > 0;
         let earliest = self.open_deadline();
-        self.sleepers.wake_needed(ready, earliest)
+        wake | self.sleepers.wake_needed(ready, earliest)
     }
 
     /// Reports the depth, after a key has entered or left a level.

@@ -218,12 +218,7 @@ where
     /// queue.wake_all();
     /// ```
     pub fn wake_all(&self) {
-        self.wake_several(Wake::ALL);
-    }
-
-    fn wake_several(&self, wake: Wake) {
-        let taken = self.lock.with(|state| state.waiters.take(wake));
-        taken.into_iter().for_each(task::Waker::wake);
+        self.wake(Wake::ALL);
     }
 
     /// Runs `work` under the lock, then wakes the calls that it names.
@@ -248,12 +243,8 @@ where
     /// looked at the queue itself, and has passed on what it left.
     #[inline(never)]
     fn wake(&self, wake: Wake) {
-        if wake == Wake::ONE {
-            let first = self.lock.with(|state| state.waiters.take_first());
-            first.into_iter().for_each(task::Waker::wake);
-        } else {
-            self.wake_several(wake);
-        }
+        let taken = self.lock.with(|state| state.waiters.take(wake));
+        taken.into_iter().for_each(task::Waker::wake);
     }
 }
 

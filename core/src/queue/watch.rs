@@ -26,13 +26,13 @@ impl Watched {
     pub(super) const NONE: Self = Self(0);
     /// The end of a shutdown. Set while the queue shuts down and has not drained.
     pub(super) const DRAIN: Self = Self(1);
-    const IDLE: Self = Self(1 << 1);
-    const SETTLED: Self = Self(1 << 2);
+    /// That no key is ready or active. Calls that also wait for the delayed keys look then.
+    const REST: Self = Self(1 << 1);
     /// The end of the work of some key.
-    const WORK: Self = Self(1 << 3);
+    const WORK: Self = Self(1 << 2);
     /// Room for a new key. While it is not set although calls wait for room, one of them has been
     /// woken: it passes the wake on.
-    pub(super) const ROOM: Self = Self(1 << 4);
+    pub(super) const ROOM: Self = Self(1 << 3);
     /// The sign bit, which is cheap to test.
     const CHANGED: Self = Self(1 << 7);
 
@@ -144,7 +144,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn poll_idle(&mut self, now: Instant) -> Effect<Next<()>> {
         let Effect { value: idle, wake } = self.is_idle(now);
-        let value = self.unless_watched(idle, Watched::IDLE);
+        let value = self.unless_watched(idle, Watched::REST);
         Effect { value, wake }
     }
 
@@ -152,7 +152,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// O(1). [`poll_idle`](Self::poll_idle) has an example.
     pub fn poll_settled(&mut self) -> Effect<Next<()>> {
         let settled = self.is_settled();
-        let value = self.unless_watched(settled, Watched::SETTLED);
+        let value = self.unless_watched(settled, Watched::REST);
         self.effect(value)
     }
 
@@ -294,46 +294,38 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// The wake after a change that calls may wait for.
-    #[cold]
-    #[inline(never)]
+    /// The wake after a change, but for getters.
     pub(super) fn wake_watchers(&mut self) -> Wake {
         self.watched.remove(Watched::CHANGED);
-        if self.has_drain_come() {
+        let rests = self.has_no_work();
+        if rests && self.watched.has(Watched::DRAIN) {
             // What has not come by now is waited for again.
             self.watched = Watched::NONE;
             self.sleepers.all_woken();
             return Wake::ALL;
         }
-        let mut wake = self.wake_in_use();
-        if self.watched.has(Watched::WORK) || self.has_state_come() {
-            for state in [Watched::IDLE, Watched::SETTLED, Watched::WORK] {
-                self.watched.remove(state);
-            }
-            wake = wake | Wake::WATCHERS;
+        let mut wake = Wake::NONE;
+        if self.watched.has(Watched::WORK) || (rests && self.watched.has(Watched::REST)) {
+            self.watched.remove(Watched::WORK);
+            self.watched.remove(Watched::REST);
+            wake = Wake::WATCHERS;
         }
-        if self.has_room_come() {
+        if self.watched.has(Watched::ROOM) && self.has_room() {
             self.watched.remove(Watched::ROOM);
             wake = wake | Wake::ROOM;
         }
         wake
     }
 
-    fn has_drain_come(&self) -> bool {
-        self.watched.has(Watched::DRAIN) && self.is_drained()
-    }
-
-    fn has_state_come(&self) -> bool {
-        (self.watched.has(Watched::IDLE) && self.has_no_work())
-            || (self.watched.has(Watched::SETTLED) && self.is_settled())
-    }
-
-    fn has_room_come(&self) -> bool {
-        let has_room = self.slots.vacancy().is_some() || self.lists.records_len() > 0;
-        self.watched.has(Watched::ROOM) && has_room
+    fn has_room(&self) -> bool {
+        self.slots.vacancy().is_some() || self.lists.records_len() > 0
     }
 
     /// W3.
     pub(super) fn has_reported_what_came(&self) -> bool {
-        !self.has_drain_come() && !self.has_state_come() && !self.has_room_come()
+        let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
+        let settled = self.watched.has(Watched::REST) && self.is_settled();
+        let room = self.watched.has(Watched::ROOM) && self.has_room();
+        !drained && !settled && !room
     }
 }

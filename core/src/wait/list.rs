@@ -55,10 +55,6 @@ pub trait WaitList: sealed::Sealed {
     #[doc(hidden)]
     fn remove(&mut self, id: &mut Self::Id) -> Option<Waker>;
 
-    /// Takes the waker of the first call that waits for a key.
-    #[doc(hidden)]
-    fn take_first(&mut self) -> Option<Waker>;
-
     /// Takes the wakers that a wake names. O(n).
     #[doc(hidden)]
     fn take(&mut self, wake: Wake) -> Self::Taken;
@@ -211,28 +207,19 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         self.waiters.pop()?.waker
     }
 
-    fn take_first(&mut self) -> Option<Waker> {
-        let mut waiters = self.waiters.iter_mut();
-        waiters.find_map(|waiter| match waiter.waits_for {
-            WaitsFor::Key => waiter.waker.take(),
-            WaitsFor::Room | WaitsFor::State => None,
-        })
-    }
-
     fn take(&mut self, mut wake: Wake) -> Vec<Waker, N> {
         let mut taken = Vec::new();
-        for Waiter {
-            waker, waits_for, ..
-        } in &mut self.waiters
-        {
-            if wake.contains(waits_for.wake())
-                && let Some(waker) = waker.take()
+        for waiter in &mut self.waiters {
+            if wake == Wake::NONE {
+                break;
+            }
+            let own = waiter.waits_for.wake();
+            if wake.contains(own)
+                && let Some(waker) = waiter.waker.take()
             {
                 // There is room: no more are taken than there are places.
                 let _ = taken.push(waker);
-                if wake != Wake::ALL && *waits_for != WaitsFor::State {
-                    wake = wake.without(waits_for.wake());
-                }
+                wake = wake.without_first(own);
             }
         }
         taken

@@ -2,6 +2,8 @@
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::IntoValues;
+use core::array;
+use core::iter::{Chain, Flatten};
 use core::mem;
 use core::task::Waker;
 
@@ -13,10 +15,12 @@ use crate::outcome::Wake;
 #[derive(Debug, Default)]
 pub struct GrowableWaitList {
     /// The calls that wait for a key come first, then those that wait for room.
-    waiters: BTreeMap<(WaitsFor, u64), Waker>,
+    waiters: BTreeMap<Place, Waker>,
     /// Numbers the places. 64 bits outlast any program.
     last_id: u64,
 }
+
+type Place = (WaitsFor, u64);
 
 impl GrowableWaitList {
     /// Creates an empty list. O(1).
@@ -31,8 +35,8 @@ impl GrowableWaitList {
 impl sealed::Sealed for GrowableWaitList {}
 
 impl WaitList for GrowableWaitList {
-    type Id = Option<(WaitsFor, u64)>;
-    type Taken = IntoValues<(WaitsFor, u64), Waker>;
+    type Id = Option<Place>;
+    type Taken = Chain<Flatten<array::IntoIter<Option<Waker>, 2>>, IntoValues<Place, Waker>>;
 
     fn register(
         &mut self,
@@ -55,29 +59,23 @@ impl WaitList for GrowableWaitList {
         self.waiters.remove(&place.take()?)
     }
 
-    fn take_first(&mut self) -> Option<Waker> {
-        let first = self.waiters.first_entry()?;
-        match first.key().0 {
-            WaitsFor::Key => Some(first.remove()),
-            WaitsFor::Room | WaitsFor::State => None,
-        }
-    }
-
     fn take(&mut self, wake: Wake) -> Self::Taken {
-        if wake == Wake::ALL {
-            return mem::take(&mut self.waiters).into_values();
-        }
-        let mut taken = BTreeMap::new();
-        if wake.contains(Wake::WATCHERS) {
-            taken = self.waiters.split_off(&(WaitsFor::State, 0));
-        }
-        for kind in [WaitsFor::Key, WaitsFor::Room] {
-            let first = self.waiters.range((kind, 0)..).next().map(|(id, _)| *id);
-            let first = first.filter(|id| id.0 == kind && wake.contains(kind.wake()));
-            if let Some((id, waker)) = first.and_then(|id| self.waiters.remove_entry(&id)) {
-                taken.insert(id, waker);
+        let mut first = |kind: WaitsFor| {
+            if !wake.contains(kind.wake()) || wake == Wake::ALL {
+                return None;
             }
-        }
-        taken.into_values()
+            let (&id, _) = self.waiters.range((kind, 0)..).next()?;
+            if id.0 != kind {
+                return None;
+            }
+            self.waiters.remove(&id)
+        };
+        let firsts = [first(WaitsFor::Key), first(WaitsFor::Room)];
+        let all = match wake {
+            Wake::ALL => mem::take(&mut self.waiters),
+            _ if wake.contains(Wake::WATCHERS) => self.waiters.split_off(&(WaitsFor::State, 0)),
+            _ => BTreeMap::new(),
+        };
+        firsts.into_iter().flatten().chain(all.into_values())
     }
 }
