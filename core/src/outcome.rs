@@ -79,7 +79,7 @@ impl<T> Effect<T> {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a sleeper that is not woken sleeps on"]
-pub struct Wake(u8);
+pub struct Wake(u32);
 
 impl Wake {
     /// No call.
@@ -93,7 +93,7 @@ impl Wake {
     /// its neighbours.
     pub const WATCHERS: Self = Self(1 << 2);
     /// Every call.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self(u32::MAX);
 
     /// Returns whether these calls are among those to wake. O(1).
     ///

@@ -204,18 +204,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.lists.push_ready(id, level);
                 Added::Ready
             }
-            Phase::Active | Phase::CancelledActive => {
-                slot.phase = match slot.phase {
-                    Phase::Active => Phase::Dirty,
-                    _ => Phase::CancelledDirty,
-                };
+            phase if phase.is_queued() => {
+                self.metrics.coalesced();
+                return self.raise(id, level);
+            }
+            phase => {
+                slot.phase = phase.made_dirty();
                 self.dirty += 1;
                 self.lists.note_dirty(level);
                 Added::Dirty
-            }
-            Phase::Ready | Phase::Dirty | Phase::CancelledDirty => {
-                self.metrics.coalesced();
-                return self.raise(id, level);
             }
         };
         slot.meta.levels.set_queued(level);

@@ -164,19 +164,30 @@ impl Phase {
     /// Whether the key was handed out and its run has not ended.
     #[inline]
     pub(crate) const fn is_active(self) -> bool {
-        !matches!(self, Self::Idle | Self::Ready)
+        self as u8 >= Self::Active as u8
     }
 
     /// Whether the key will be handed out without another add or deadline.
     #[inline]
     pub(crate) const fn is_queued(self) -> bool {
-        matches!(self, Self::Ready | Self::Dirty | Self::CancelledDirty)
+        // The odd ones.
+        self as u8 % 2 == 1
+    }
+
+    /// The phase of an active key that is added.
+    #[inline]
+    pub(crate) const fn made_dirty(self) -> Self {
+        if self.is_cancelled() {
+            Self::CancelledDirty
+        } else {
+            Self::Dirty
+        }
     }
 
     /// Whether the key was cancelled during its present run.
     #[inline]
     pub(crate) const fn is_cancelled(self) -> bool {
-        matches!(self, Self::CancelledActive | Self::CancelledDirty)
+        self as u8 >= Self::CancelledActive as u8
     }
 }
 

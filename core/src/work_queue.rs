@@ -243,6 +243,11 @@ where
     /// looked at the queue itself, and has passed on what it left.
     #[inline(never)]
     fn wake(&self, wake: Wake) {
+        if wake == Wake::ONE {
+            let first = self.lock.with(|state| state.waiters.take_first());
+            first.into_iter().for_each(task::Waker::wake);
+            return;
+        }
         let taken = self.lock.with(|state| state.waiters.take(wake));
         taken.into_iter().for_each(task::Waker::wake);
     }

@@ -55,6 +55,11 @@ pub trait WaitList: sealed::Sealed {
     #[doc(hidden)]
     fn remove(&mut self, id: &mut Self::Id) -> Option<Waker>;
 
+    /// Takes the waker of the first call that waits for a key: [`take`](Self::take) of
+    /// [`Wake::ONE`], which is what most wakes are.
+    #[doc(hidden)]
+    fn take_first(&mut self) -> Option<Waker>;
+
     /// Takes the wakers that a wake names. O(n).
     #[doc(hidden)]
     fn take(&mut self, wake: Wake) -> Self::Taken;
@@ -207,12 +212,17 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         self.waiters.pop()?.waker
     }
 
+    fn take_first(&mut self) -> Option<Waker> {
+        let mut waiters = self.waiters.iter_mut();
+        waiters.find_map(|waiter| match waiter.waits_for {
+            WaitsFor::Key => waiter.waker.take(),
+            WaitsFor::Room | WaitsFor::State => None,
+        })
+    }
+
     fn take(&mut self, mut wake: Wake) -> Vec<Waker, N> {
         let mut taken = Vec::new();
         for waiter in &mut self.waiters {
-            if wake == Wake::NONE {
-                break;
-            }
             let own = waiter.waits_for.wake();
             if wake.contains(own)
                 && let Some(waker) = waiter.waker.take()

@@ -59,18 +59,25 @@ impl WaitList for GrowableWaitList {
         self.waiters.remove(&place.take()?)
     }
 
+    fn take_first(&mut self) -> Option<Waker> {
+        let first = self.waiters.first_entry()?;
+        match first.key().0 {
+            WaitsFor::Key => Some(first.remove()),
+            WaitsFor::Room | WaitsFor::State => None,
+        }
+    }
+
     fn take(&mut self, wake: Wake) -> Self::Taken {
-        let mut first = |kind: WaitsFor| {
-            if !wake.contains(kind.wake()) || wake == Wake::ALL {
-                return None;
-            }
-            let (&id, _) = self.waiters.range((kind, 0)..).next()?;
-            if id.0 != kind {
-                return None;
-            }
-            self.waiters.remove(&id)
-        };
-        let firsts = [first(WaitsFor::Key), first(WaitsFor::Room)];
+        let mut firsts = [None, None];
+        if wake != Wake::ALL && wake.contains(Wake::ONE) {
+            firsts[0] = self.take_first();
+        }
+        if wake != Wake::ALL && wake.contains(Wake::ROOM) {
+            let mut waiters = self.waiters.range((WaitsFor::Room, 0)..);
+            let first = waiters.next().map(|(id, _)| *id);
+            let first = first.filter(|(waits_for, _)| *waits_for == WaitsFor::Room);
+            firsts[1] = first.and_then(|id| self.waiters.remove(&id));
+        }
         let all = match wake {
             Wake::ALL => mem::take(&mut self.waiters),
             _ if wake.contains(Wake::WATCHERS) => self.waiters.split_off(&(WaitsFor::State, 0)),
