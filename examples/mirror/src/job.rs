@@ -73,6 +73,8 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
 enum Message {
     /// Ctrl-C, or a polite kill.
     Stop,
+    /// No key is left, and without a watch none will come.
+    Settled,
     /// The workers have ended.
     Ended,
 }
@@ -97,6 +99,13 @@ fn work(
                 let _ = on_signal.send(Message::Stop);
             }
         });
+        if mirror.watch.is_none() {
+            let on_settled = sender.clone();
+            scope.spawn(move || {
+                mirror.queue.wait_settled();
+                let _ = on_settled.send(Message::Settled);
+            });
+        }
         let running = scope.spawn(move || {
             let leftovers = mirror.queue.run(workers, |key| mirror.reconcile(key));
             let _ = sender.send(Message::Ended);
@@ -104,14 +113,17 @@ fn work(
         });
         supervise(mirror, &messages);
         signal_handle.close();
-        match running.join() {
+        let ended = running.join();
+        // If no worker could be started, nothing else settles the queue.
+        mirror.queue.clear();
+        match ended {
             Ok(leftovers) => leftovers,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
 }
 
-/// Shows how far it is, and shuts the queue down when all is done or on a signal.
+/// Shows how far it is, and shuts the queue down once it is settled or on a signal.
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;
@@ -128,15 +140,14 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
                 mirror.queue.shut_down();
                 mirror.progress.warn("stopping; once more to stop at once");
             }
+            Ok(Message::Settled) => mirror.queue.shut_down(),
             Err(RecvTimeoutError::Timeout) => poll(mirror, &mut polled),
         }
         let load = load(&mirror.queue);
         let changes = mirror.tally.changes();
         if !load.is_idle() || is_stopping {
             mirror.progress.show(load, &mirror.tally);
-        } else if mirror.watch.is_none() {
-            mirror.queue.shut_down();
-        } else if in_step_after != Some(changes) {
+        } else if mirror.watch.is_some() && in_step_after != Some(changes) {
             in_step_after = Some(changes);
             mirror.progress.in_step(&mirror.tally);
         }

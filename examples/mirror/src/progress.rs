@@ -28,8 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done. Only the workers and the watch add keys, so without a
-    /// watch this does not change any more.
+    /// Whether everything is done.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
     }
