@@ -90,8 +90,8 @@ use watch::Watched;
 ///   began, and the sum of these times is right.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
-/// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come, or
-///   the call has been woken.
+/// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come,
+///   or the call has been woken.
 ///
 /// # Cost
 ///

@@ -66,6 +66,21 @@ where
     /// # Cancel safety
     ///
     /// As [`add_wait`](Self::add_wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use embassy_futures::block_on;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{AddOptions, WorkQueue};
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
+    /// block_on(queue.add_wait_with(17, later)).unwrap();
+    /// assert_eq!(queue.delayed_len(), 1);
+    /// ```
     pub async fn add_wait_with(
         &self,
         key: K,

@@ -67,6 +67,23 @@ where
     /// # Cancel safety
     ///
     /// Dropping the future ends the wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use embassy_futures::block_on;
+    /// use embassy_futures::join::join;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::WorkQueue;
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add_after(17, Duration::from_secs(60)).unwrap();
+    /// let cancels = async { queue.cancel(&17) };
+    /// let (settled, _) = block_on(join(queue.wait_settled(), cancels));
+    /// assert_eq!(settled, Ok(()));
+    /// ```
     pub async fn wait_settled(&self) -> Result<(), TooManyWaiters> {
         self.watch(|queue, _| queue.poll_settled()).await
     }
@@ -77,7 +94,7 @@ where
     ///
     /// A delay is not waited for: [`expedite`](requeue_core::binding::WorkQueue::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
-    /// that holds the key's guard would wait for itself.
+    /// that holds the key's guard waits for itself.
     ///
     /// # Errors
     ///
@@ -119,7 +136,7 @@ where
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
-    /// added meanwhile is not waited for. A worker that holds the key's guard would wait for itself.
+    /// added meanwhile is not waited for. A worker that holds the key's guard waits for itself.
     ///
     /// # Errors
     ///
@@ -127,8 +144,28 @@ where
     ///
     /// # Cancel safety
     ///
-    /// The key is cancelled by the first poll. Dropping the future ends the wait and changes nothing
-    /// else.
+    /// The key is cancelled by the first poll. Dropping the future ends the wait and changes
+    /// nothing else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use embassy_futures::block_on;
+    /// use embassy_futures::join::join;
+    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::WorkQueue;
+    ///
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+    /// queue.add(17).unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// let run = async {
+    ///     assert!(guard.is_cancelled());
+    ///     guard.success().unwrap();
+    /// };
+    /// let (was, ()) = block_on(join(queue.cancel_and_wait(&17), run));
+    /// assert!(was.unwrap().unwrap().active);
+    /// ```
     pub async fn cancel_and_wait<B>(&self, key: &B) -> Result<Option<KeyState>, TooManyWaiters>
     where
         K: Borrow<B>,
@@ -141,10 +178,10 @@ where
     }
 
     /// Looks until a state of the queue has come.
-    async fn watch(
-        &self,
-        mut look: impl FnMut(&mut Queue<K, Stored<N, P>, L, P::Metrics>, Instant) -> Effect<Next<()>>,
-    ) -> Result<(), TooManyWaiters> {
+    async fn watch<F>(&self, mut look: F) -> Result<(), TooManyWaiters>
+    where
+        F: FnMut(&mut Queue<K, Stored<N, P>, L, P::Metrics>, Instant) -> Effect<Next<()>>,
+    {
         let mut call = Wait::for_state(&self.shared);
         let seen = call.wait(None, |queue, now, _| look(queue, now)).await;
         // Without a deadline nothing else ends it before the state has come.

@@ -78,6 +78,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Errors
     ///
     /// As [`add_wait`](Self::add_wait), and if the queue has no such priority level.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{AddOptions, WorkQueue};
+    ///
+    /// let queue = WorkQueue::builder().levels::<2>().build();
+    /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
+    /// queue.add_wait_with("node-7", urgent).unwrap();
+    /// assert_eq!(queue.state("node-7").unwrap().priority, 1);
+    /// ```
     pub fn add_wait_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         self.add_until(key, options, None)
     }

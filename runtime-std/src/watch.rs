@@ -84,6 +84,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// As [`wait_settled`](Self::wait_settled), but waits no longer than `timeout`. Returns whether
     /// the queue was settled by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// assert!(queue.wait_idle_timeout(Duration::ZERO));
+    /// assert!(!queue.wait_settled_timeout(Duration::ZERO));
+    /// ```
     pub fn wait_settled_timeout(&self, timeout: Duration) -> bool {
         self.watch(Some(timeout), |queue, _| queue.poll_settled())
     }
@@ -94,7 +106,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// A delay is not waited for: [`expedite`](requeue_core::binding::WorkQueue::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
-    /// that holds the key's guard would wait for itself.
+    /// that holds the key's guard waits for itself.
     ///
     /// # Examples
     ///
@@ -121,6 +133,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// As [`flush`](Self::flush), but waits no longer than `timeout`. Returns whether the work was
     /// done by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// assert!(!queue.flush_timeout("node-7", Duration::ZERO));
+    /// assert!(queue.flush_timeout("node-8", Duration::ZERO), "it has no work");
+    /// ```
     pub fn flush_timeout<B>(&self, key: &B, timeout: Duration) -> bool
     where
         K: Borrow<B>,
@@ -134,7 +158,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
-    /// added meanwhile is not waited for. A worker that holds the key's guard would wait for itself.
+    /// added meanwhile is not waited for. A worker that holds the key's guard waits for itself.
     ///
     /// # Examples
     ///

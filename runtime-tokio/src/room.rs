@@ -63,6 +63,20 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Cancel safety
     ///
     /// As [`add_wait`](Self::add_wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::{AddOptions, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = WorkQueue::builder().levels::<2>().build();
+    /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
+    /// queue.add_wait_with("node-7", urgent).await.unwrap();
+    /// assert_eq!(queue.state("node-7").unwrap().priority, 1);
+    /// # }
+    /// ```
     pub async fn add_wait_with(
         &self,
         key: K,

@@ -83,7 +83,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// A delay is not waited for: [`expedite`](requeue_core::binding::WorkQueue::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
-    /// that holds the key's guard would wait for itself.
+    /// that holds the key's guard waits for itself.
     ///
     /// # Cancel safety
     ///
@@ -120,12 +120,12 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
-    /// added meanwhile is not waited for. A worker that holds the key's guard would wait for itself.
+    /// added meanwhile is not waited for. A worker that holds the key's guard waits for itself.
     ///
     /// # Cancel safety
     ///
-    /// The key is cancelled by the first poll. Dropping the future ends the wait and changes nothing
-    /// else.
+    /// The key is cancelled by the first poll. Dropping the future ends the wait and changes
+    /// nothing else.
     ///
     /// # Examples
     ///

@@ -61,8 +61,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// again with the same [`Getter`], or calls [`leave`](Self::leave). If it is [`Next::Work`],
     /// [`Adding::into_result`] says what has become of the key.
     ///
-    /// Each place that becomes free wakes one call, the first that has not been woken. A key that is
-    /// added otherwise meanwhile takes the place before it: the call waits again, and stays the
+    /// Each place that becomes free wakes one call, the first that has not been woken. A key that
+    /// is added otherwise meanwhile takes the place before it: the call waits again, and stays the
     /// first. A key that the queue holds needs no room.
     ///
     /// # Examples

@@ -29,9 +29,9 @@ where
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
-    /// changes. A present run goes on, and can ask by [`Guard::is_cancelled`](crate::Guard::is_cancelled)
-    /// or [`state`](Self::state). The failures of the key stay on record, until
-    /// [`forget`](Self::forget). The other keys keep their order.
+    /// changes. A present run goes on, and can ask by
+    /// [`Guard::is_cancelled`](crate::Guard::is_cancelled) or [`state`](Self::state). The failures
+    /// of the key stay on record, until [`forget`](Self::forget). The other keys keep their order.
     ///
     /// After shutdown this works as before, and a drain ends if nothing is left.
     ///

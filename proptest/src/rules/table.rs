@@ -479,13 +479,13 @@ macro_rules! for_each_case {
             }
             watch_wakes {
                 the_end_of_the_last_run_wakes_those_who_wait_for_it: 2,
-                "Every call that waits until the queue is idle is woken by the end of the last run.",
+                "Every call that waits until the queue is idle is woken when the last run ends.",
                 "requeue-core, Queue::poll_idle";
                 delayed_keys_are_waited_for_until_they_are_settled: 1,
                 "A delayed key leaves a queue idle; it is settled once nothing is delayed either.",
                 "requeue-core, Queue::poll_settled";
                 a_ready_key_keeps_a_paused_queue_from_being_idle: 1,
-                "A paused queue with a ready key is not idle until the key is cancelled or has run.",
+                "A paused queue with a ready key is not idle until the key is cancelled or runs.",
                 "requeue-core, Queue::is_idle";
                 a_queue_may_be_waited_for_after_shutdown: 1,
                 "A call that waits until the queue is idle is woken after shutdown, too.",

@@ -139,9 +139,18 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
             }
-            Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
-            Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
-            Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
+            Call::WaitIdle => Box::pin(async move {
+                queue.wait_idle().await;
+                Answer::Done
+            }),
+            Call::WaitSettled => Box::pin(async move {
+                queue.wait_settled().await;
+                Answer::Done
+            }),
+            Call::Flush(key) => Box::pin(async move {
+                queue.flush(&key).await;
+                Answer::Done
+            }),
             Call::CancelAndWait(key) => {
                 Box::pin(async move { Answer::from(queue.cancel_and_wait(&key).await) })
             }
@@ -163,8 +172,4 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-}
-
-fn done((): ()) -> Answer {
-    Answer::Done
 }

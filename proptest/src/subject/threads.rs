@@ -83,9 +83,18 @@ where
             }
             Call::Drain => Answer::Drained(queue.drain()),
             Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
-            Call::WaitIdle => done(queue.wait_idle()),
-            Call::WaitSettled => done(queue.wait_settled()),
-            Call::Flush(key) => done(queue.flush(&key)),
+            Call::WaitIdle => {
+                queue.wait_idle();
+                Answer::Done
+            }
+            Call::WaitSettled => {
+                queue.wait_settled();
+                Answer::Done
+            }
+            Call::Flush(key) => {
+                queue.flush(&key);
+                Answer::Done
+            }
             Call::CancelAndWait(key) => Answer::from(queue.cancel_and_wait(&key)),
             Call::AddWait(key) => Answer::Added(queue.add_wait(key)),
         }))
@@ -200,8 +209,4 @@ impl<S: Home> Drop for ThreadCalls<S> {
             self.released += 1;
         }
     }
-}
-
-fn done((): ()) -> Answer {
-    Answer::Done
 }
