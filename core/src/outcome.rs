@@ -316,6 +316,9 @@ pub struct Step<T> {
 }
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
+/// [`restore`](crate::Queue::restore) adds it to another queue.
+///
+/// With the feature `serde` it can be saved as it is.
 ///
 /// # Examples
 ///
@@ -334,6 +337,7 @@ pub struct Step<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Leftover<K> {
     /// The key.
@@ -345,6 +349,32 @@ pub struct Leftover<K> {
     pub requeues: u32,
     /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
+}
+
+impl<K> Leftover<K> {
+    /// Creates a leftover that is ready, has not failed, and is at the lowest level. The fields can
+    /// be set to what was saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Queue};
+    ///
+    /// let mut saved = Leftover::new("lease-3");
+    /// saved.left = Duration::from_secs(40);
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.restore(saved, Instant::EPOCH).value, Ok(Added::Delayed));
+    /// ```
+    pub const fn new(key: K) -> Self {
+        Self {
+            key,
+            left: Duration::ZERO,
+            requeues: 0,
+            priority: 0,
+        }
+    }
 }
 
 /// The key is not active, or the run of this ticket has ended before. Nothing has changed.

@@ -26,6 +26,7 @@ mod pause;
 mod produce;
 mod query;
 mod release;
+mod restore;
 mod retain;
 mod shutdown;
 mod slot;

@@ -21,6 +21,7 @@ mod expedite;
 mod pause;
 mod produce;
 mod query;
+mod restore;
 mod shutdown;
 mod work;
 

@@ -27,6 +27,7 @@ mod pauses;
 mod priorities;
 mod reclaim;
 mod recorder;
+mod restore;
 mod shutdown;
 mod stale_tickets;
 mod ties;

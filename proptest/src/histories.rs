@@ -30,7 +30,7 @@ use std::time::Duration;
 use requeue_core::{Action, AddOptions, Instant};
 
 use crate::caught::guarded;
-use crate::subject::{Call, Key, NewSubject, Setup, Subject, boxed};
+use crate::subject::{Call, Key, Left, NewSubject, Setup, Subject, boxed};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
@@ -70,6 +70,8 @@ pub enum Step {
     /// Takes back the work of all keys but those below one; unless several of them would be kept
     /// for their failures alone, because then their order is not specified.
     RetainBelow(Key),
+    /// Adds a key as another queue has left it.
+    Restore(Left),
     /// Hands out no key from now on.
     Pause,
     /// Ends a pause.
@@ -202,7 +204,8 @@ impl Step {
             | Self::CancelKey(key)
             | Self::CancelDelay(key)
             | Self::Expedite(key)
-            | Self::DoneKey(key) => *key,
+            | Self::DoneKey(key)
+            | Self::Restore(Left { key, .. }) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,
         }

@@ -132,6 +132,9 @@ pub trait Subject {
     /// Takes back the work of all keys but those below `key`, and returns of how many.
     fn retain_below(&mut self, key: Key) -> usize;
 
+    /// Adds a key as it was left over by another queue.
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>>;
+
     /// Hands out no key until [`resume`](Self::resume).
     fn pause(&mut self);
     /// Ends a pause.
@@ -452,6 +455,25 @@ impl From<Leftover<Key>> for Left {
             requeues: leftover.requeues,
             priority: leftover.priority,
         }
+    }
+}
+
+impl From<Left> for Leftover<Key> {
+    fn from(left: Left) -> Self {
+        let mut leftover = Self::new(left.key);
+        leftover.left = left.left;
+        leftover.requeues = left.requeues;
+        leftover.priority = left.priority;
+        leftover
+    }
+}
+
+/// The same, with what was handed back in our words.
+fn refused(rejected: Rejected<Leftover<Key>>) -> Rejected<Left> {
+    match rejected {
+        Rejected::Full(leftover) => Rejected::Full(leftover.into()),
+        Rejected::Closed(leftover) => Rejected::Closed(leftover.into()),
+        other => Rejected::UnknownPriority(other.into_key().into()),
     }
 }
 

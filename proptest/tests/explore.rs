@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::{Action, Fixed, Growable};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
-use requeue_proptest::subject::{Direct, Setup, Subject};
+use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
 
 /// Every kind of step that a program of one thread can take.
 fn steps() -> Vec<Step> {
@@ -41,9 +41,20 @@ fn steps() -> Vec<Step> {
             Step::CancelKey(key),
             Step::CancelDelay(key),
             Step::Expedite(key),
+            Step::Restore(left(key)),
         ]);
     }
     steps
+}
+
+/// A key that has failed once: the first is ready, the second delayed.
+const fn left(key: Key) -> Left {
+    Left {
+        key,
+        left: Duration::from_nanos(key as u64 - 1),
+        requeues: 1,
+        priority: 0,
+    }
 }
 
 /// So many states that the soak comes to their end.

@@ -117,6 +117,7 @@ impl Subject for Recorder {
         debug: expedite(key: Key) -> bool;
         nothing: expedite_all();
         debug: retain_below(key: Key) -> usize;
+        debug: restore(left: Left) -> Result<Added, Rejected<Left>>;
         nothing: pause();
         nothing: resume();
         debug: is_paused() -> bool;

@@ -80,6 +80,7 @@ impl Pair {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
             Step::AddMany(ref keys) => both(subject.add_many(keys), model.add_many(keys)),
+            Step::Restore(left) => both(subject.restore(left), model.restore(left)),
             Step::Forget(key) => both(subject.forget(key), model.forget(key)),
             Step::ReportRunning => {
                 subject.report_running();

@@ -9,7 +9,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::Step;
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Key, Setup};
+use crate::subject::{Key, Left, Setup};
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,18 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
         4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
         1 => vec(key(), 0..5).prop_map(Step::AddMany),
         1 => key().prop_map(Step::Forget),
+        1 => left(keys).prop_map(Step::Restore),
     ]
+}
+
+fn left(keys: Key) -> impl Strategy<Value = Left> {
+    let drawn = (1..=keys, delay(), 0..4u32, 0..3u8);
+    drawn.prop_map(|(key, left, requeues, priority)| Left {
+        key,
+        left,
+        requeues,
+        priority,
+    })
 }
 
 /// Levels that most queues under test have, and one that none has.

@@ -1,11 +1,13 @@
-//! What neither client-go nor controller-runtime has: work that is taken back or hurried.
+//! What neither client-go nor controller-runtime has: work that is taken back, hurried or restored.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use requeue_core::Instant;
+use requeue_core::{Added, Instant, RateLimiter, Rejected};
 
 use super::{Model, remove};
-use crate::subject::{Key, Known};
+use crate::limiter::AnyRecord;
+use crate::subject::{Key, Known, Left};
 
 impl Model {
     /// The key leaves the queue, the dirty set and the waiting entries. Its failures stay.
@@ -60,6 +62,32 @@ impl Model {
         let keys = self.with_work_from(key);
         let rests = |key: &&Key| self.failures_of(**key) > 0 && !self.processing.contains(key);
         keys.iter().filter(rests).count()
+    }
+
+    /// An add as another queue would have made it, with the failures that the key had there.
+    pub(super) fn take_over(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        if self.shutting_down {
+            return Err(Rejected::Closed(left));
+        }
+        if left.priority >= self.levels {
+            return Err(Rejected::UnknownPriority(left));
+        }
+        let key = left.key;
+        self.arrive_at(key);
+        if self.make_room(key).is_err() {
+            return Err(Rejected::Full(left));
+        }
+        if self.failures_of(key) < left.requeues {
+            remove(&mut self.failures, key);
+            let record = self.limiter.record(left.requeues);
+            if record != AnyRecord::default() {
+                self.failures.push((key, record));
+            }
+        }
+        Ok(match left.left {
+            Duration::ZERO => self.mark(key, self.now, left.priority),
+            delay => self.retry_at(key, self.now + delay, left.priority),
+        })
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {

@@ -93,6 +93,10 @@ impl Subject for Model {
         self.take_back_from(key)
     }
 
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        self.take_over(left)
+    }
+
     fn pause(&mut self) {
         self.paused = !self.shutting_down;
     }

@@ -199,6 +199,20 @@ macro_rules! for_each_case {
                 "An active key is not taken back.",
                 "requeue-core, Queue::take_ready";
             }
+            restore {
+                what_was_left_goes_on_as_it_was: 4,
+                "Leftovers that are restored keep their order, delays and failures.",
+                "requeue-core, Queue::restore";
+                a_key_that_is_there_takes_the_sooner_time_and_the_larger_count: 2,
+                "A restored key that is there already is added; the larger count of failures counts.",
+                "requeue-core, Queue::restore";
+                a_leftover_that_is_refused_is_handed_back_whole: 1,
+                "A leftover for which there is no room comes back as it was.",
+                "requeue-core, Queue::restore";
+                a_restored_key_keeps_its_level: 2 levels,
+                "A key is restored at its level, and refused if there is no such level.",
+                "requeue-core, Queue::restore";
+            }
             capacity {
                 a_cancelled_key_gives_its_room_back: 1 capacity,
                 "A key that is cancelled takes no room unless it is active or has failed.",

@@ -10,7 +10,7 @@ use requeue_core::{
 
 use super::{
     Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
-    map_next,
+    map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -207,6 +207,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
                 return sweep.cancelled();
             }
         }
+    }
+
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        let now = if left.left.is_zero() {
+            self.any_time()
+        } else {
+            self.now
+        };
+        let effect = self.queue.restore(left.into(), now);
+        self.obey(effect).map_err(refused)
     }
 
     fn pause(&mut self) {

@@ -16,7 +16,7 @@ use requeue_core::{
 use super::direct::Home;
 use super::{
     Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -204,6 +204,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
             0 => self.queue().clear(),
             _ => self.queue().retain(|other| *other < key),
         }
+    }
+
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        self.queue().restore(left.into()).map_err(refused)
     }
 
     fn pause(&mut self) {
