@@ -16,7 +16,7 @@ pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Attempt, Attempts, Backoff, BackoffManager, BackoffUntil,
     Bucket, DefaultController, DefaultItemBased, DelayWithReset, Drained,
     ExponentialBackoffManager, Finished, Fixed, GetError, Guard, Index, Instant,
-    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Metrics,
+    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics,
     NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer, Queue,
     RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
     TooManyWaiters, WithMaxWait, default_controller, default_item_based, jitter, rand_core,

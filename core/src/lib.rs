@@ -63,7 +63,7 @@ pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]
 pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
-pub use options::AddOptions;
+pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
     Scheduled,

@@ -118,8 +118,11 @@ pub enum Added {
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
-    /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
-    /// changed.
+    /// The key was waiting for an earlier deadline, which is later now, as
+    /// [`Merge`](crate::Merge) asks for.
+    Later,
+    /// The key was already ready, dirty, or waiting for this deadline or for one that
+    /// [counts](crate::Merge) instead: nothing changed.
     Coalesced,
     /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
     /// the higher level, now or once it is ready.
@@ -195,8 +198,9 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Scheduled {
-    /// The delay that the limiter or the caller has set. An earlier deadline that the key had
-    /// before still counts.
+    /// The delay that the limiter or the caller has set. If the key had a deadline before,
+    /// [`AddOptions::merge`](crate::AddOptions::merge) says which of the two counts: the earlier,
+    /// by default.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,

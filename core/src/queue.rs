@@ -22,6 +22,7 @@ mod check;
 mod claim;
 mod construct;
 mod expedite;
+mod merge;
 mod pause;
 mod produce;
 mod query;

@@ -21,6 +21,7 @@ mod fifo;
 mod forget;
 mod leftovers;
 mod limiters;
+mod merge;
 mod panicking_worker;
 mod pause;
 mod pauses;

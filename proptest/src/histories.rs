@@ -27,7 +27,7 @@ mod watch;
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Instant};
+use requeue_core::{Action, AddOptions, Instant, Merge};
 
 use crate::caught::guarded;
 use crate::subject::{Call, Key, Left, NewSubject, Setup, Subject, boxed};
@@ -137,6 +137,15 @@ pub enum Looks {
     /// Not at all: what calls answer tells more of a fault.
     Never,
 }
+
+/// Every rule by which an add meets a deadline.
+pub const MERGES: [Merge; 5] = [
+    Merge::Earliest,
+    Merge::Once,
+    Merge::Latest,
+    Merge::Replace,
+    Merge::Keep,
+];
 
 /// How long threads are waited for that should have answered, before it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Fixed, Growable};
+use requeue_core::{Action, AddOptions, Fixed, Growable, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
@@ -42,6 +42,7 @@ fn steps() -> Vec<Step> {
             Step::CancelDelay(key),
             Step::Expedite(key),
             Step::Restore(left(key)),
+            Step::AddWith(key, replacing(key)),
         ]);
     }
     steps
@@ -54,6 +55,18 @@ const fn left(key: Key) -> Left {
         left: Duration::from_nanos(key as u64 - 1),
         requeues: 1,
         priority: 0,
+    }
+}
+
+/// An add that replaces a deadline: for the first key now, for the second by one 2 ns away.
+const fn replacing(key: Key) -> AddOptions {
+    AddOptions {
+        after: match key {
+            1 => None,
+            _ => Some(Duration::from_nanos(2)),
+        },
+        merge: Merge::Replace,
+        ..AddOptions::new()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
-use requeue_proptest::histories::Step;
+use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
 use requeue_proptest::subject::{Key, Left, Setup};
 
@@ -136,7 +136,7 @@ pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
         },
         rate_limited: bytes.arbitrary()?,
         priority: if priority { Some(level(bytes)?) } else { None },
-        expedite: bytes.arbitrary()?,
+        merge: *bytes.choose(&MERGES)?,
     })
 }
 

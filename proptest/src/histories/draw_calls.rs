@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::Step;
+use super::{MERGES, Step};
 use crate::limiter::LimiterSpec;
 use crate::subject::{Call, Key, Left, Setup};
 
@@ -142,7 +142,7 @@ fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
     AddOptions {
         after: (after & 1 == 0).then(|| delay(after, unit)),
         priority: (byte & 4 == 0).then_some(byte / 64),
-        expedite: byte & 8 == 0,
+        merge: MERGES[usize::from(byte / 8) % MERGES.len()],
         ..AddOptions::default()
     }
 }

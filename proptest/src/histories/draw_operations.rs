@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::Step;
+use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Key, Left, Setup};
 
@@ -131,12 +131,12 @@ fn options() -> impl Strategy<Value = AddOptions> {
         1 => Just(Some(3)),
     ];
     let after = proptest::option::of(delay());
-    (after, any::<bool>(), priority, any::<bool>()).prop_map(
-        |(after, rate_limited, priority, expedite)| AddOptions {
+    (after, any::<bool>(), priority, select(&MERGES[..])).prop_map(
+        |(after, rate_limited, priority, merge)| AddOptions {
             after,
             rate_limited,
             priority,
-            expedite,
+            merge,
         },
     )
 }

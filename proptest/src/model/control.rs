@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use requeue_core::{Added, Instant, RateLimiter, Rejected};
+use requeue_core::{Added, Instant, Merge, RateLimiter, Rejected};
 
 use super::{Model, remove};
 use crate::limiter::AnyRecord;
@@ -62,6 +62,46 @@ impl Model {
         let keys = self.with_work_from(key);
         let rests = |key: &&Key| self.failures_of(**key) > 0 && !self.processing.contains(key);
         keys.iter().filter(rests).count()
+    }
+
+    pub(super) fn add_now_or_at(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
+        match due {
+            Some(due) => self.retry_at(key, due, level),
+            None => self.mark(key, self.now, level),
+        }
+    }
+
+    /// An add that may move the deadline of a key back, or leave it. client-go's rule and
+    /// controller-runtime's are elsewhere.
+    pub(super) fn merge(
+        &mut self,
+        key: Key,
+        rule: Merge,
+        due: Option<Instant>,
+        level: u8,
+    ) -> Added {
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let Some(entry) = entry else {
+            return self.add_now_or_at(key, due, level);
+        };
+        let asked = due.map_or(self.now, |due| due.max(self.now));
+        let chosen = match rule {
+            Merge::Latest => asked.max(entry.due),
+            Merge::Replace => asked,
+            _ => entry.due,
+        };
+        if chosen == entry.due {
+            // As if it were asked for once more, but that the order of ties stays.
+            self.figures.retries += u64::from(due.is_some());
+            return self.schedule(key, chosen, level);
+        }
+        self.stop_waiting(key);
+        let level = level.max(entry.level);
+        match self.add_now_or_at(key, due, level) {
+            Added::Delayed if chosen < entry.due => Added::Sooner,
+            Added::Delayed => Added::Later,
+            ready => ready,
+        }
     }
 
     /// An add as another queue would have made it, with the failures that the key had there.
