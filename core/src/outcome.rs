@@ -516,6 +516,72 @@ pub struct KeyState {
     pub priority: u8,
 }
 
+/// A key that the queue holds, as a [snapshot](crate::Queue::snapshot_some) shows it.
+///
+/// # Examples
+///
+/// Saving what a queue has to do, without shutting it down:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+///
+/// let later = now + Duration::from_secs(20);
+/// let mut saved = Vec::new();
+/// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
+/// let mut sweep = Sweep::new();
+/// while queue.snapshot_some(&mut sweep, later, &mut save) {}
+/// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Entry<K> {
+    /// The key.
+    pub key: K,
+    /// What the queue knows about it.
+    pub state: KeyState,
+    /// When its present run began. `None` if it is not active, and if the
+    /// [metrics](crate::Metrics::Timestamps) keep no times.
+    pub active_since: Option<Instant>,
+}
+
+impl<K> Entry<K> {
+    /// Returns the key as something that another queue can [restore](crate::Queue::restore), `None`
+    /// if it is held for its failures alone. O(1).
+    ///
+    /// A key that is ready or active is ready there, because the end of its run cannot be known; a
+    /// delay that it also has is left out.
+    pub fn leftover(self, now: Instant) -> Option<Leftover<K>> {
+        let left = match self.state {
+            KeyState { ready: true, .. } | KeyState { active: true, .. } => Duration::ZERO,
+            KeyState { due, .. } if due?.is_never() => Duration::MAX,
+            KeyState { due, .. } => due?.saturating_since(now),
+        };
+        Some(Leftover {
+            key: self.key,
+            left,
+            requeues: self.state.requeues,
+            priority: self.state.priority,
+        })
+    }
+}
+
+impl<K: Clone> Entry<&K> {
+    /// Returns an entry with a copy of the key. [`Entry`] has an example.
+    pub fn cloned(self) -> Entry<K> {
+        Entry {
+            key: self.key.clone(),
+            state: self.state,
+            active_since: self.active_since,
+        }
+    }
+}
+
 /// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an
 /// example.
 ///

@@ -31,9 +31,11 @@ mod restore;
 mod retain;
 mod shutdown;
 mod slot;
+mod snapshot;
 mod work;
 
 pub use retain::Sweep;
+pub(crate) use retain::VISITS_MAX;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///

@@ -23,6 +23,7 @@ mod produce;
 mod query;
 mod restore;
 mod shutdown;
+mod snapshot;
 mod work;
 
 pub use batch::KEYS_PER_LOCK;

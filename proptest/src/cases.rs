@@ -30,6 +30,7 @@ mod reclaim;
 mod recorder;
 mod restore;
 mod shutdown;
+mod snapshot;
 mod stale_tickets;
 mod ties;
 mod timed_getters;

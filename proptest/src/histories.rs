@@ -72,6 +72,8 @@ pub enum Step {
     RetainBelow(Key),
     /// Adds a key as another queue has left it.
     Restore(Left),
+    /// Looks at every key.
+    Snapshot,
     /// Hands out no key from now on.
     Pause,
     /// Ends a pause.

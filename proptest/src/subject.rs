@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Instant, KeyState, Leftover,
     NotActive, Rejected,
 };
 
@@ -181,6 +181,8 @@ pub trait Subject {
     /// How many keys are ready. Like every operation that could tell, it first releases what is
     /// due.
     fn len(&mut self) -> usize;
+    /// What the queue knows of each key that it holds, in the order of the keys.
+    fn snapshot(&mut self) -> Vec<(Key, Known)>;
     /// What the queue knows of a key.
     fn state(&mut self, key: Key) -> Option<Known>;
     /// Whether there is work to be done on a key.
@@ -412,6 +414,14 @@ pub struct Known {
     pub requeues: u32,
     /// The priority level at which it is ready or will be; else of its run; else of its deadline.
     pub priority: u8,
+}
+
+/// A snapshot, in the order of the keys.
+fn in_order(entries: impl IntoIterator<Item = Entry<Key>>) -> Vec<(Key, Known)> {
+    let known = |entry: Entry<Key>| (entry.key, Known::from(entry.state));
+    let mut snapshot: Vec<_> = entries.into_iter().map(known).collect();
+    snapshot.sort_by_key(|(key, _)| *key);
+    snapshot
 }
 
 /// What a queue says of all its keys together.

@@ -29,6 +29,7 @@ fn steps() -> Vec<Step> {
         Step::Pause,
         Step::Resume,
         Step::RetainBelow(2),
+        Step::Snapshot,
     ];
     for key in 1..=2 {
         steps.extend([

@@ -72,7 +72,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=44_u8)? {
+    Ok(match bytes.int_in_range(0..=45_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -103,6 +103,7 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         39 => Step::ExpediteAll,
         41 => Step::Pause,
         42 => Step::Resume,
+        44 => Step::Snapshot,
         43 => Step::Restore(left(bytes, keys)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
@@ -216,6 +217,7 @@ mod tests {
             Step::Pause => 30,
             Step::Resume => 31,
             Step::Restore(_) => 32,
+            Step::Snapshot => 33,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -232,6 +234,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..33).collect());
+        assert_eq!(drawn, (0..34).collect());
     }
 }

@@ -136,6 +136,7 @@ impl Subject for Recorder {
         debug: take_delayed() -> Option<Left>;
         debug: take_ready() -> Option<Left>;
         debug: len() -> usize;
+        debug: snapshot() -> Vec<(Key, Known)>;
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
         debug: num_requeues(key: Key) -> u32;

@@ -32,6 +32,7 @@ impl Pair {
             | Step::ExpediteAll
             | Step::Pause
             | Step::Resume
+            | Step::Snapshot
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -48,6 +49,7 @@ impl Pair {
                 model.expedite_all();
                 done()
             }
+            Step::Snapshot => both(subject.snapshot(), model.snapshot()),
             Step::Pause => {
                 subject.pause();
                 model.pause();

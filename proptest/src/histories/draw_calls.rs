@@ -59,7 +59,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 27] = [
+const BUSY: [Kind; 28] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -82,6 +82,7 @@ const BUSY: [Kind; 27] = [
     (1, |a, _, _| Step::CancelDelay(key(a))),
     (2, |a, _, _| Step::Expedite(key(a))),
     (1, |_, _, _| Step::ExpediteAll),
+    (1, |_, _, _| Step::Snapshot),
     (2, |a, b, u| Step::Restore(left(a, b, u))),
     (2, |_, _, _| Step::Pause),
     (3, |_, _, _| Step::Resume),

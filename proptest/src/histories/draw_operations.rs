@@ -94,6 +94,7 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         3 => key().prop_map(Step::Expedite),
         1 => Just(Step::ExpediteAll),
         1 => (0..=keys).prop_map(Step::RetainBelow),
+        1 => Just(Step::Snapshot),
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
     ]

@@ -196,6 +196,14 @@ impl Subject for Model {
         self.queue.len()
     }
 
+    fn snapshot(&mut self) -> Vec<(Key, Known)> {
+        // It shows what is due as ready, and changes nothing.
+        let mut seen = self.clone();
+        while seen.release(usize::MAX) {}
+        let keys = seen.held_keys().into_iter();
+        keys.flat_map(|key| Some((key, seen.know(key)?))).collect()
+    }
+
     fn state(&mut self, key: Key) -> Option<Known> {
         self.arrive_at(key);
         self.know(key)

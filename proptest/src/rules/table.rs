@@ -233,6 +233,14 @@ macro_rules! for_each_case {
                 "A key is restored at its level, and refused if there is no such level.",
                 "requeue-core, Queue::restore";
             }
+            snapshot {
+                each_key_is_seen_once_as_it_is: 4,
+                "A snapshot shows each key that the queue holds once, as its state is.",
+                "requeue-core, Queue::snapshot_some";
+                a_key_that_is_due_is_seen_ready: 1,
+                "A key whose deadline has passed is ready in a snapshot, and is handed out.",
+                "requeue-core, Queue::snapshot_some; docs/design.md, Release";
+            }
             capacity {
                 a_cancelled_key_gives_its_room_back: 1 capacity,
                 "A key that is cancelled takes no room unless it is active or has failed.",
