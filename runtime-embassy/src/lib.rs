@@ -23,8 +23,8 @@ pub use clock::{EmbassyClock, ManualClock};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Drained, Finished, GetError, Leftover, Producer, Queue, Rejected,
-    Retries, RunContext, TooManyWaiters,
+    Action, AddOptions, Added, Drained, Entry, Finished, GetError, Leftover, Merge, Producer,
+    Queue, Rejected, Retries, RunContext, TooManyWaiters,
 };
 pub use sync::Locked;
 pub use workers::Failed;

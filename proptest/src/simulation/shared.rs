@@ -150,12 +150,9 @@ impl<K: Ord + Clone + Debug> Shared<K> {
         };
         match &limited {
             Ok(Scheduled { delay, added, .. }) => {
+                let due = now + *delay;
                 let mut ledger = self.ledger.borrow_mut();
-                if options.expedite {
-                    ledger.expedited(&key, now + *delay, now);
-                } else {
-                    ledger.added(&key, now + *delay, now);
-                }
+                ledger.merged(&key, options.merge, due, now);
                 let added = format!("{added:?}").to_lowercase();
                 self.write(who, Some(&key), What::Added(how, added));
             }
