@@ -1,22 +1,24 @@
 //! The workers that run a reconciler, the same for every runtime.
 
 use alloc::boxed::Box;
-use alloc::string::String;
-use core::any::Any;
 use core::fmt;
 use core::hash::Hash;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
-use crate::action::{Action, Retries};
+use crate::action::Retries;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::storage::Storage;
 use crate::time::Clock;
-use crate::trace::{Outcome, RunSpan, Trace, log_failure};
+use crate::trace::{Trace, log_failure};
 use crate::wait::WaitList;
 use crate::work_queue::{State, WorkQueue};
+
+mod run;
+
+pub use run::{BegunRun, Failure, Report, Runs};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -36,6 +38,8 @@ use crate::work_queue::{State, WorkQueue};
 pub struct Workers<'w, K, E> {
     count: NonZeroUsize,
     retries: Retries,
+    /// For how long a run may go on.
+    timeout: Option<Duration>,
     drain_deadline: Option<Duration>,
     /// The hook for every failure.
     fail: Option<Box<OnError<'w, K, E>>>,
@@ -47,56 +51,6 @@ pub struct Workers<'w, K, E> {
 
 type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
 type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
-
-/// Why a run failed.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::Failure;
-///
-/// fn describe(failure: &Failure<&str>) -> String {
-///     match failure {
-///         Failure::Error(error) => format!("error: {error}"),
-///         other => other.to_string(),
-///     }
-/// }
-///
-/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
-/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Failure<E> {
-    /// The reconciler returned an error.
-    Error(E),
-    /// The reconciler returned [`Action::Retry`], without an error.
-    Retry,
-    /// The reconciler panicked, with this payload.
-    Panic(Box<dyn Any + Send>),
-}
-
-/// A failure that has to be passed to [`Workers::report`], which calls the hooks.
-#[derive(Debug)]
-pub struct Report<E> {
-    failure: Failure<E>,
-    attempt: u32,
-    gives_up: bool,
-}
-
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Error(error) => error.fmt(f),
-            Self::Retry => f.write_str("asked for a retry"),
-            Self::Panic(payload) => {
-                let message = payload.downcast_ref::<&str>().copied();
-                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
-                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
-            }
-        }
-    }
-}
 
 impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     /// Creates settings for `count` workers, at least one. A plain number converts into this.
@@ -113,6 +67,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
         Self {
             count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
             retries: Retries::UNLIMITED,
+            timeout: None,
             drain_deadline: None,
             fail: None,
             log: log_failure::<E>,
@@ -133,16 +88,18 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
-    /// use requeue_core::{Action, Failure, Workers};
-    ///
+    #[doc = include_str!("work_queue/example.txt")]
     /// let workers = Workers::new(1).max_retries(2);
-    /// let fail = |requeues: u32| {
-    ///     let span = workers.span(&"node-7", requeues + 1, Duration::ZERO);
-    ///     workers.judge(requeues, Err(Failure::Error("down")), span).0
-    /// };
-    /// assert_eq!([fail(0), fail(1)], [Action::Retry; 2]);
-    /// assert_eq!(fail(2), Action::Success, "given up after three runs");
+    /// let mut ends = Vec::new();
+    /// for _ in 0..3 {
+    ///     queue.add("node-7").unwrap();
+    ///     let guard = queue.try_get().unwrap();
+    ///     let run = workers.begin(guard.key(), guard.context(), &queue);
+    ///     let (action, _) = workers.judge(guard.key(), run, Err(Failure::Error("down")), &queue);
+    ///     ends.push(action);
+    ///     guard.finish(action).unwrap();
+    /// }
+    /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::Success], "given up at last");
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
@@ -159,17 +116,19 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use std::sync::Mutex;
-    /// use std::time::Duration;
-    /// use requeue_core::{Failure, Workers};
+    #[doc = include_str!("work_queue/example.txt")]
     ///
     /// let given_up = Mutex::new(Vec::new());
     /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
     ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
     /// });
-    /// let span = workers.span(&"node-7", 1, Duration::ZERO);
-    /// let (_, report) = workers.judge(0, Err(Failure::Error("no route")), span);
-    /// workers.report(&"node-7", report.unwrap());
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// let run = workers.begin(guard.key(), guard.context(), &queue);
+    /// let (_, report) = workers.judge(guard.key(), run, Err(Failure::Error("no route")), &queue);
+    /// workers.report(guard.key(), report.unwrap());
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
+    /// # guard.success().unwrap();
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Some(Box::new(hook));
@@ -193,6 +152,38 @@ impl<'w, K, E> Workers<'w, K, E> {
     pub fn drain_deadline(mut self, deadline: Duration) -> Self {
         self.drain_deadline = Some(deadline);
         self
+    }
+
+    /// Sets for how long a run may go on. There is no limit by default.
+    ///
+    /// The reconciler learns its [`deadline`](crate::RunContext::deadline). What happens when it
+    /// has passed depends on the runtime:
+    ///
+    /// - A task is stopped at its next `await`: its future is dropped, and the run has failed with
+    ///   [`Failure::TimedOut`]. A result that is there when the task is polled counts, however
+    ///   late it is.
+    /// - A thread cannot be stopped. The run goes on, and its result counts.
+    ///
+    /// [`Duration::ZERO`] lets a task run until it waits for the first time; [`Duration::MAX`] sets
+    /// no limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, &str, String> = Workers::new(2).timeout(Duration::from_secs(30));
+    /// assert_eq!(workers.run_limit(), Some(Duration::from_secs(30)));
+    /// ```
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit).filter(|limit| *limit != Duration::MAX);
+        self
+    }
+
+    /// Returns for how long a run may go on, `None` if there is no limit. For runtimes.
+    pub fn run_limit(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// Returns the number of workers.
@@ -246,58 +237,6 @@ impl<'w, K, E> Workers<'w, K, E> {
         self.fail = Some(Box::new(hook));
         self
     }
-
-    /// Returns how a run with this result ends, for a key that had failed `requeues` times before,
-    /// and the failure to [report](Self::report), if any. Ends the run's span. For runtimes.
-    /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) have examples.
-    pub fn judge(
-        &self,
-        requeues: u32,
-        result: Result<Action, Failure<E>>,
-        span: RunSpan,
-    ) -> (Action, Option<Report<E>>) {
-        let failure = match result {
-            Ok(Action::Retry) => Failure::Retry,
-            Err(failure) => failure,
-            Ok(action) => {
-                span.end(Outcome::of(action));
-                return (action, None);
-            }
-        };
-        let report = Report {
-            gives_up: !self.retries.allow(requeues),
-            attempt: requeues.saturating_add(1),
-            failure,
-        };
-        if self.fail.is_none() {
-            span.in_scope(|| (self.log)(&report.failure, report.attempt));
-        }
-        span.end(Outcome::of_failure(&report.failure, report.gives_up));
-        let action = if report.gives_up {
-            Action::Success
-        } else {
-            Action::Retry
-        };
-        (action, Some(report))
-    }
-
-    /// Calls the hooks for a failure. For runtimes, which catch the hooks' panics.
-    pub fn report(&self, key: &K, report: Report<E>) {
-        if let Some(hook) = &self.fail {
-            hook(key, &report.failure, report.attempt);
-        }
-        if report.gives_up
-            && let Some(hook) = &self.give_up
-        {
-            hook(key, report.failure);
-        }
-    }
-
-    /// Creates the span of a run that begins. For runtimes. The span is empty without the feature
-    /// `tracing`.
-    pub fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
-        self.trace.span(key, attempt, waited)
-    }
 }
 
 impl<K, E: fmt::Debug> From<usize> for Workers<'_, K, E> {
@@ -311,6 +250,7 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
         f.debug_struct("Workers")
             .field("count", &self.count)
             .field("retries", &self.retries)
+            .field("timeout", &self.timeout)
             .field("drain_deadline", &self.drain_deadline)
             .finish_non_exhaustive()
     }

@@ -2,19 +2,44 @@
 #![cfg(feature = "alloc")]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use requeue_core::{Action, Failure, Workers};
+use requeue_core::binding::Runs;
+use requeue_core::{Action, Failure, Instant, RunContext, Workers};
 
 type Result = std::result::Result<Action, Failure<&'static str>>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// A queue whose clock the test moves, and in which nothing else happens.
+struct Keys(Cell<Instant>);
+
+impl Runs<u8> for Keys {
+    fn now(&self) -> Instant {
+        self.0.get()
+    }
+
+    fn holds(&self, _: &u8) -> bool {
+        true
+    }
+}
+
 /// Judges the result of a key that had failed `requeues` times before, and reports it.
 fn run(workers: &Workers<'_, u8, &'static str>, requeues: u32, result: Result) -> Action {
-    let span = workers.span(&7, requeues.saturating_add(1), Duration::ZERO);
-    let (action, report) = workers.judge(requeues, result, span);
+    let keys = Keys(Cell::new(Instant::EPOCH));
+    run_in(&keys, workers, requeues, result)
+}
+
+fn run_in(
+    keys: &Keys,
+    workers: &Workers<'_, u8, &'static str>,
+    requeues: u32,
+    result: Result,
+) -> Action {
+    let begun = workers.begin(&7, RunContext::new(requeues.saturating_add(1)), keys);
+    let (action, report) = workers.judge(&7, begun, result, keys);
     if let Some(report) = report {
         workers.report(&7, report);
     }
@@ -97,4 +122,24 @@ fn a_panic_shows_its_message() {
         "panicked: index 3"
     );
     assert_eq!(shown(Box::new(3)), "panicked: (no message)");
+}
+
+#[test]
+fn a_run_learns_its_deadline_if_runs_have_a_timeout() {
+    let keys = Keys(Cell::new(Instant::EPOCH + MINUTE));
+    let deadline = |workers: Workers<'_, u8, &'static str>| {
+        let begun = workers.begin(&7, RunContext::new(1), &keys);
+        let deadline = begun.context().deadline;
+        let _ = workers.judge(&7, begun, Ok(Action::Success), &keys);
+        deadline
+    };
+    assert_eq!(deadline(Workers::new(1)), None);
+    let timed = Workers::new(1).timeout(MINUTE);
+    assert_eq!(deadline(timed), Some(Instant::EPOCH + 2 * MINUTE));
+    assert_eq!(
+        deadline(Workers::new(1).timeout(Duration::ZERO)),
+        Some(keys.now())
+    );
+    let unlimited = Workers::new(1).timeout(MINUTE).timeout(Duration::MAX);
+    assert_eq!(deadline(unlimited), None, "the last call counts");
 }

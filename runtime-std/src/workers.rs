@@ -163,14 +163,15 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    let span = workers.span(guard, guard.attempt(), guard.waited());
+    let queue = guard.queue();
+    let begun = workers.begin(guard, guard.context(), queue);
     // The reconciler answers for its own state, as after any panic on a thread.
-    let run = || span.in_scope(|| reconcile(guard, guard.context()));
+    let run = || begun.in_scope(|| reconcile(guard, begun.context()));
     let result = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(Failure::Error),
         Err(payload) => Err(Failure::Panic(payload)),
     };
-    let (action, report) = workers.judge(guard.requeues(), result, span);
+    let (action, report) = workers.judge(guard, begun, result, queue);
     if let Some(report) = report {
         // A hook that panics must not end its worker and lose the key.
         let report = AssertUnwindSafe(|| workers.report(guard, report));

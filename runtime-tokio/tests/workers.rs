@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::{Clock, Lock};
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
-    Action, AddOptions, Added, CancellationToken, Concurrency, Drained, Leftover, RunContext,
-    WorkQueue, Workers,
+    Action, AddOptions, Added, CancellationToken, Concurrency, Drained, Failure, Leftover,
+    RunContext, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -393,4 +393,105 @@ async fn a_key_that_panics_by_itself_is_not_hidden() {
     let run = tokio::spawn(queue.run(2, |_| async { Ok::<_, ()>(Action::Success) }));
     assert!(run.await.unwrap_err().is_panic());
     assert!(queue.state(&Uncloneable).unwrap().ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let (errors, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
+    let (began, epoch) = (Instant::now(), queue.clock().now());
+    let call = move |calls: &Mutex<Vec<_>>, key: u32, what: String| {
+        calls
+            .lock()
+            .unwrap()
+            .push((began.elapsed().as_secs(), key, what));
+    };
+    let workers = Workers::new(1)
+        .timeout(5 * SECOND)
+        .max_retries(1)
+        .on_error(move |key, failure: &Failure<&str>, attempt| {
+            call(&errors, *key, format!("{attempt}: {failure}"));
+        })
+        .on_give_up(move |key, failure| {
+            assert!(matches!(failure, Failure::TimedOut(limit) if limit == 5 * SECOND));
+            call(&given_up, *key, String::from("given up"));
+        });
+    let deadlines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&deadlines);
+    let run = queue.run_with(workers, move |key, run: RunContext| {
+        let left = run.deadline.unwrap().saturating_since(epoch);
+        seen.lock().unwrap().push((key, left.as_secs()));
+        async move {
+            if key == 1 {
+                sleep(60 * SECOND).await;
+            }
+            Ok(Action::Success)
+        }
+    });
+    let run = tokio::spawn(run);
+    sleep(30 * SECOND).await;
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    let expected = [
+        (5, 1, "1: took longer than 5s"),
+        (11, 1, "2: took longer than 5s"),
+        (11, 1, "given up"),
+    ];
+    assert_eq!(
+        *calls.lock().unwrap(),
+        expected.map(|(at, key, what)| (at, key, what.into()))
+    );
+    assert_eq!(*deadlines.lock().unwrap(), [(1, 5), (2, 10), (1, 11)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_there_counts_however_short_the_timeout() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    queue.shut_down();
+    let workers = Workers::new(1)
+        .timeout(Duration::ZERO)
+        .on_error(|key, failure: &Failure<()>, _| assert!(*key == 2, "{failure:?}"));
+    let run = queue.run(workers, |key| async move {
+        if key == 2 {
+            yield_now().await;
+        }
+        Ok(Action::Success)
+    });
+    let leftovers = run.await;
+    assert_eq!(summary(&leftovers), [(2, 1, 1)]);
+}
+
+/// What a run owns is dropped when it is stopped: a panic there is the run's, and ends no worker.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_panics_as_it_is_stopped_ends_no_worker() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            resume_unwind(Box::new("as it was dropped"));
+        }
+    }
+    let queue = queue();
+    queue.add(1).unwrap();
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::clone(&failures);
+    let workers = Workers::new(1)
+        .timeout(SECOND)
+        .on_error(move |_, failure: &Failure<&str>, _| {
+            reports.lock().unwrap().push(failure.to_string());
+        });
+    let run = queue.run_with(workers, move |_, run: RunContext| async move {
+        if run.attempt == 1 {
+            let _bomb = Bomb;
+            std::future::pending::<()>().await;
+        }
+        Ok(Action::Success)
+    });
+    let run = tokio::spawn(run);
+    sleep(10 * SECOND).await;
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    assert_eq!(*failures.lock().unwrap(), ["panicked: as it was dropped"]);
 }

@@ -121,13 +121,18 @@ where
 
     /// One run of one key.
     async fn reconcile(&self, guard: &Guard<K, L, S>) -> Action {
-        let span = self.workers.span(guard, guard.attempt(), guard.waited());
-        let run = async { (self.reconcile)(guard.key().clone(), guard.context()).await };
-        let result = match span.contain(caught(run)).await {
-            Ok(result) => result.map_err(Failure::Error),
+        let queue = guard.queue();
+        let begun = self.workers.begin(guard, guard.context(), queue);
+        let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
+        // Dropped inside as well, because its `Drop` may panic.
+        let result = match caught(begun.contain(queue.clock(), run)).await {
+            Ok(Some(result)) => result.map_err(Failure::Error),
+            Ok(None) => Err(Failure::TimedOut(
+                self.workers.run_limit().unwrap_or_default(),
+            )),
             Err(payload) => Err(Failure::Panic(payload)),
         };
-        let (action, report) = self.workers.judge(guard.requeues(), result, span);
+        let (action, report) = self.workers.judge(guard, begun, result, queue);
         if let Some(report) = report {
             // A hook that panics must not end its worker and lose the key.
             let report = AssertUnwindSafe(|| self.workers.report(guard, report));
