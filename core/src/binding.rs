@@ -24,5 +24,7 @@ pub use crate::wait::GrowableWaitList;
 pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
 pub use crate::work::{Ticket, Work};
 pub use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
+#[cfg(feature = "std")]
+pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]
-pub use crate::workers::{BegunRun, Report, Runs};
+pub use crate::workers::{BegunRun, Member, Report, Runs, Seats};

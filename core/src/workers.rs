@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use core::fmt;
 use core::hash::Hash;
-use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use crate::action::Retries;
@@ -16,9 +15,19 @@ use crate::trace::{Trace, log_failure};
 use crate::wait::WaitList;
 use crate::work_queue::{State, WorkQueue};
 
+#[cfg(feature = "std")]
+mod concurrency;
+#[cfg(not(feature = "std"))]
+mod fixed;
 mod run;
+mod seats;
 
+#[cfg(feature = "std")]
+pub use concurrency::{Changes, Concurrency};
+#[cfg(not(feature = "std"))]
+use fixed::Concurrency;
 pub use run::{BegunRun, Failure, Report, Runs};
+pub use seats::{Member, Seats};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -32,11 +41,11 @@ pub use run::{BegunRun, Failure, Report, Runs};
 ///     .max_retries(5)
 ///     .drain_deadline(Duration::from_secs(10))
 ///     .on_give_up(|key: &u32, failure: Failure<String>| eprintln!("gave up {key}: {failure}"));
-/// assert_eq!(workers.count().get(), 4);
+/// assert_eq!(workers.count(), 4);
 /// ```
 #[must_use = "workers do nothing until they are run"]
 pub struct Workers<'w, K, E> {
-    count: NonZeroUsize,
+    count: Concurrency,
     retries: Retries,
     /// For how long a run may go on.
     timeout: Option<Duration>,
@@ -46,10 +55,12 @@ pub struct Workers<'w, K, E> {
     /// What logs a failure if there is no hook.
     log: fn(&Failure<E>, u32),
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
+    overdue: Option<Box<OnOverdue<'w, K>>>,
     pub(crate) trace: Trace<'w, K>,
 }
 
 type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
+type OnOverdue<'w, K> = dyn Fn(&K, Duration) + Send + Sync + 'w;
 type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
 
 impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
@@ -61,17 +72,18 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     /// use requeue_core::Workers;
     ///
     /// let workers: Workers<'_, String, std::io::Error> = 4.into();
-    /// assert_eq!(workers.count().get(), 4);
+    /// assert_eq!(workers.count(), 4);
     /// ```
     pub fn new(count: usize) -> Self {
         Self {
-            count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
+            count: Concurrency::new(count.max(1)),
             retries: Retries::UNLIMITED,
             timeout: None,
             drain_deadline: None,
             fail: None,
             log: log_failure::<E>,
             give_up: None,
+            overdue: None,
             trace: Trace::new(),
         }
     }
@@ -135,6 +147,29 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
+    /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
+    /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run is
+    /// logged as a warning, if the feature `tracing` is on. Tasks are stopped instead.
+    ///
+    /// The hook runs on the thread that called `run`, at the deadline, once per run. While it runs,
+    /// no other overdue run is reported. A panic in the hook is caught and ignored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, u32, String> = Workers::new(4)
+    ///     .timeout(Duration::from_secs(30))
+    ///     .on_overdue(|key, limit| eprintln!("node {key} takes longer than {limit:?}"));
+    /// # workers.overdue(&17);
+    /// ```
+    pub fn on_overdue(mut self, hook: impl Fn(&K, Duration) + Send + Sync + 'w) -> Self {
+        self.overdue = Some(Box::new(hook));
+        self
+    }
+
     /// Sets for how long after shutdown ready keys are still worked on. The keys that are left then
     /// are returned as leftovers. There is no limit by default. A run that has begun is always
     /// waited for.
@@ -162,7 +197,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// - A task is stopped at its next `await`: its future is dropped, and the run has failed with
     ///   [`Failure::TimedOut`]. A result that is there when the task is polled counts, however
     ///   late it is.
-    /// - A thread cannot be stopped. The run goes on, and its result counts.
+    /// - A thread cannot be stopped. The run is [reported](Self::on_overdue) as overdue, once, and
+    ///   goes on. Its result counts.
     ///
     /// [`Duration::ZERO`] lets a task run until it waits for the first time; [`Duration::MAX`] sets
     /// no limit.
@@ -187,8 +223,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// Returns the number of workers.
-    pub fn count(&self) -> NonZeroUsize {
-        self.count
+    pub fn count(&self) -> usize {
+        self.count.get()
     }
 
     /// Returns for how long after shutdown keys are still taken, `None` if there is no limit. For
@@ -231,7 +267,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let workers = Workers::new(4).on_error(|key: &u32, failure: &Failure<String>, attempt| {
     ///     eprintln!("node {key}, attempt {attempt}: {failure}");
     /// });
-    /// assert_eq!(workers.count().get(), 4);
+    /// assert_eq!(workers.count(), 4);
     /// ```
     pub fn on_error(mut self, hook: impl Fn(&K, &Failure<E>, u32) + Send + Sync + 'w) -> Self {
         self.fail = Some(Box::new(hook));

@@ -183,9 +183,8 @@ async fn the_number_of_workers_changes_while_they_work() {
     queue.add_many(0..100, |_| unreachable!());
     let (runs, concurrency) = (Runs::new(), Concurrency::new(2));
     let running = runs.clone();
-    let run = queue
-        .run(1, move |_| running.clone().run())
-        .concurrency(&concurrency);
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let run = queue.run(workers, move |_| running.clone().run());
     let run = tokio::spawn(run);
     assert_eq!(runs.settled().await, 2);
     concurrency.set(5);
@@ -195,8 +194,11 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 5);
     runs.may_end.add_permits(5);
     assert_eq!(runs.settled().await, 1);
+    // No worker: what runs ends, and nothing is taken.
     concurrency.set(0);
-    assert_eq!(concurrency.get(), 1);
+    assert_eq!(runs.settled().await, 1);
+    runs.may_end.add_permits(1);
+    assert_eq!(runs.settled().await, 0);
     concurrency.set(3);
     assert_eq!(runs.settled().await, 3);
     runs.may_end.add_permits(1000);
@@ -221,14 +223,15 @@ async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_hav
     queue.add_many([0, 1], |_| unreachable!());
     let gates = Arc::new([Semaphore::new(0), Semaphore::new(0)]);
     let (opened, concurrency) = (Arc::clone(&gates), Concurrency::new(2));
-    let run = queue.run(1, move |key: u32| {
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let run = queue.run(workers, move |key: u32| {
         let gates = Arc::clone(&opened);
         async move {
             gates[key as usize].acquire().await.unwrap().forget();
             Ok::<_, ()>(Action::Success)
         }
     });
-    let run = tokio::spawn(run.concurrency(&concurrency));
+    let run = tokio::spawn(run);
     sleep(SECOND).await;
     assert_eq!(queue.add(1), Ok(Added::Dirty));
     queue.shut_down();
@@ -494,4 +497,21 @@ async fn a_run_that_panics_as_it_is_stopped_ends_no_worker() {
     queue.shut_down();
     assert_eq!(run.await.unwrap(), []);
     assert_eq!(*failures.lock().unwrap(), ["panicked: as it was dropped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_without_workers_drains_when_it_is_shut_down() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let concurrency = Concurrency::new(0);
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
+    assert!(run.is_pending());
+    sleep(SECOND).await;
+    assert_eq!(queue.len(), 2);
+    queue.shut_down();
+    while !run.poll().is_ready() {
+        yield_now().await;
+    }
+    assert!(!queue.contains(&1) && !queue.contains(&2));
 }

@@ -20,6 +20,9 @@ impl<K> Trace<'_, K> {
     pub(crate) fn span(&self, _key: &K, _attempt: u32, _waited: Duration) -> RunSpan {
         RunSpan(())
     }
+
+    /// Logs nothing.
+    pub(crate) fn log_overdue(&self, _key: &K, _limit: Duration) {}
 }
 
 /// The span of one run of a key: empty, because the feature `tracing` is off.

@@ -36,6 +36,12 @@ impl<K> Trace<'_, K> {
         }
         RunSpan(span)
     }
+
+    /// Logs a run that goes on after its deadline.
+    pub(crate) fn log_overdue(&self, key: &K, limit: Duration) {
+        let key = self.show.as_ref().map(|show| display(Shown { key, show }));
+        warn!(target: "requeue", key, ?limit, "reconcile is overdue");
+    }
 }
 
 struct Shown<'a, 'w, K> {

@@ -211,6 +211,15 @@ impl<K, E> Workers<'_, K, E> {
         (action, Some(report))
     }
 
+    /// Reports a run that is overdue and goes on. For runtimes, which catch the hook's panics.
+    pub fn overdue(&self, key: &K) {
+        let limit = self.timeout.unwrap_or_default();
+        match &self.overdue {
+            Some(hook) => hook(key, limit),
+            None => self.trace.log_overdue(key, limit),
+        }
+    }
+
     /// Calls the hooks for a failure. For runtimes, which catch the hooks' panics.
     pub fn report(&self, key: &K, report: Report<E>) {
         if let Some(hook) = &self.fail {
