@@ -78,6 +78,6 @@ pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
 pub use wait::TooManyWaiters;
 #[cfg(feature = "std")]
-pub use workers::Concurrency;
+pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
 pub use workers::{Failure, Workers};

@@ -16,7 +16,11 @@ use crate::wait::WaitList;
 use crate::work_queue::{State, WorkQueue};
 
 #[cfg(feature = "std")]
+mod ages;
+#[cfg(feature = "std")]
 mod concurrency;
+#[cfg(feature = "std")]
+mod dead;
 #[cfg(not(feature = "std"))]
 mod fixed;
 mod run;
@@ -24,8 +28,11 @@ mod seats;
 
 #[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
+#[cfg(feature = "std")]
+pub use dead::DeadKeys;
 #[cfg(not(feature = "std"))]
 use fixed::Concurrency;
+use run::Ages;
 pub use run::{BegunRun, Failure, Report, Runs};
 pub use seats::{Member, Seats};
 
@@ -56,6 +63,7 @@ pub struct Workers<'w, K, E> {
     log: fn(&Failure<E>, u32),
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
+    ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
     pub(crate) trace: Trace<'w, K>,
 }
 
@@ -84,6 +92,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
             log: log_failure::<E>,
             give_up: None,
             overdue: None,
+            ages: None,
             trace: Trace::new(),
         }
     }

@@ -14,7 +14,17 @@ type Result = std::result::Result<Action, Failure<&'static str>>;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A queue whose clock the test moves, and in which nothing else happens.
-struct Keys(Cell<Instant>);
+struct Keys(Cell<Instant>, Cell<bool>);
+
+impl Keys {
+    fn new() -> Self {
+        Self(Cell::new(Instant::EPOCH), Cell::new(true))
+    }
+
+    fn advance(&self, by: Duration) {
+        self.0.set(self.0.get() + by);
+    }
+}
 
 impl Runs<u8> for Keys {
     fn now(&self) -> Instant {
@@ -22,13 +32,13 @@ impl Runs<u8> for Keys {
     }
 
     fn holds(&self, _: &u8) -> bool {
-        true
+        self.1.get()
     }
 }
 
 /// Judges the result of a key that had failed `requeues` times before, and reports it.
 fn run(workers: &Workers<'_, u8, &'static str>, requeues: u32, result: Result) -> Action {
-    let keys = Keys(Cell::new(Instant::EPOCH));
+    let keys = Keys::new();
     run_in(&keys, workers, requeues, result)
 }
 
@@ -126,7 +136,8 @@ fn a_panic_shows_its_message() {
 
 #[test]
 fn a_run_learns_its_deadline_if_runs_have_a_timeout() {
-    let keys = Keys(Cell::new(Instant::EPOCH + MINUTE));
+    let keys = Keys::new();
+    keys.advance(MINUTE);
     let deadline = |workers: Workers<'_, u8, &'static str>| {
         let begun = workers.begin(&7, RunContext::new(1), &keys);
         let deadline = begun.context().deadline;
@@ -138,8 +149,195 @@ fn a_run_learns_its_deadline_if_runs_have_a_timeout() {
     assert_eq!(deadline(timed), Some(Instant::EPOCH + 2 * MINUTE));
     assert_eq!(
         deadline(Workers::new(1).timeout(Duration::ZERO)),
-        Some(keys.now())
+        Some(keys.0.get())
     );
     let unlimited = Workers::new(1).timeout(MINUTE).timeout(Duration::MAX);
     assert_eq!(deadline(unlimited), None, "the last call counts");
+}
+
+#[cfg(feature = "std")]
+mod by_age {
+    use super::*;
+
+    const DOWN: Result = Err(Failure::Error("down"));
+
+    fn fail(keys: &Keys, workers: &Workers<'_, u8, &'static str>, requeues: u32) -> Action {
+        run_in(keys, workers, requeues, DOWN)
+    }
+
+    #[test]
+    fn a_key_is_given_up_once_it_has_failed_for_too_long() {
+        let (keys, workers) = (Keys::new(), Workers::new(1).give_up_after(2 * MINUTE));
+        assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+        keys.advance(2 * MINUTE - Duration::from_nanos(1));
+        assert_eq!(fail(&keys, &workers, 1), Action::Retry);
+        keys.advance(Duration::from_nanos(1));
+        assert_eq!(fail(&keys, &workers, 2), Action::Success, "given up");
+        // It starts as a new key.
+        assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+        keys.advance(MINUTE);
+        assert_eq!(fail(&keys, &workers, 1), Action::Retry);
+    }
+
+    #[test]
+    fn a_key_that_has_worked_or_was_forgotten_begins_again() {
+        let (keys, workers) = (Keys::new(), Workers::new(1).give_up_after(2 * MINUTE));
+        for action in [Action::Success, Action::RequeueAfter(MINUTE)] {
+            assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+            keys.advance(3 * MINUTE);
+            assert_eq!(run_in(&keys, &workers, 1, Ok(action)), action);
+            assert_eq!(fail(&keys, &workers, 1), Action::Retry, "after {action:?}");
+            keys.advance(3 * MINUTE);
+            // Its failures were forgotten by another.
+            assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+        }
+        // What neither worked nor failed changes nothing.
+        for action in [Action::Release, Action::RetryAfter(MINUTE)] {
+            assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+            assert_eq!(run_in(&keys, &workers, 1, Ok(action)), action);
+            keys.advance(2 * MINUTE);
+            assert_eq!(
+                fail(&keys, &workers, 1),
+                Action::Success,
+                "after {action:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_comes_first_counts() {
+        let workers = |age| Workers::new(1).max_retries(1).give_up_after(age);
+        let (keys, at_once, never) = (Keys::new(), workers(Duration::ZERO), workers(Duration::MAX));
+        assert_eq!(fail(&keys, &at_once, 0), Action::Success);
+        assert_eq!(fail(&keys, &never, 0), Action::Retry);
+        assert_eq!(fail(&keys, &never, 1), Action::Success);
+        let workers = workers(MINUTE);
+        assert_eq!(fail(&keys, &workers, 0), Action::Retry);
+        assert_eq!(fail(&keys, &workers, 1), Action::Success);
+    }
+
+    /// Of thousands of keys that failed once and were let go by the queue, only some are kept.
+    #[test]
+    fn keys_that_the_queue_has_let_go_are_not_kept() {
+        struct Counted(u32, std::sync::Arc<()>);
+        impl PartialEq for Counted {
+            fn eq(&self, other: &Self) -> bool {
+                self.0 == other.0
+            }
+        }
+        impl Eq for Counted {}
+        impl std::hash::Hash for Counted {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+        }
+        impl Clone for Counted {
+            fn clone(&self) -> Self {
+                Self(self.0, std::sync::Arc::clone(&self.1))
+            }
+        }
+        impl Runs<Counted> for Keys {
+            fn now(&self) -> Instant {
+                self.0.get()
+            }
+
+            fn holds(&self, key: &Counted) -> bool {
+                key.0 % 1000 == 0
+            }
+        }
+        let (keys, alive) = (Keys::new(), std::sync::Arc::new(()));
+        let workers: Workers<'_, Counted, &str> = Workers::new(1).give_up_after(MINUTE);
+        for name in 0..10_000 {
+            let key = Counted(name, std::sync::Arc::clone(&alive));
+            let begun = workers.begin(&key, RunContext::new(1), &keys);
+            let _ = workers.judge(&key, begun, Err(Failure::Error("down")), &keys);
+        }
+        let kept = std::sync::Arc::strong_count(&alive) - 1;
+        assert!((10..=64).contains(&kept), "{kept} keys are kept");
+    }
+}
+
+#[cfg(feature = "std")]
+mod dead {
+    use std::sync::Arc;
+
+    use requeue_core::{AddOptions, Added, DeadKeys, Producer, Rejected, Scheduled};
+
+    use super::*;
+
+    type Log = Arc<Mutex<Vec<(u8, u32)>>>;
+
+    fn list(capacity: usize) -> (DeadKeys<u8, u32>, Log) {
+        let log = Log::default();
+        let dropped = Arc::clone(&log);
+        let dead = DeadKeys::new(capacity, move |key, why| {
+            dropped.lock().unwrap().push((key, why))
+        });
+        (dead, log)
+    }
+
+    fn shown(dead: &DeadKeys<u8, u32>) -> Vec<(u8, u32)> {
+        dead.map(usize::MAX, |key, why| (*key, *why))
+    }
+
+    #[test]
+    fn the_oldest_makes_room_and_is_handed_over() {
+        let (dead, dropped) = list(2);
+        assert_eq!([dead.insert(1, 10), dead.insert(2, 20)], [None; 2]);
+        assert_eq!(dead.insert(1, 11), Some(10), "it is the newest now");
+        assert!(dropped.lock().unwrap().is_empty());
+        assert_eq!(dead.insert(3, 30), None);
+        assert_eq!(*dropped.lock().unwrap(), [(2, 20)]);
+        assert_eq!(shown(&dead), [(1, 11), (3, 30)]);
+        assert_eq!(dead.map(1, |key, _| *key), [1]);
+        assert_eq!(dead.remove(&2), None);
+        assert_eq!(dead.take_all().collect::<Vec<_>>(), [(1, 11), (3, 30)]);
+        assert!(dead.is_empty());
+    }
+
+    #[test]
+    fn a_list_without_room_hands_every_key_over() {
+        let (dead, dropped) = list(0);
+        assert_eq!(dead.insert(1, 10), None);
+        assert_eq!(*dropped.lock().unwrap(), [(1, 10)]);
+        assert_eq!(dead.len(), 0);
+    }
+
+    /// A queue that runs the key at once, which fails again; or accepts none.
+    struct Hasty(DeadKeys<u8, u32>, bool);
+
+    impl Producer<u8> for Hasty {
+        fn add(&self, key: u8) -> std::result::Result<Added, Rejected<u8>> {
+            self.0.insert(key, 99);
+            if self.1 {
+                return Ok(Added::Ready);
+            }
+            Err(Rejected::Closed(key))
+        }
+
+        fn add_after(&self, _: u8, _: Duration) -> std::result::Result<Added, Rejected<u8>> {
+            unreachable!()
+        }
+
+        fn add_rate_limited(&self, _: u8) -> std::result::Result<Scheduled, Rejected<u8>> {
+            unreachable!()
+        }
+
+        fn add_with(&self, _: u8, _: AddOptions) -> std::result::Result<Scheduled, Rejected<u8>> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn a_key_that_dies_again_while_it_is_retried_is_in_the_list() {
+        for accepts in [true, false] {
+            let (dead, dropped) = list(2);
+            let _ = (dead.insert(1, 10), dead.insert(2, 20));
+            let queue = Hasty(dead.clone(), accepts);
+            assert!(dead.retry(&3, &queue).is_none());
+            assert_eq!(dead.retry(&1, &queue).unwrap().is_ok(), accepts);
+            assert_eq!(shown(&dead), [(2, 20), (1, 99)]);
+            assert!(dropped.lock().unwrap().is_empty());
+        }
+    }
 }

@@ -16,8 +16,8 @@ pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock, SystemClock};
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Concurrency, Drained, Failure, Finished, GetError,
-    Leftover, Producer, Queue, Rejected, RunContext, Workers,
+    Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Failure, Finished,
+    GetError, Leftover, Producer, Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -17,8 +17,8 @@ pub use backoff::backoff_until;
 pub use clock::TokioClock;
 pub use queue::{Batch, Guard, Shared, Tasks, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Concurrency, Drained, Failure, Finished, GetError,
-    Leftover, Producer, Queue, Rejected, RunContext, Workers,
+    Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Failure, Finished,
+    GetError, Leftover, Producer, Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

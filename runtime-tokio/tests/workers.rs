@@ -19,8 +19,8 @@ use requeue_test_tools::by_hand;
 use requeue_tokio::core::binding::{Clock, Lock};
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
-    Action, AddOptions, Added, CancellationToken, Concurrency, Drained, Failure, Leftover,
-    RunContext, WorkQueue, Workers,
+    Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
+    Leftover, RunContext, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -514,4 +514,45 @@ async fn a_run_without_workers_drains_when_it_is_shut_down() {
         yield_now().await;
     }
     assert!(!queue.contains(&1) && !queue.contains(&2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let dead = DeadKeys::new(10, |_: u32, _: String| unreachable!());
+    let list = dead.clone();
+    let workers = Workers::new(2).give_up_after(10 * SECOND).on_give_up(
+        move |key, failure: Failure<&str>| {
+            list.insert(*key, failure.to_string());
+        },
+    );
+    let is_up = Arc::new(AtomicUsize::new(0));
+    let up = Arc::clone(&is_up);
+    let run = queue.run_with(workers, move |key, run: RunContext| {
+        let is_up = up.load(Ordering::SeqCst) == 1 || (key == 2 && run.attempt > 2);
+        async move {
+            if is_up {
+                Ok(Action::Success)
+            } else {
+                Err("no route")
+            }
+        }
+    });
+    let run = tokio::spawn(run);
+    // It fails at 0, 1, 3, 7 and 15 seconds.
+    sleep(14 * SECOND).await;
+    assert!(dead.is_empty());
+    sleep(2 * SECOND).await;
+    assert_eq!(
+        dead.map(10, |key, why| format!("{key}: {why}")),
+        ["1: no route"]
+    );
+    assert!(!queue.contains(&1) && !queue.contains(&2));
+
+    is_up.store(1, Ordering::SeqCst);
+    assert_eq!(dead.retry(&1, &*queue.producer()), Some(Ok(Added::Ready)));
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    assert!(dead.is_empty());
 }

@@ -105,6 +105,15 @@ where
     }
 }
 
+/// For how long keys have failed, if workers give them up by that.
+pub(super) trait Ages<K> {
+    /// Notes a failure. Returns whether the key has failed for too long.
+    fn is_too_old(&self, key: &K, is_first: bool, queue: &dyn Runs<K>) -> bool;
+
+    /// Notes that a key has worked, or is given up.
+    fn forget(&self, key: &K);
+}
+
 /// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::judge`]. For runtimes.
 #[derive(Debug)]
 #[must_use = "a run that has begun has to be judged"]
@@ -179,21 +188,26 @@ impl<K, E> Workers<'_, K, E> {
     /// Ends the run's span. For runtimes. [`begin`](Self::begin) has an example.
     pub fn judge(
         &self,
-        _key: &K,
+        key: &K,
         BegunRun { context, span }: BegunRun,
         result: Result<Action, Failure<E>>,
-        _queue: &impl Runs<K>,
+        queue: &impl Runs<K>,
     ) -> (Action, Option<Report<E>>) {
         let failure = match result {
             Ok(Action::Retry) => Failure::Retry,
             Err(failure) => failure,
             Ok(action) => {
+                if action.forgets()
+                    && let Some(ages) = &self.ages
+                {
+                    ages.forget(key);
+                }
                 span.end(Outcome::of(action));
                 return (action, None);
             }
         };
         let attempt = context.attempt;
-        let gives_up = !self.retries.allow(attempt.saturating_sub(1));
+        let gives_up = self.gives_up(key, attempt, queue);
         if self.fail.is_none() {
             span.in_scope(|| (self.log)(&failure, attempt));
         }
@@ -209,6 +223,19 @@ impl<K, E> Workers<'_, K, E> {
             gives_up,
         };
         (action, Some(report))
+    }
+
+    /// Decides whether a key that has failed is given up.
+    fn gives_up(&self, key: &K, attempt: u32, queue: &impl Runs<K>) -> bool {
+        let is_exhausted = !self.retries.allow(attempt.saturating_sub(1));
+        let Some(ages) = &self.ages else {
+            return is_exhausted;
+        };
+        let gives_up = is_exhausted || ages.is_too_old(key, attempt == 1, queue);
+        if gives_up {
+            ages.forget(key);
+        }
+        gives_up
     }
 
     /// Reports a run that is overdue and goes on. For runtimes, which catch the hook's panics.
