@@ -10,7 +10,8 @@
 pub use requeue_core::binding;
 #[cfg(any(feature = "std", feature = "tokio"))]
 pub use requeue_core::{
-    Bare, Batch, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter, Workers,
+    Bare, Batch, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter,
+    RunEvent, Workers,
 };
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.

@@ -80,4 +80,4 @@ pub use wait::TooManyWaiters;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, Workers};
+pub use workers::{Failure, RunEvent, Workers};

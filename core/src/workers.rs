@@ -1,6 +1,7 @@
 //! The workers that run a reconciler, the same for every runtime.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
@@ -21,6 +22,7 @@ mod ages;
 mod concurrency;
 #[cfg(feature = "std")]
 mod dead;
+mod events;
 #[cfg(not(feature = "std"))]
 mod fixed;
 mod run;
@@ -30,6 +32,8 @@ mod seats;
 pub use concurrency::{Changes, Concurrency};
 #[cfg(feature = "std")]
 pub use dead::DeadKeys;
+use events::Observer;
+pub use events::RunEvent;
 #[cfg(not(feature = "std"))]
 use fixed::Concurrency;
 use run::Ages;
@@ -64,6 +68,7 @@ pub struct Workers<'w, K, E> {
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
     ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
+    observers: Vec<Box<Observer<'w, K, E>>>,
     pub(crate) trace: Trace<'w, K>,
 }
 
@@ -93,6 +98,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
             give_up: None,
             overdue: None,
             ages: None,
+            observers: Vec::new(),
             trace: Trace::new(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use requeue_core::binding::Runs;
-use requeue_core::{Action, Failure, Instant, RunContext, Workers};
+use requeue_core::{Action, Failure, Instant, RunContext, RunEvent, Workers};
 
 type Result = std::result::Result<Action, Failure<&'static str>>;
 
@@ -132,6 +132,66 @@ fn a_panic_shows_its_message() {
         "panicked: index 3"
     );
     assert_eq!(shown(Box::new(3)), "panicked: (no message)");
+}
+
+#[test]
+fn each_run_that_starts_has_one_end_with_its_time() {
+    let log = Mutex::new(Vec::new());
+    let note = |who: &str, event: &RunEvent<'_, &str>| {
+        let line = match event {
+            RunEvent::Started(run) => format!("started {}", run.attempt),
+            RunEvent::Finished { action, took, .. } => format!("{action:?} {took:?}"),
+            RunEvent::Failed {
+                failure,
+                attempt,
+                is_given_up,
+                took,
+                ..
+            } => format!("{failure} {attempt} {is_given_up} {took:?}"),
+            other => format!("{other:?}"),
+        };
+        log.lock().unwrap().push(format!("{who}: {line}"));
+    };
+    let workers = Workers::new(1)
+        .max_retries(1)
+        .timeout(MINUTE)
+        .on_give_up(|_, failure| log.lock().unwrap().push(format!("hook: {failure}")))
+        .on_event(|_: &u8, event| note("1st", event))
+        .on_event(|_, event| note("2nd", event));
+    let keys = Keys::new();
+    let results: [(u32, Result); 3] = [
+        (0, Ok(Action::RequeueAfter(MINUTE))),
+        (0, Ok(Action::Retry)),
+        (1, Err(Failure::TimedOut(MINUTE))),
+    ];
+    for (requeues, result) in results {
+        let begun = workers.begin(&7, RunContext::new(requeues + 1), &keys);
+        workers.started(&7, &begun);
+        keys.advance(MINUTE);
+        let (_, report) = workers.judge(&7, begun, result, &keys);
+        workers.report(&7, report.unwrap());
+    }
+    drop(workers);
+    let log = log.lock().unwrap();
+    let of = |who: &str| {
+        let lines = log.iter().filter_map(|line| line.strip_prefix(who));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected = [
+        "started 1",
+        "RequeueAfter(60s) 60s",
+        "started 1",
+        "asked for a retry 1 false 60s",
+        "started 2",
+        "took longer than 60s 2 true 60s",
+    ];
+    assert_eq!(of("1st: "), expected);
+    assert_eq!(of("2nd: "), expected);
+    assert_eq!(
+        log.last().unwrap(),
+        "hook: took longer than 60s",
+        "hooks come last"
+    );
 }
 
 #[test]

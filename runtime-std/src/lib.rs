@@ -17,7 +17,7 @@ pub use clock::{ManualClock, QueueClock, SystemClock};
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
     Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Failure, Finished,
-    GetError, Leftover, Producer, Queue, Rejected, RunContext, Workers,
+    GetError, Leftover, Producer, Queue, Rejected, RunContext, RunEvent, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

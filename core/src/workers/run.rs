@@ -7,7 +7,7 @@ use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
 
-use super::Workers;
+use super::{RunEvent, Workers};
 use crate::Instant;
 use crate::action::{Action, RunContext};
 use crate::limiter::RateLimiter;
@@ -119,6 +119,8 @@ pub(super) trait Ages<K> {
 #[must_use = "a run that has begun has to be judged"]
 pub struct BegunRun {
     context: RunContext,
+    /// The epoch, if no limit and no observer needs the time.
+    began: Instant,
     span: RunSpan,
 }
 
@@ -145,12 +147,13 @@ impl BegunRun {
     }
 }
 
-/// A failure that has to be passed to [`Workers::report`], which calls the hooks.
+/// The end of a run, which has to be passed to [`Workers::report`]: that calls the hooks.
 #[derive(Debug)]
 pub struct Report<E> {
-    failure: Failure<E>,
+    result: Result<Action, Failure<E>>,
     attempt: u32,
     gives_up: bool,
+    took: Duration,
 }
 
 impl<K, E> Workers<'_, K, E> {
@@ -179,48 +182,68 @@ impl<K, E> Workers<'_, K, E> {
     /// assert_eq!(guard.finish(action), Ok(Finished::Idle));
     /// ```
     pub fn begin(&self, key: &K, mut context: RunContext, queue: &impl Runs<K>) -> BegunRun {
-        context.deadline = self.timeout.map(|limit| queue.now() + limit);
+        let mut began = Instant::EPOCH;
+        if self.timeout.is_some() || !self.observers.is_empty() {
+            began = queue.now();
+        }
+        context.deadline = self.timeout.map(|limit| began + limit);
         let span = self.trace.span(key, context.attempt, context.waited);
-        BegunRun { context, span }
+        BegunRun {
+            context,
+            began,
+            span,
+        }
     }
 
-    /// Returns how a run with this result ends, and the failure to [report](Self::report), if any.
-    /// Ends the run's span. For runtimes. [`begin`](Self::begin) has an example.
+    /// Returns how a run with this result ends, and what there is to [report](Self::report), if
+    /// anything. Ends the run's span. For runtimes. [`begin`](Self::begin) has an example.
     pub fn judge(
         &self,
         key: &K,
-        BegunRun { context, span }: BegunRun,
+        run: BegunRun,
         result: Result<Action, Failure<E>>,
         queue: &impl Runs<K>,
     ) -> (Action, Option<Report<E>>) {
-        let failure = match result {
-            Ok(Action::Retry) => Failure::Retry,
+        let BegunRun {
+            context,
+            began,
+            span,
+        } = run;
+        let result = match result {
+            Ok(Action::Retry) => Err(Failure::Retry),
+            other => other,
+        };
+        let mut report = Report {
+            result,
+            attempt: context.attempt,
+            gives_up: false,
+            took: Duration::ZERO,
+        };
+        if !self.observers.is_empty() {
+            report.took = queue.now().saturating_since(began);
+        }
+        let failure = match &report.result {
             Err(failure) => failure,
             Ok(action) => {
+                let action = *action;
                 if action.forgets()
                     && let Some(ages) = &self.ages
                 {
                     ages.forget(key);
                 }
                 span.end(Outcome::of(action));
-                return (action, None);
+                return (action, Some(report).filter(|_| !self.observers.is_empty()));
             }
         };
-        let attempt = context.attempt;
-        let gives_up = self.gives_up(key, attempt, queue);
+        report.gives_up = self.gives_up(key, context.attempt, queue);
         if self.fail.is_none() {
-            span.in_scope(|| (self.log)(&failure, attempt));
+            span.in_scope(|| (self.log)(failure, context.attempt));
         }
-        span.end(Outcome::of_failure(&failure, gives_up));
-        let action = if gives_up {
+        span.end(Outcome::of_failure(failure, report.gives_up));
+        let action = if report.gives_up {
             Action::Success
         } else {
             Action::Retry
-        };
-        let report = Report {
-            failure,
-            attempt,
-            gives_up,
         };
         (action, Some(report))
     }
@@ -238,24 +261,37 @@ impl<K, E> Workers<'_, K, E> {
         gives_up
     }
 
-    /// Reports a run that is overdue and goes on. For runtimes, which catch the hook's panics.
+    /// Reports a run that is overdue and goes on. For runtimes, which catch the hooks' panics.
     pub fn overdue(&self, key: &K) {
         let limit = self.timeout.unwrap_or_default();
+        self.observe(key, &RunEvent::Overdue(limit));
         match &self.overdue {
             Some(hook) => hook(key, limit),
             None => self.trace.log_overdue(key, limit),
         }
     }
 
-    /// Calls the hooks for a failure. For runtimes, which catch the hooks' panics.
+    /// Calls the observers and hooks for a run that ends. For runtimes, which catch their panics.
     pub fn report(&self, key: &K, report: Report<E>) {
+        let (took, attempt) = (report.took, report.attempt);
+        let failure = match report.result {
+            Ok(action) => return self.observe(key, &RunEvent::Finished { action, took }),
+            Err(failure) => failure,
+        };
+        let event = RunEvent::Failed {
+            failure: &failure,
+            attempt,
+            is_given_up: report.gives_up,
+            took,
+        };
+        self.observe(key, &event);
         if let Some(hook) = &self.fail {
-            hook(key, &report.failure, report.attempt);
+            hook(key, &failure, attempt);
         }
         if report.gives_up
             && let Some(hook) = &self.give_up
         {
-            hook(key, report.failure);
+            hook(key, failure);
         }
     }
 }

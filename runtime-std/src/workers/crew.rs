@@ -153,14 +153,16 @@ where
     fn reconcile(&self, guard: &Guard<'_, K, L, S>) -> Action {
         let (queue, workers) = (guard.queue(), &self.workers);
         let begun = workers.begin(guard, guard.context(), queue);
+        let _ = catch_unwind(AssertUnwindSafe(|| workers.started(guard, &begun)));
         let deadline = begun.context().deadline;
-        let _watched = deadline.map(|deadline| self.roster.watch(guard.key().clone(), deadline));
+        let watched = deadline.map(|deadline| self.roster.watch(guard.key().clone(), deadline));
         // The reconciler answers for its own state, as after any panic on a thread.
         let run = || begun.in_scope(|| (self.reconcile)(guard, begun.context()));
         let result = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(result) => result.map_err(Failure::Error),
             Err(payload) => Err(Failure::Panic(payload)),
         };
+        drop(watched);
         let (action, report) = workers.judge(guard, begun, result, queue);
         if let Some(report) = report {
             // A hook that panics must not end its worker and lose the key.

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::hash::Hash;
 use std::iter;
+use std::mem;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
@@ -158,6 +159,11 @@ where
     async fn reconcile(&self, guard: &Guard<K, L, S>) -> Action {
         let queue = guard.queue();
         let begun = self.workers.begin(guard, guard.context(), queue);
+        let aborted = Aborted {
+            workers: &self.workers,
+            key: guard.key(),
+        };
+        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.started(guard, &begun)));
         let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
         // Dropped inside as well, because its `Drop` may panic.
         let result = match caught(begun.contain(queue.clock(), run)).await {
@@ -167,6 +173,7 @@ where
             )),
             Err(payload) => Err(Failure::Panic(payload)),
         };
+        mem::forget(aborted);
         let (action, report) = self.workers.judge(guard, begun, result, queue);
         if let Some(report) = report {
             // A hook that panics must not end its worker and lose the key.
@@ -186,6 +193,18 @@ struct Seat<'c> {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.seats.lock().leave(&self.member);
+    }
+}
+
+/// Reports a run that is dropped before it ends.
+struct Aborted<'c, K, E> {
+    workers: &'c Workers<'static, K, E>,
+    key: &'c K,
+}
+
+impl<K, E> Drop for Aborted<'_, K, E> {
+    fn drop(&mut self) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.aborted(self.key)));
     }
 }
 
