@@ -85,9 +85,9 @@ pub trait Metrics {
     }
 
     /// Receives how long the key that is next has been ready, zero if there is none: a gauge, set
-    /// likewise. With [`Levels`](crate::Levels) the next key of each level counts, and the oldest of
-    /// them is received. Keys behind are younger, except for those whose deadline passed before they
-    /// were made ready or that were raised.
+    /// likewise. With [`Levels`](crate::Levels) the next key of each level counts, and the oldest
+    /// of them is received. Keys behind are younger, except for those whose deadline passed before
+    /// they were made ready or that were raised.
     fn oldest_ready(&mut self, age: Duration) {
         let _ = age;
     }

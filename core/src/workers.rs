@@ -163,8 +163,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
-    /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run is
-    /// logged as a warning, if the feature `tracing` is on. Tasks are stopped instead.
+    /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run
+    /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead.
     ///
     /// The hook runs on the thread that called `run`, at the deadline, once per run. While it runs,
     /// no other overdue run is reported. A panic in the hook is caught and ignored.

@@ -148,7 +148,7 @@ where
     M: Metrics,
 {
     let at = Instant::from_nanos;
-    let mut reports = |queue: &mut Queue<u64, S, NoLimit, M>, now| {
+    let reports = |queue: &mut Queue<u64, S, NoLimit, M>, now| {
         let _ = queue.report_running(at(now));
         oldest.0.lock().unwrap().take().map(|age| age.as_nanos())
     };

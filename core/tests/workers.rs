@@ -302,7 +302,7 @@ mod by_age {
             }
 
             fn holds(&self, key: &Counted) -> bool {
-                key.0 % 1000 == 0
+                key.0.is_multiple_of(1000)
             }
         }
         let (keys, alive) = (Keys::new(), std::sync::Arc::new(()));

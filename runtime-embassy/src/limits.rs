@@ -5,8 +5,8 @@ use core::time::Duration;
 use requeue_core::binding::{Clock, Timer, timeout_at};
 use requeue_core::{Instant, Retries};
 
-/// What limits the runs of a worker: [`Retries`] alone, or [`RunLimits`] with a timeout. The trait is
-/// sealed.
+/// What limits the runs of a worker: [`Retries`] alone, or [`RunLimits`] with a timeout. The trait
+/// is sealed.
 ///
 /// # Examples
 ///

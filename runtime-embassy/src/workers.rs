@@ -20,7 +20,8 @@ use crate::queue::WorkQueue;
 pub struct Failed<E> {
     /// What the reconciler returned; `None` if it returned [`Action::Retry`], or was stopped.
     pub error: Option<E>,
-    /// Whether the run was stopped, because it took longer than its [timeout](crate::RunLimits::timeout).
+    /// Whether the run was stopped, because it took longer than its
+    /// [timeout](crate::RunLimits::timeout).
     pub is_timed_out: bool,
     /// Which attempt it was, counted from 1.
     pub attempt: u32,
@@ -97,9 +98,9 @@ where
     }
 
     /// As [`run`](Self::run), with limits: [`Retries`], so that a key that fails is tried again so
-    /// many times at most, or [`RunLimits`](crate::RunLimits), with a timeout for each run. `reconcile` also gets a
-    /// [`RunContext`] with the attempt, the priority and the deadline, and `on_error` is called for
-    /// every failure.
+    /// many times at most, or [`RunLimits`](crate::RunLimits), with a timeout for each run.
+    /// `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline, and
+    /// `on_error` is called for every failure.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
     /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) the count

@@ -40,8 +40,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Errors
     ///
     /// If a thread cannot be started: then no key is processed, and the queue is unchanged. If one
-    /// cannot be started later, because the [number of workers](Workers::concurrency) has grown, the others
-    /// finish their keys and end, and what is not processed stays in the queue.
+    /// cannot be started later, because the [number of workers](Workers::concurrency) has grown,
+    /// the others finish their keys and end, and what is not processed stays in the queue.
     ///
     /// # Panics
     ///

@@ -5,6 +5,10 @@
     clippy::panic,
     reason = "a test that panics has failed"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests spawn the tasks of a program"
+)]
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -40,7 +44,8 @@ impl HistogramFn for Values {
     }
 }
 
-/// The name of a figure whose first label says `webhooks`, and its priority or result if it has one.
+/// The name of a figure whose first label says `webhooks`, and its priority or result if it has
+/// one.
 fn name(key: &Key) -> String {
     let labels: Vec<_> = key.labels().map(|l| (l.key(), l.value())).collect();
     match labels.as_slice() {

@@ -265,8 +265,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Reports to the metrics how long the active keys have been running, and how long the first
     /// ready key has been ready. client-go does this every 500 ms, for the active keys. O(1),
-    /// however many keys there are: metrics with [`Times`](crate::Times) keep the sum of the starts,
-    /// and know the oldest run. O(levels) in a queue with priorities.
+    /// however many keys there are: metrics with [`Times`](crate::Times) keep the sum of the
+    /// starts, and know the oldest run. O(levels) in a queue with priorities.
     ///
     /// Reports nothing after shutdown.
     ///

@@ -25,8 +25,8 @@ struct State<K> {
 const SWEEP_MIN: usize = 64;
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Gives a key up once it has failed for this long: at the first failure that ends so long after
-    /// the first one since the key last worked. There is no limit by default. With
+    /// Gives a key up once it has failed for this long: at the first failure that ends so long
+    /// after the first one since the key last worked. There is no limit by default. With
     /// [`max_retries`](Self::max_retries), what comes first counts.
     ///
     /// A retry that waits for its backoff is not given up meanwhile. [`Duration::ZERO`] gives a key
@@ -37,8 +37,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// Costs O(1) per run, amortized: from time to time a failure looks for keys that the queue has
     /// let go, O(n) in the keys that are to be retried, each under a lock of its own.
     ///
-    /// As [`max_retries`](Self::max_retries), it needs a limiter that counts failures. With another,
-    /// each failure is the first.
+    /// As [`max_retries`](Self::max_retries), it needs a limiter that counts failures. With
+    /// another, each failure is the first.
     ///
     /// # Examples
     ///

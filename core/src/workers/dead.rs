@@ -17,8 +17,8 @@ use crate::producer::Producer;
 /// It is filled in [`on_give_up`](super::Workers::on_give_up), and holds a fixed number of keys. If
 /// it is full the oldest makes room, and is handed to a hook: no key is lost silently.
 ///
-/// No queue is involved: a key that is in the list can be added and run as any other. All methods are
-/// O(n) in the keys of the list.
+/// No queue is involved: a key that is in the list can be added and run as any other. All methods
+/// are O(n) in the keys of the list.
 ///
 /// # Examples
 ///
@@ -53,8 +53,8 @@ type OnOverflow<K, W> = dyn Fn(K, W) + Send + Sync;
 
 impl<K: Eq, W> DeadKeys<K, W> {
     /// Creates an empty list for `capacity` keys. `on_overflow` receives a key that makes room: the
-    /// oldest, or a new one if the capacity is zero. It runs on the thread that adds one, and may use
-    /// the list.
+    /// oldest, or a new one if the capacity is zero. It runs on the thread that adds one, and may
+    /// use the list.
     pub fn new(capacity: usize, on_overflow: impl Fn(K, W) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
             keys: Mutex::new(VecDeque::new()),

@@ -17,7 +17,7 @@ use crate::action::{Action, RunContext};
 /// use requeue_core::{RunEvent, Workers};
 ///
 /// let workers = Workers::new(4).on_event(|key: &u32, event: &RunEvent<'_, String>| match event {
-///     RunEvent::Failed { is_given_up: true, failure, .. } => eprintln!("gave up {key}: {failure}"),
+/// RunEvent::Failed { is_given_up: true, failure, .. } => eprintln!("gave up {key}: {failure}"),
 ///     RunEvent::Finished { took, .. } => println!("{key} took {took:?}"),
 ///     _ => {}
 /// });
@@ -50,7 +50,8 @@ pub enum RunEvent<'e, E> {
     },
     /// A run of a thread takes longer than this, and goes on.
     Overdue(Duration),
-    /// A run of a task was aborted, because the future of its `run` was dropped. Its key is retried.
+    /// A run of a task was aborted, because the future of its `run` was dropped. Its key is
+    /// retried.
     Aborted,
 }
 

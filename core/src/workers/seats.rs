@@ -12,8 +12,8 @@ use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::work::Work;
 
-/// The workers that a `run` has, numbered from 0. A worker is surplus if its number is not less than
-/// the number of workers wanted. For runtimes, which put this behind a lock.
+/// The workers that a `run` has, numbered from 0. A worker is surplus if its number is not less
+/// than the number of workers wanted. For runtimes, which put this behind a lock.
 ///
 /// # Examples
 ///
@@ -109,8 +109,8 @@ impl Member {
     }
 
     /// As [`Queue::poll_get`], but ends the call of a surplus worker, as in a queue that is closed.
-    /// A wake that was sent to it passes on. While the queue drains no worker is surplus: the others
-    /// may have ended, and a key that was added during its last run is ready again.
+    /// A wake that was sent to it passes on. While the queue drains no worker is surplus: the
+    /// others may have ended, and a key that was added during its last run is ready again.
     pub fn poll_get<K, S, L, M>(
         &mut self,
         wanted: usize,

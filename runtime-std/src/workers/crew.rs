@@ -2,8 +2,8 @@
 //!
 //! The supervisor starts workers, dismisses surplus ones and reports runs that are overdue. In
 //! between it sleeps, as a call that waits for the queue: so the clock of the queue is its timer,
-//! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps without
-//! a timer; otherwise it finds the run when its timer rings.
+//! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps
+//! without a timer; otherwise it finds the run when its timer rings.
 //!
 //! Locks are taken in one order: the queue's, then the roster's. No foreign code runs under the
 //! roster's, except a key's `Drop`, which must not use the queue.
