@@ -191,6 +191,34 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// assert_eq!(leftovers[0].left, Duration::from_secs(30));
 /// # }
 /// ```
+///
+/// With Tokio's feature `signal`, a token that ctrl-c cancels stops a program in order, and the
+/// second ctrl-c stops it at once:
+///
+/// ```no_run
+/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let queue = WorkQueue::new();
+/// # queue.add("node-7").unwrap();
+/// let stop = CancellationToken::new();
+/// let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
+/// let service = service.shut_down_on(stop.clone());
+/// let signals = async {
+///     tokio::signal::ctrl_c().await?;
+///     stop.cancel();
+///     tokio::signal::ctrl_c().await?;
+///     std::process::exit(130)
+/// };
+/// let leftovers = tokio::select! {
+///     leftovers = service => leftovers,
+///     stopped = signals => return stopped,
+/// };
+/// # drop(leftovers);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "no key is processed until a run is awaited or spawned"]
 pub struct Run<K>(State<K>);
 

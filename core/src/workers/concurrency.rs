@@ -53,8 +53,8 @@ impl Concurrency {
 
     /// Changes the number of workers. O(n) in the runs that share it.
     ///
-    /// Surplus workers finish their runs first, and take no key after this call. None is removed
-    /// between shutdown and the end of the drain.
+    /// Surplus workers finish their runs first, and then take no key. One that takes a key just as
+    /// this is called still runs it. None is removed between shutdown and the end of the drain.
     pub fn set(&self, workers: usize) {
         self.0.count.store(workers, Ordering::SeqCst);
         let waiting = mem::take(&mut self.lock().waiting);
