@@ -9,7 +9,10 @@
 
 pub use requeue_core::binding;
 #[cfg(any(feature = "std", feature = "tokio"))]
-pub use requeue_core::{Bare, Batch, Builder, Failure, Growable, RandomState, Reporter, Workers};
+pub use requeue_core::{
+    Bare, Batch, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter,
+    RunEvent, Workers,
+};
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{

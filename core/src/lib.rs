@@ -77,5 +77,7 @@ pub use storage::fixed::Fixed;
 pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
 pub use wait::TooManyWaiters;
+#[cfg(feature = "std")]
+pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, Workers};
+pub use workers::{Failure, RunEvent, Workers};

@@ -7,6 +7,7 @@ mod backoff;
 mod clock;
 mod drain;
 mod get;
+mod limits;
 mod logging;
 mod parts;
 mod queue;
@@ -20,6 +21,7 @@ pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::{EmbassyClock, ManualClock};
+pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
