@@ -120,7 +120,6 @@ impl<N: Nodes> Delays<N> {
 
     /// Lets a slot wait until `due`, also if that is later than its present deadline, which it
     /// returns. O(log n).
-    #[cfg_attr(not(test), expect(dead_code, reason = "for adds that move a deadline"))]
     pub(crate) fn move_to(&mut self, id: SlotId, due: Instant) -> Option<Instant> {
         let position = self.nodes.position(id);
         let before = position.map(|index| self.due_at(index));

@@ -1,8 +1,11 @@
 //! How long a key that failed has to wait: arithmetic over a small record per key.
 
+#[macro_use]
+mod delegate;
 mod defaults;
 mod exponential;
 mod fast_slow;
+mod holds;
 mod max_of;
 mod max_wait;
 mod none;
@@ -15,6 +18,7 @@ use crate::Instant;
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
 pub use exponential::ItemExponentialFailure;
 pub use fast_slow::ItemFastSlow;
+pub use holds::{Held, WithHolds};
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
 pub use token_bucket::Bucket;
@@ -29,8 +33,11 @@ pub use token_bucket::Bucket;
 /// # Contract
 ///
 /// - `when` MUST be bounded in time and MUST NOT panic on any record that it has produced itself.
-/// - The queue forgets a key by `*record = Default::default()`: a default record MUST mean "has not
-///   failed".
+/// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
+/// - Everything but `when` and `requeues` has a default, which costs a queue nothing. The provided
+///   methods MUST be bounded in time, and MUST NOT panic either. They belong to two abilities:
+///   [`HOLDS`](Self::HOLDS), of [`WithHolds`], and [`PACES`](Self::PACES). A limiter around another
+///   one passes all of them on.
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
@@ -97,6 +104,61 @@ pub trait RateLimiter {
     /// Returns how many failures are on record: client-go's `NumRequeues`.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, record: &Self::Record) -> u32;
+
+    /// Whether the limiter may hold keys back, as [`WithHolds`] does. Without that,
+    /// [`held_until`](Self::held_until) is never later than the epoch.
+    const HOLDS: bool = false;
+
+    /// Whether the limiter may pace the runs of all keys together. Without that,
+    /// [`next_start`](Self::next_start) is the epoch.
+    const PACES: bool = false;
+
+    /// Returns whether the queue has to read the time for every operation, because a key may be
+    /// held or has to wait for its turn.
+    #[inline]
+    fn needs_time(&self) -> bool {
+        Self::HOLDS || Self::PACES
+    }
+
+    /// Returns until when the key may not run, however it is added. A time that has passed, such as
+    /// [`Instant::EPOCH`], does not hold it.
+    #[inline]
+    fn held_until(&self, record: &Self::Record) -> Instant {
+        let _ = record;
+        Instant::EPOCH
+    }
+
+    /// Notes that a run of the key has ended, after its failures were forgotten or charged.
+    #[inline]
+    fn ended(&mut self, record: &mut Self::Record, now: Instant) {
+        let _ = (record, now);
+    }
+
+    /// Forgets the failures of the key.
+    #[inline]
+    fn forget(&self, record: &mut Self::Record) {
+        *record = Self::Record::default();
+    }
+
+    /// Returns whether nothing is lost if the record of an idle key is dropped: the key has not
+    /// failed, and is not held after `now`.
+    #[inline]
+    fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
+        let _ = now;
+        *record == Self::Record::default()
+    }
+
+    /// Returns from when on a ready key may be handed out. [`Instant::EPOCH`] is at once.
+    #[inline]
+    fn next_start(&self) -> Instant {
+        Instant::EPOCH
+    }
+
+    /// Notes that a key was handed out.
+    #[inline]
+    fn started(&mut self, now: Instant) {
+        let _ = now;
+    }
 }
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
@@ -109,4 +171,7 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
     fn requeues(&self, record: &L::Record) -> u32 {
         (**self).requeues(record)
     }
+
+    delegate_holds!(L, self, **self);
+    delegate_pace!(L, self, **self);
 }

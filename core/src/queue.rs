@@ -22,6 +22,7 @@ mod check;
 mod claim;
 mod construct;
 mod expedite;
+mod hold;
 mod pause;
 mod produce;
 mod query;
@@ -83,6 +84,7 @@ pub use retain::Sweep;
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
+/// - **Q8** No deadline is before the time until which its key is [held](crate::WithHolds).
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 ///
@@ -191,6 +193,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         let added = match slot.phase {
             Phase::Idle => {
+                let held = self.limiter.held_until(&slot.meta.record);
+                if held.is_after(at) {
+                    return self.delay_until(id, held, level);
+                }
                 slot.phase = Phase::Ready;
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
@@ -229,13 +235,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Err(NotActive);
         };
         if forgets {
-            slot.meta.record = L::Record::default();
+            self.limiter.forget(&mut slot.meta.record);
         }
+        self.limiter.ended(&mut slot.meta.record, now);
+        let held = self.limiter.held_until(&slot.meta.record);
+        let is_held = held.is_after(now);
         let started = self.metrics.ended(&slot.meta.timestamps, id.index());
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
-        let again = slot.phase == Phase::Dirty;
-        let has_failed = slot.meta.record != L::Record::default();
+        let was_dirty = slot.phase == Phase::Dirty;
+        let again = was_dirty && !is_held;
+        let has_failed = !self.limiter.is_blank(&slot.meta.record, now);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
         if again {
@@ -244,11 +254,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.note_clean(level);
             self.lists.push_ready(id, level);
         }
+        if is_held {
+            self.hold_after_run(id, was_dirty, now);
+        }
         self.note_drain();
         if !again {
             self.release_if_unused(id, has_failed);
         }
         self.metrics.work_duration(duration);
+        if L::HOLDS {
+            self.drop_passed_holds(now);
+        }
         Ok(again)
     }
 
@@ -301,7 +317,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn release_if_idle(&mut self, id: SlotId) {
         let failed = self.slots.slot(id).map(|slot| {
             let idle = slot.phase == Phase::Idle;
-            idle.then(|| slot.meta.record != L::Record::default())
+            idle.then(|| !self.limiter.is_blank(&slot.meta.record, Instant::EPOCH))
         });
         if let Some(Some(has_failed)) = failed {
             self.release_if_unused(id, has_failed);

@@ -65,7 +65,8 @@ pub enum Step {
     CancelDelay(Key),
     /// Ends the delay of a key.
     Expedite(Key),
-    /// Ends the delays of all keys.
+    /// Ends the delays of all keys; unless there are several and the limiter holds keys, because
+    /// then their order is not specified.
     ExpediteAll,
     /// Takes back the work of all keys but those below one; unless several of them would be kept
     /// for their failures alone, because then their order is not specified.

@@ -8,8 +8,13 @@ use std::time::Duration;
 
 use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
-    WithMaxWait, default_controller, default_item_based,
+    WithHolds, WithMaxWait, default_controller, default_item_based,
 };
+
+mod record;
+
+pub use record::AnyRecord;
+
 /// A limiter as a value. With the feature `serde` it is read from JSON, as recordings hold it.
 ///
 /// # Examples
@@ -63,6 +68,15 @@ pub enum LimiterSpec {
         /// The longest delay, in nanoseconds.
         max_ns: u64,
     },
+    /// [`WithHolds`].
+    WithHolds {
+        /// The limiter to ask.
+        inner: Box<LimiterSpec>,
+        /// How long a key is held after each run, in nanoseconds.
+        cool_down_ns: u64,
+        /// Whether a key that failed is held.
+        hold_failures: bool,
+    },
     /// [`default_controller`].
     DefaultController,
     /// [`default_item_based`].
@@ -99,6 +113,17 @@ impl LimiterSpec {
                 let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
                 AnyLimiter::WithMaxWait(Box::new(limited))
             }
+            Self::WithHolds {
+                inner,
+                cool_down_ns,
+                hold_failures,
+            } => {
+                let mut held = WithHolds::new(inner.build()).cool_down(nanos(*cool_down_ns));
+                if *hold_failures {
+                    held = held.hold_failures();
+                }
+                AnyLimiter::WithHolds(Box::new(held))
+            }
             Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
             Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
         }
@@ -122,21 +147,8 @@ pub enum AnyLimiter {
     MaxOf(Box<(AnyLimiter, AnyLimiter)>),
     /// A delay that is cut short.
     WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
-}
-
-/// What an [`AnyLimiter`] remembers of a key: its shape follows the limiter's.
-///
-/// A memory in which nothing has failed is always [`Fresh`](AnyRecord::Fresh), however the limiter
-/// is nested, because a queue tells by that value whether a key still costs room.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AnyRecord {
-    /// Nothing.
-    #[default]
-    Fresh,
-    /// So many failures.
-    Failures(u32),
-    /// What two limiters remember.
-    Both(Box<(AnyRecord, AnyRecord)>),
+    /// Keys that may not run for a while.
+    WithHolds(Box<WithHolds<AnyLimiter>>),
 }
 
 impl RateLimiter for AnyLimiter {
@@ -156,6 +168,7 @@ impl RateLimiter for AnyLimiter {
             Self::NoLimit(limiter) => limiter.when(&mut (), now),
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().when(it, now)),
         }
     }
 
@@ -166,46 +179,58 @@ impl RateLimiter for AnyLimiter {
             Self::Bucket(limiter) => limiter.requeues(&()),
             Self::DefaultController(limiter) => limiter.requeues(&(record.failures(), ())),
             Self::NoLimit(limiter) => limiter.requeues(&()),
-            Self::MaxOf(limiters) => match record {
-                AnyRecord::Both(both) => limiters.as_ref().requeues(both),
-                AnyRecord::Fresh | AnyRecord::Failures(_) => 0,
-            },
+            Self::MaxOf(limiters) => limiters.as_ref().requeues(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
+            Self::WithHolds(limiter) => limiter.as_ref().requeues(&record.held()),
         }
     }
-}
 
-impl AnyRecord {
-    fn failures(&self) -> u32 {
+    /// It may: [`needs_time`](Self::needs_time) says whether it does.
+    const HOLDS: bool = true;
+
+    fn needs_time(&self) -> bool {
         match self {
-            Self::Failures(failures) => *failures,
-            Self::Fresh | Self::Both(_) => 0,
+            Self::MaxOf(limiters) => limiters.as_ref().needs_time(),
+            Self::WithMaxWait(limiter) => limiter.as_ref().needs_time(),
+            Self::WithHolds(limiter) => limiter.as_ref().needs_time(),
+            _ => false,
         }
     }
 
-    fn with_failures(&mut self, when: impl FnOnce(&mut u32) -> Duration) -> Duration {
-        let mut failures = self.failures();
-        let delay = when(&mut failures);
-        *self = match failures {
-            0 => Self::Fresh,
-            _ => Self::Failures(failures),
-        };
-        delay
+    fn held_until(&self, record: &AnyRecord) -> Instant {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().held_until(&record.both()),
+            Self::WithMaxWait(limiter) => limiter.as_ref().held_until(record),
+            Self::WithHolds(limiter) => limiter.as_ref().held_until(&record.held()),
+            _ => Instant::EPOCH,
+        }
     }
 
-    fn with_both(
-        &mut self,
-        when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> Duration,
-    ) -> Duration {
-        let mut both = match std::mem::take(self) {
-            Self::Both(both) => both,
-            Self::Fresh | Self::Failures(_) => Box::default(),
-        };
-        let delay = when(&mut both);
-        if *both != Default::default() {
-            *self = Self::Both(both);
+    fn ended(&mut self, record: &mut AnyRecord, now: Instant) {
+        match self {
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().ended(it, now)),
+            Self::WithMaxWait(limiter) => limiter.as_mut().ended(record, now),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().ended(it, now)),
+            _ => {}
         }
-        delay
+    }
+
+    fn forget(&self, record: &mut AnyRecord) {
+        match self {
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_ref().forget(it)),
+            Self::WithMaxWait(limiter) => limiter.as_ref().forget(record),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_ref().forget(it)),
+            _ => *record = AnyRecord::Fresh,
+        }
+    }
+
+    fn is_blank(&self, record: &AnyRecord, now: Instant) -> bool {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().is_blank(&record.both(), now),
+            Self::WithMaxWait(limiter) => limiter.as_ref().is_blank(record, now),
+            Self::WithHolds(limiter) => limiter.as_ref().is_blank(&record.held(), now),
+            _ => *record == AnyRecord::Fresh,
+        }
     }
 }
 

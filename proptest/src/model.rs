@@ -9,6 +9,7 @@ mod control;
 mod drains;
 mod extensions;
 mod fingerprint;
+mod holds;
 mod priorities;
 mod records;
 mod subject;
@@ -218,6 +219,7 @@ impl Model {
         }
         let level = self.retry_level(key);
         let added = self.retry_at(key, self.now + delay, level);
+        self.hold_back(key);
         Ok(Scheduled { delay, added })
     }
 
@@ -233,6 +235,10 @@ impl Model {
     fn mark(&mut self, key: Key, at: Instant, level: u8) -> Added {
         if self.dirty.contains(&key) {
             return self.raise(key, level);
+        }
+        let held = self.held_until(key);
+        if is_after(held, at) && !self.processing.contains(&key) {
+            return self.schedule(key, held, level);
         }
         remove(&mut self.queued_at, key);
         self.queued_at.push((key, level));
@@ -257,7 +263,8 @@ impl Model {
 
     fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
-        if due <= self.now && !due.is_never() {
+        let due = due.max(self.held_until(key));
+        if !is_after(due, self.now) {
             return self.mark(key, self.now, level);
         }
         self.schedule(key, due, level)
@@ -418,6 +425,7 @@ impl Model {
             self.figures.work_durations.push(duration);
         }
         self.processing.retain(|other| *other != key);
+        self.hold_after_run(key);
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
@@ -426,7 +434,9 @@ impl Model {
         if again || self.processing.is_empty() {
             self.drains.signal(self.processing.is_empty());
         }
+        self.drop_if_blank(key);
         self.settle();
+        self.drop_passed_holds();
         again
     }
 
@@ -510,6 +520,11 @@ impl fmt::Display for Model {
         }
         f.write_str(&state.join("; "))
     }
+}
+
+/// Whether a time is still to come. What never comes is, also at the end of time.
+fn is_after(at: Instant, now: Instant) -> bool {
+    at > now || at.is_never()
 }
 
 /// Takes the entry of a key out of a list.

@@ -37,6 +37,48 @@ macro_rules! max_of {
                 $(most = most.max(self.$index.requeues(&record.$index));)+
                 most
             }
+
+            const HOLDS: bool = $($limiter::HOLDS)||+;
+            const PACES: bool = $($limiter::PACES)||+;
+
+            #[inline]
+            fn needs_time(&self) -> bool {
+                $(self.$index.needs_time())||+
+            }
+
+            #[inline]
+            fn held_until(&self, record: &Self::Record) -> Instant {
+                let mut latest = Instant::EPOCH;
+                $(latest = latest.max(self.$index.held_until(&record.$index));)+
+                latest
+            }
+
+            #[inline]
+            fn ended(&mut self, record: &mut Self::Record, now: Instant) {
+                $(self.$index.ended(&mut record.$index, now);)+
+            }
+
+            #[inline]
+            fn forget(&self, record: &mut Self::Record) {
+                $(self.$index.forget(&mut record.$index);)+
+            }
+
+            #[inline]
+            fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
+                $(self.$index.is_blank(&record.$index, now))&&+
+            }
+
+            #[inline]
+            fn next_start(&self) -> Instant {
+                let mut latest = Instant::EPOCH;
+                $(latest = latest.max(self.$index.next_start());)+
+                latest
+            }
+
+            #[inline]
+            fn started(&mut self, now: Instant) {
+                $(self.$index.started(now);)+
+            }
         }
     };
 }

@@ -7,7 +7,8 @@ use crate::{Instant, RateLimiter};
 /// Limits the delays of another limiter to at most `max`.
 ///
 /// client-go's `WithMaxWaitRateLimiter`. The inner limiter is charged in full: a bucket whose delay
-/// is shortened here still counts every token.
+/// is shortened here still counts every token. A hold of [`WithHolds`](crate::WithHolds) is not
+/// shortened: that goes around this one.
 ///
 /// # Cost
 ///
@@ -47,6 +48,9 @@ impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     fn requeues(&self, record: &L::Record) -> u32 {
         self.inner.requeues(record)
     }
+
+    delegate_holds!(L, self, self.inner);
+    delegate_pace!(L, self, self.inner);
 }
 
 #[cfg(test)]

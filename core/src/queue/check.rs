@@ -2,6 +2,7 @@
 
 use core::hash::Hash;
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -35,10 +36,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             ready += usize::from(slot.phase == Phase::Ready);
             active += usize::from(matches!(slot.phase, Phase::Active | Phase::Dirty));
             dirty += usize::from(slot.phase == Phase::Dirty);
-            let blank = slot.meta.record == L::Record::default();
+            let blank = self.limiter.is_blank(&slot.meta.record, Instant::EPOCH);
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             records += usize::from(at_rest);
+            let held = self.limiter.held_until(&slot.meta.record);
+            let waits = self.delays.due(id).is_none_or(|due| due >= held);
+            assert!(waits, "Q8: no deadline is before the end of a hold");
         }
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
         if let Some(capacity) = S::CAPACITY {

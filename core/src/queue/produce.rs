@@ -209,6 +209,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Ok((id, delay)) => {
                 let level = self.retry_level(id);
                 let added = self.schedule(id, now + delay, now, level);
+                self.hold_back(id, now);
                 Ok(Scheduled { delay, added })
             }
             Err(key) => Err(Rejected::Full(key)),
@@ -308,7 +309,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.is_record_only(id) {
             self.drop_record(id);
         } else if let Some(slot) = self.slots.slot_mut(id) {
-            slot.meta.record = L::Record::default();
+            self.limiter.forget(&mut slot.meta.record);
         }
         requeues
     }
@@ -341,6 +342,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             self.mark(id, now, level)
         };
+        if options.rate_limited {
+            self.hold_back(id, now);
+        }
         let delay = delay.unwrap_or(Duration::ZERO);
         Ok(Scheduled { delay, added })
     }
@@ -353,14 +357,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         mut level: u8,
     ) -> Added {
-        let due = delay.map(|delay| now + delay);
-        if let Some(later) = due.filter(|due| *due > now || due.is_never())
+        if delay.is_some() {
+            self.metrics.retry();
+        }
+        let held = self.held_until(id);
+        let due = delay.map(|delay| (now + delay).max(held));
+        let later = due.filter(|due| due.is_after(now));
+        let later = later.or(held.is_after(now).then_some(held));
+        if let Some(later) = later
             && !self.is_queued(id)
         {
-            return self.schedule(id, later, now, level);
-        }
-        if due.is_some() {
-            self.metrics.retry();
+            return self.delay_until(id, later, level);
         }
         if self.delays.remove(id).is_some() {
             level = level.max(self.levels(id).delayed());
@@ -372,9 +379,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        if due <= now && !due.is_never() {
+        let due = due.max(self.held_until(id));
+        if !due.is_after(now) {
             return self.mark(id, now, level);
         }
+        self.delay_until(id, due, level)
+    }
+
+    /// Sets the deadline of a key, or keeps an earlier one.
+    pub(super) fn delay_until(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.

@@ -265,8 +265,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.delays.earliest()
     }
 
-    /// Returns whether the next operation reads `now`, because a key is delayed or the metrics
-    /// measure time. Otherwise a runtime need not read its clock. O(1).
+    /// Returns whether the next operation reads `now`, because a key is delayed, or the metrics or
+    /// [the limiter](RateLimiter::needs_time) measure time. Otherwise a runtime need not read its clock. O(1).
     ///
     /// # Examples
     ///
@@ -282,7 +282,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.metrics.needs_time() || !self.delays.is_empty()
+        self.metrics.needs_time() || !self.delays.is_empty() || self.limiter.needs_time()
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor

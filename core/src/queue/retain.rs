@@ -11,9 +11,9 @@ use crate::storage::{Slots, Storage};
 
 use super::Queue;
 
-/// How far [`Queue::retain_some`] has come. It has an example.
+/// How far [`Queue::retain_some`] or [`Queue::expedite_some`] has come. They have examples.
 #[derive(Debug, Default)]
-#[must_use = "a sweep does nothing until it is passed to `retain_some`"]
+#[must_use = "a sweep does nothing until it is passed to a queue"]
 pub struct Sweep {
     /// The slot that is looked at next.
     next: usize,
@@ -35,6 +35,16 @@ impl Sweep {
     /// Returns how many keys were cancelled. O(1).
     pub const fn cancelled(&self) -> usize {
         self.cancelled
+    }
+
+    /// The next slot, of as many as there are when the sweep begins.
+    pub(super) fn step(&mut self, bound: usize) -> Option<SlotId> {
+        let next = self.next;
+        if next >= *self.end.get_or_insert(bound) {
+            return None;
+        }
+        self.next += 1;
+        Some(SlotId::from_index(next))
     }
 }
 
@@ -72,14 +82,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.release_due(SlotId::NONE, now) {
             return self.effect(true);
         }
-        let end = *sweep.end.get_or_insert(self.slots.bound());
         let last = sweep.cancelled + usize::from(self.release_max.get());
         for _ in 0..VISITS_MAX {
-            if sweep.next >= end || sweep.cancelled >= last {
+            if sweep.cancelled >= last {
                 break;
             }
-            let id = SlotId::from_index(sweep.next);
-            sweep.next += 1;
+            let Some(id) = sweep.step(self.slots.bound()) else {
+                return self.effect(false);
+            };
             let slot = self.slots.slot(id).filter(|_| !self.is_record_only(id));
             if slot.is_some_and(|slot| !keep(&slot.key)) {
                 // Before, because the key's `Drop` may panic.
@@ -87,9 +97,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.cancel_slot(id);
             }
         }
-        self.effect(sweep.next < end)
+        self.effect(true)
     }
 }
 
 /// How many slots a step looks at.
-const VISITS_MAX: usize = 32;
+pub(super) const VISITS_MAX: usize = 32;

@@ -57,7 +57,21 @@ fn limiters() -> Vec<LimiterSpec> {
         },
         LimiterSpec::MaxOf { limiters: vec![] },
         bucket(0.0, 1),
+        holding(exponential(1), 0, true),
+        holding(exponential(0), 3, false),
+        holding(bucket(5e8, 1), 2, true),
+        LimiterSpec::MaxOf {
+            limiters: vec![holding(exponential(2), 1, true), exponential(1)],
+        },
     ]
+}
+
+fn holding(inner: LimiterSpec, cool_down_ns: u64, hold_failures: bool) -> LimiterSpec {
+    LimiterSpec::WithHolds {
+        inner: Box::new(inner),
+        cool_down_ns,
+        hold_failures,
+    }
 }
 
 /// A busy queue, which may be shut down towards the end.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use requeue_core::Instant;
+use requeue_core::{Instant, RateLimiter};
 
-use super::{Model, remove};
+use super::{Model, is_after, remove};
 use crate::subject::{Key, Known};
 
 impl Model {
@@ -32,14 +32,31 @@ impl Model {
         }
         self.arrive_at(key);
         let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
-        if let Some(entry) = entry {
-            self.stop_waiting(key);
-            self.mark(key, self.now, entry.level);
+        let held = self.held_until(key);
+        match entry {
+            Some(entry) if is_after(held, self.now) => {
+                if entry.due > held {
+                    self.move_deadline(key, held);
+                }
+            }
+            Some(entry) => {
+                self.stop_waiting(key);
+                self.mark(key, self.now, entry.level);
+            }
+            None => {}
         }
         entry.is_some()
     }
 
     pub(super) fn end_all_delays(&mut self) {
+        if self.limiter.needs_time() {
+            while self.release(usize::MAX) {}
+            let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
+            for key in keys {
+                self.end_delay(key);
+            }
+            return;
+        }
         while let Some(entry) = self.first_waiting().filter(|_| !self.shutting_down) {
             self.stop_waiting(entry.key);
             self.mark(entry.key, entry.due.min(self.now), entry.level);
@@ -58,8 +75,13 @@ impl Model {
     /// of more than one is not specified.
     pub(crate) fn records_left_from(&self, key: Key) -> usize {
         let keys = self.with_work_from(key);
-        let rests = |key: &&Key| self.failures_of(**key) > 0 && !self.processing.contains(key);
+        let rests = |key: &&Key| self.has_record(**key) && !self.processing.contains(key);
         keys.iter().filter(rests).count()
+    }
+
+    /// Whether the order is specified in which delays end that are ended together.
+    pub(crate) fn ends_delays_in_order(&self) -> bool {
+        self.waiting.len() < 2 || !self.limiter.needs_time()
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {

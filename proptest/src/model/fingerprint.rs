@@ -57,6 +57,15 @@ impl Fingerprint {
                 *due = Instant::EPOCH + due.saturating_since(self.now);
             }
         }
+        let now = self.now;
+        let relative = |at: Instant| match at.saturating_since(now) {
+            _ if at.is_never() => at,
+            left => Instant::EPOCH + left,
+        };
+        let failures = self.failures.into_iter();
+        self.failures = failures
+            .map(|(key, record)| (key, record.map(relative)))
+            .collect();
         self.now = Instant::EPOCH;
         self
     }

@@ -59,6 +59,7 @@ impl Subject for Model {
             match self.add_key(key) {
                 Ok(Added::Ready) => many.ready += 1,
                 Ok(Added::Dirty) => many.dirty += 1,
+                Ok(Added::Delayed | Added::Sooner) => many.delayed += 1,
                 Ok(_) => many.coalesced += 1,
                 Err(refused) => {
                     many.rejected += 1;

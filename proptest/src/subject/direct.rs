@@ -188,9 +188,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     }
 
     fn expedite_all(&mut self) {
+        let mut sweep = Sweep::new();
         loop {
             let now = self.any_time();
-            let effect = self.queue.expedite_some(now);
+            let effect = self.queue.expedite_some(&mut sweep, now);
             if !self.obey(effect) {
                 return;
             }
