@@ -56,7 +56,8 @@ pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
     Bucket, DefaultController, DefaultItemBased, Held, ItemExponentialFailure, ItemFastSlow,
-    NoLimit, RateLimiter, WithHolds, WithMaxWait, default_controller, default_item_based,
+    NoLimit, RateLimiter, WithHolds, WithMaxWait, WithRunRate, default_controller,
+    default_item_based,
 };
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};

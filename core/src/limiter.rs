@@ -9,6 +9,7 @@ mod holds;
 mod max_of;
 mod max_wait;
 mod none;
+mod run_rate;
 mod token_bucket;
 
 use core::time::Duration;
@@ -21,6 +22,7 @@ pub use fast_slow::ItemFastSlow;
 pub use holds::{Held, WithHolds};
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
+pub use run_rate::WithRunRate;
 pub use token_bucket::Bucket;
 
 /// Decides how long a key waits before its next run.
@@ -36,8 +38,8 @@ pub use token_bucket::Bucket;
 /// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
 /// - Everything but `when` and `requeues` has a default, which costs a queue nothing. The provided
 ///   methods MUST be bounded in time, and MUST NOT panic either. They belong to two abilities:
-///   [`HOLDS`](Self::HOLDS), of [`WithHolds`], and [`PACES`](Self::PACES). A limiter around another
-///   one passes all of them on.
+///   [`HOLDS`](Self::HOLDS), of [`WithHolds`], and [`PACES`](Self::PACES), of [`WithRunRate`].
+///   A limiter around another one passes all of them on.
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
@@ -109,7 +111,7 @@ pub trait RateLimiter {
     /// [`held_until`](Self::held_until) is never later than the epoch.
     const HOLDS: bool = false;
 
-    /// Whether the limiter may pace the runs of all keys together. Without that,
+    /// Whether the limiter may pace the runs of all keys together, as [`WithRunRate`] does. Without that,
     /// [`next_start`](Self::next_start) is the epoch.
     const PACES: bool = false;
 

@@ -23,6 +23,7 @@ mod claim;
 mod construct;
 mod expedite;
 mod hold;
+mod pace;
 mod pause;
 mod produce;
 mod query;
@@ -368,7 +369,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         let ready = self.lists.ready_len() > 0;
         let earliest = self.open_deadline();
-        self.sleepers.wake_needed(ready, earliest)
+        self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
     }
 
     /// Reports the depth, after a key has entered or left a level.
@@ -386,12 +387,13 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.
-        if self.paused {
+        if self.paused || self.limiter.next_start().is_after(now) {
             return None;
         }
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);
+        self.limiter.started(now);
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;

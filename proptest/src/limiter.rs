@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
-    WithHolds, WithMaxWait, default_controller, default_item_based,
+    WithHolds, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
 
 mod record;
@@ -77,6 +77,15 @@ pub enum LimiterSpec {
         /// Whether a key that failed is held.
         hold_failures: bool,
     },
+    /// [`WithRunRate`].
+    WithRunRate {
+        /// The limiter to ask.
+        inner: Box<LimiterSpec>,
+        /// Runs per second.
+        rate_bits: FloatBits,
+        /// How many runs may begin at once.
+        burst: u32,
+    },
     /// [`default_controller`].
     DefaultController,
     /// [`default_item_based`].
@@ -124,6 +133,14 @@ impl LimiterSpec {
                 }
                 AnyLimiter::WithHolds(Box::new(held))
             }
+            Self::WithRunRate {
+                inner,
+                rate_bits,
+                burst,
+            } => {
+                let paced = WithRunRate::new(inner.build(), rate_bits.0, *burst);
+                AnyLimiter::WithRunRate(Box::new(paced))
+            }
             Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
             Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
         }
@@ -149,6 +166,8 @@ pub enum AnyLimiter {
     WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
     /// Keys that may not run for a while.
     WithHolds(Box<WithHolds<AnyLimiter>>),
+    /// Runs that begin at a rate.
+    WithRunRate(Box<WithRunRate<AnyLimiter>>),
 }
 
 impl RateLimiter for AnyLimiter {
@@ -168,6 +187,7 @@ impl RateLimiter for AnyLimiter {
             Self::NoLimit(limiter) => limiter.when(&mut (), now),
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
+            Self::WithRunRate(limiter) => limiter.as_mut().when(record, now),
             Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().when(it, now)),
         }
     }
@@ -181,6 +201,7 @@ impl RateLimiter for AnyLimiter {
             Self::NoLimit(limiter) => limiter.requeues(&()),
             Self::MaxOf(limiters) => limiters.as_ref().requeues(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().requeues(record),
             Self::WithHolds(limiter) => limiter.as_ref().requeues(&record.held()),
         }
     }
@@ -188,10 +209,14 @@ impl RateLimiter for AnyLimiter {
     /// It may: [`needs_time`](Self::needs_time) says whether it does.
     const HOLDS: bool = true;
 
+    /// As above.
+    const PACES: bool = true;
+
     fn needs_time(&self) -> bool {
         match self {
             Self::MaxOf(limiters) => limiters.as_ref().needs_time(),
             Self::WithMaxWait(limiter) => limiter.as_ref().needs_time(),
+            Self::WithRunRate(limiter) => limiter.as_ref().needs_time(),
             Self::WithHolds(limiter) => limiter.as_ref().needs_time(),
             _ => false,
         }
@@ -201,6 +226,7 @@ impl RateLimiter for AnyLimiter {
         match self {
             Self::MaxOf(limiters) => limiters.as_ref().held_until(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().held_until(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().held_until(record),
             Self::WithHolds(limiter) => limiter.as_ref().held_until(&record.held()),
             _ => Instant::EPOCH,
         }
@@ -210,6 +236,7 @@ impl RateLimiter for AnyLimiter {
         match self {
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().ended(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().ended(record, now),
+            Self::WithRunRate(limiter) => limiter.as_mut().ended(record, now),
             Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().ended(it, now)),
             _ => {}
         }
@@ -219,6 +246,7 @@ impl RateLimiter for AnyLimiter {
         match self {
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_ref().forget(it)),
             Self::WithMaxWait(limiter) => limiter.as_ref().forget(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().forget(record),
             Self::WithHolds(limiter) => record.with_held(|it| limiter.as_ref().forget(it)),
             _ => *record = AnyRecord::Fresh,
         }
@@ -228,8 +256,29 @@ impl RateLimiter for AnyLimiter {
         match self {
             Self::MaxOf(limiters) => limiters.as_ref().is_blank(&record.both(), now),
             Self::WithMaxWait(limiter) => limiter.as_ref().is_blank(record, now),
+            Self::WithRunRate(limiter) => limiter.as_ref().is_blank(record, now),
             Self::WithHolds(limiter) => limiter.as_ref().is_blank(&record.held(), now),
             _ => *record == AnyRecord::Fresh,
+        }
+    }
+
+    fn next_start(&self) -> Instant {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().next_start(),
+            Self::WithMaxWait(limiter) => limiter.as_ref().next_start(),
+            Self::WithHolds(limiter) => limiter.as_ref().next_start(),
+            Self::WithRunRate(limiter) => limiter.as_ref().next_start(),
+            _ => Instant::EPOCH,
+        }
+    }
+
+    fn started(&mut self, now: Instant) {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_mut().started(now),
+            Self::WithMaxWait(limiter) => limiter.as_mut().started(now),
+            Self::WithHolds(limiter) => limiter.as_mut().started(now),
+            Self::WithRunRate(limiter) => limiter.as_mut().started(now),
+            _ => {}
         }
     }
 }

@@ -10,13 +10,14 @@ mod drains;
 mod extensions;
 mod fingerprint;
 mod holds;
+mod pace;
 mod priorities;
 mod records;
 mod subject;
 
 use std::fmt;
 
-use requeue_core::{Added, Instant, NotActive, Rejected};
+use requeue_core::{Added, Instant, NotActive, RateLimiter, Rejected};
 
 use crate::Figures;
 use crate::limiter::{AnyLimiter, AnyRecord};
@@ -383,10 +384,11 @@ impl Model {
             return None;
         }
         self.arrive_at_first();
-        if self.paused {
+        if self.paused || is_after(self.limiter.next_start(), self.now) {
             return None;
         }
         let key = self.pop_first()?;
+        self.limiter.started(self.now);
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
         self.running_at.push((key, priority));

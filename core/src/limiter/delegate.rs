@@ -2,7 +2,7 @@
 
 /// Passes on the methods of [`HOLDS`](crate::RateLimiter::HOLDS), for a limiter whose record is
 /// that of the inner one.
-macro_rules! delegate_holds {
+macro_rules! delegate_record {
     ($inner:ty, $self:ident, $to:expr) => {
         const HOLDS: bool = <$inner as RateLimiter>::HOLDS;
 
@@ -25,6 +25,13 @@ macro_rules! delegate_holds {
         fn is_blank(&$self, record: &Self::Record, now: Instant) -> bool {
             ($to).is_blank(record, now)
         }
+    };
+}
+
+/// The same, for a limiter that needs the time only if the inner one does.
+macro_rules! delegate_holds {
+    ($inner:ty, $self:ident, $to:expr) => {
+        delegate_record!($inner, $self, $to);
 
         #[inline]
         fn needs_time(&$self) -> bool {

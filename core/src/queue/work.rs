@@ -119,14 +119,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed {
+        if self.closed && self.start_due().is_none() {
             return Next::Closed;
         }
-        let earliest = if self.paused {
-            None
-        } else {
-            self.delays.earliest()
-        };
+        let earliest = self.next_deadline();
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }

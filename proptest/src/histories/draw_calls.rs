@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use requeue_core::{Action, AddOptions, Instant};
 
 use super::Step;
-use crate::limiter::LimiterSpec;
+use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Call, Key, Setup};
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
@@ -23,7 +23,9 @@ pub fn calls() -> impl Strategy<Value = Vec<Step>> {
 /// no timer rounds, or the shortest that the queue's timers can tell apart.
 pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
-    unit.prop_flat_map(|unit| (Just(setup_in(unit)), histories_in(unit)))
+    let drawn = (unit, 0..4u8);
+    drawn
+        .prop_flat_map(|(unit, kind)| (Just(setup_of(kind, unit)), histories_in(unit)))
         .boxed()
 }
 
@@ -44,6 +46,26 @@ fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
 /// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
 pub(super) fn setup() -> Setup {
     setup_in(MILLISECOND)
+}
+
+/// The same, and queues that hold keys, or hand them out at a rate.
+fn setup_of(kind: u8, unit: Duration) -> Setup {
+    let mut setup = setup_in(unit);
+    let inner = Box::new(setup.limiter.clone());
+    setup.limiter = match kind {
+        0 => LimiterSpec::WithHolds {
+            inner,
+            cool_down_ns: (Instant::EPOCH + unit).as_nanos(),
+            hold_failures: true,
+        },
+        1 => LimiterSpec::WithRunRate {
+            inner,
+            rate_bits: FloatBits(0.5 / unit.as_secs_f64()),
+            burst: 2,
+        },
+        _ => *inner,
+    };
+    setup
 }
 
 /// A queue whose failed keys wait one unit, two, four and eight.

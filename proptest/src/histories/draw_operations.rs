@@ -63,6 +63,8 @@ fn limiters() -> Vec<LimiterSpec> {
         LimiterSpec::MaxOf {
             limiters: vec![holding(exponential(2), 1, true), exponential(1)],
         },
+        pacing(exponential(1), 4e8, 2),
+        pacing(holding(exponential(1), 1, true), 1e8, 1),
     ]
 }
 
@@ -71,6 +73,14 @@ fn holding(inner: LimiterSpec, cool_down_ns: u64, hold_failures: bool) -> Limite
         inner: Box::new(inner),
         cool_down_ns,
         hold_failures,
+    }
+}
+
+fn pacing(inner: LimiterSpec, rate: f64, burst: u32) -> LimiterSpec {
+    LimiterSpec::WithRunRate {
+        inner: Box::new(inner),
+        rate_bits: FloatBits(rate),
+        burst,
     }
 }
 

@@ -113,7 +113,7 @@ impl Subject for Model {
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.try_get() {
             Some(handed) => Next::Work(handed),
-            None if self.shutting_down => Next::Closed,
+            None if self.is_over() => Next::Closed,
             None => Next::Wait {
                 until: self.totals().next_deadline,
             },
@@ -208,12 +208,13 @@ impl Subject for Model {
 
     fn totals(&mut self) -> Totals {
         let first = self.first_waiting();
-        let first = first.filter(|_| !self.shutting_down && !self.paused);
+        let due = first.filter(|_| !self.shutting_down).map(|entry| entry.due);
+        let due = due.into_iter().chain(self.start_due()).min();
         Totals {
             active: self.processing.len(),
             delayed: self.waiting.len(),
             held: self.held(),
-            next_deadline: first.map(|entry| entry.due).filter(|due| !due.is_never()),
+            next_deadline: due.filter(|due| !self.paused && !due.is_never()),
         }
     }
 
