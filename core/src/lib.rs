@@ -55,9 +55,9 @@ pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
-    Bucket, DefaultController, DefaultItemBased, Held, ItemExponentialFailure, ItemFastSlow,
-    NoLimit, RateLimiter, WithHolds, WithMaxWait, WithRunRate, default_controller,
-    default_item_based,
+    Bucket, Burst, Debounced, Debounces, DefaultController, DefaultItemBased, Held,
+    ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
+    WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};

@@ -2,6 +2,7 @@
 
 #[macro_use]
 mod delegate;
+mod debounce;
 mod defaults;
 mod exponential;
 mod fast_slow;
@@ -16,6 +17,7 @@ use core::time::Duration;
 
 use crate::Instant;
 
+pub use debounce::{Burst, Debounced, Debounces, WithDebounce};
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
 pub use exponential::ItemExponentialFailure;
 pub use fast_slow::ItemFastSlow;
@@ -162,6 +164,8 @@ pub trait RateLimiter {
         let _ = now;
     }
 }
+
+delegate_debounce!(&mut L, record => record);
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
     type Record = L::Record;

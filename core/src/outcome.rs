@@ -119,6 +119,9 @@ pub enum Added {
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
+    /// The key was waiting for an earlier deadline, which is later now. Only adds that ask for that
+    /// move a deadline back.
+    Later,
     /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
     /// changed.
     Coalesced,

@@ -21,6 +21,7 @@ mod cancel;
 mod check;
 mod claim;
 mod construct;
+mod debounce;
 mod expedite;
 mod hold;
 mod pace;

@@ -55,6 +55,9 @@ pub enum Step {
     AddRateLimited(Key),
     /// Adds a key as asked.
     AddWith(Key, AddOptions),
+    /// Adds a key once no such add has come for the first time, or the second time is over since
+    /// the first of them.
+    AddDebounced(Key, Duration, Duration),
     /// Adds keys together.
     AddMany(Vec<Key>),
     /// Forgets the failures of a key.
@@ -199,6 +202,7 @@ impl Step {
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
+            | Self::AddDebounced(key, ..)
             | Self::Forget(key)
             | Self::CancelKey(key)
             | Self::CancelDelay(key)

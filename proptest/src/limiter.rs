@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
-    WithHolds, WithMaxWait, WithRunRate, default_controller, default_item_based,
+    WithDebounce, WithHolds, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
 
 mod record;
@@ -24,7 +24,7 @@ pub use record::AnyRecord;
 /// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
 ///
 /// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
-/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
+/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.compose();
 /// let mut memory = AnyRecord::default();
 /// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
 /// assert_eq!([when(), when(), when()], [1, 2, 3]);
@@ -93,12 +93,18 @@ pub enum LimiterSpec {
 }
 
 impl LimiterSpec {
-    /// The limiter this describes, in its first state.
+    /// The limiter of a queue, in its first state: what this describes, and the ability to
+    /// debounce.
     pub fn build(&self) -> AnyLimiter {
+        WithDebounce::new(self.compose())
+    }
+
+    /// The limiter this describes, in its first state.
+    pub fn compose(&self) -> Composed {
         match self {
             Self::Exponential { base_ns, max_ns } => {
                 let (base, max) = (nanos(*base_ns), nanos(*max_ns));
-                AnyLimiter::Exponential(ItemExponentialFailure::new(base, max))
+                Composed::Exponential(ItemExponentialFailure::new(base, max))
             }
             Self::FastSlow {
                 fast_ns,
@@ -107,49 +113,50 @@ impl LimiterSpec {
             } => {
                 let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
                 let attempts = saturating_u32(*max_fast_attempts);
-                AnyLimiter::FastSlow(ItemFastSlow::new(fast, slow, attempts))
+                Composed::FastSlow(ItemFastSlow::new(fast, slow, attempts))
             }
-            Self::Bucket { rate_bits, burst } => {
-                AnyLimiter::Bucket(Bucket::new(rate_bits.0, *burst))
-            }
+            Self::Bucket { rate_bits, burst } => Composed::Bucket(Bucket::new(rate_bits.0, *burst)),
             // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
             Self::MaxOf { limiters } => limiters
                 .iter()
-                .rfold(AnyLimiter::NoLimit(NoLimit), |rest, first| {
-                    AnyLimiter::MaxOf(Box::new((first.build(), rest)))
+                .rfold(Composed::NoLimit(NoLimit), |rest, first| {
+                    Composed::MaxOf(Box::new((first.compose(), rest)))
                 }),
             Self::WithMaxWait { inner, max_ns } => {
-                let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
-                AnyLimiter::WithMaxWait(Box::new(limited))
+                let limited = WithMaxWait::new(inner.compose(), nanos(*max_ns));
+                Composed::WithMaxWait(Box::new(limited))
             }
             Self::WithHolds {
                 inner,
                 cool_down_ns,
                 hold_failures,
             } => {
-                let mut held = WithHolds::new(inner.build()).cool_down(nanos(*cool_down_ns));
+                let mut held = WithHolds::new(inner.compose()).cool_down(nanos(*cool_down_ns));
                 if *hold_failures {
                     held = held.hold_failures();
                 }
-                AnyLimiter::WithHolds(Box::new(held))
+                Composed::WithHolds(Box::new(held))
             }
             Self::WithRunRate {
                 inner,
                 rate_bits,
                 burst,
             } => {
-                let paced = WithRunRate::new(inner.build(), rate_bits.0, *burst);
-                AnyLimiter::WithRunRate(Box::new(paced))
+                let paced = WithRunRate::new(inner.compose(), rate_bits.0, *burst);
+                Composed::WithRunRate(Box::new(paced))
             }
-            Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
-            Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
+            Self::DefaultController => Composed::DefaultController(default_controller()),
+            Self::DefaultItemBased => Composed::Exponential(default_item_based()),
         }
     }
 }
 
+/// The limiter of every queue under test.
+pub type AnyLimiter = WithDebounce<Composed>;
+
 /// A limiter chosen at run time.
 #[derive(Clone, Debug)]
-pub enum AnyLimiter {
+pub enum Composed {
     /// Exponential per key.
     Exponential(ItemExponentialFailure),
     /// Fast at first, then slow.
@@ -161,16 +168,16 @@ pub enum AnyLimiter {
     /// No delay.
     NoLimit(NoLimit),
     /// The longer delay of two.
-    MaxOf(Box<(AnyLimiter, AnyLimiter)>),
+    MaxOf(Box<(Composed, Composed)>),
     /// A delay that is cut short.
-    WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
+    WithMaxWait(Box<WithMaxWait<Composed>>),
     /// Keys that may not run for a while.
-    WithHolds(Box<WithHolds<AnyLimiter>>),
+    WithHolds(Box<WithHolds<Composed>>),
     /// Runs that begin at a rate.
-    WithRunRate(Box<WithRunRate<AnyLimiter>>),
+    WithRunRate(Box<WithRunRate<Composed>>),
 }
 
-impl RateLimiter for AnyLimiter {
+impl RateLimiter for Composed {
     type Record = AnyRecord;
 
     fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
@@ -331,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
-        let mut limiter = max_of([BUCKET, max_of([])]).build();
+        let mut limiter = max_of([BUCKET, max_of([])]).compose();
         let mut record = AnyRecord::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
         assert_eq!(record, AnyRecord::Fresh);
@@ -341,7 +348,7 @@ mod tests {
     fn each_limiter_of_a_list_has_a_memory_of_its_own() {
         let (base_ns, max_ns) = (1, 100);
         let exponential = LimiterSpec::Exponential { base_ns, max_ns };
-        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
+        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).compose();
         let mut record = AnyRecord::default();
         for expected in [9, 3, 4, 8] {
             let delay = limiter.when(&mut record, Instant::EPOCH);

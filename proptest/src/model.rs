@@ -6,6 +6,7 @@
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
 mod control;
+mod debounce;
 mod drains;
 mod extensions;
 mod fingerprint;
@@ -20,9 +21,10 @@ use std::fmt;
 use requeue_core::{Added, Instant, NotActive, RateLimiter, Rejected};
 
 use crate::Figures;
-use crate::limiter::{AnyLimiter, AnyRecord};
+use crate::limiter::{AnyRecord, Composed};
 use crate::subject::{Handed, Key, Known, NumberedRun, Scheduled, Setup, Ticket};
 
+use debounce::Burst;
 use drains::Drains;
 pub use fingerprint::Fingerprint;
 
@@ -43,7 +45,7 @@ pub enum Rules {
 #[derive(Clone, Debug)]
 pub struct Model {
     rules: Rules,
-    limiter: AnyLimiter,
+    limiter: Composed,
     capacity: Option<usize>,
     failure_records_max: usize,
     /// How many due keys an operation makes ready; `None` if all of them, when they come due.
@@ -66,6 +68,8 @@ pub struct Model {
     waiting: Vec<Waiting>,
     /// What the limiter remembers of the keys that have failed.
     failures: Vec<(Key, AnyRecord)>,
+    /// The bursts of debounced adds.
+    bursts: Vec<(Key, Burst)>,
     /// Keys of which nothing else is left, in the order in which they came to rest.
     records: Vec<Key>,
 
@@ -114,7 +118,7 @@ impl Model {
     pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
         Self {
             rules,
-            limiter: setup.limiter.build(),
+            limiter: setup.limiter.compose(),
             capacity,
             failure_records_max: match capacity {
                 Some(_) => usize::MAX,
@@ -130,6 +134,7 @@ impl Model {
             processing: Vec::new(),
             waiting: Vec::new(),
             failures: Vec::new(),
+            bursts: Vec::new(),
             records: Vec::new(),
             shutting_down: false,
             paused: false,

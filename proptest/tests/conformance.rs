@@ -163,6 +163,7 @@ const OF_CALLS: &[&str] = &[
     "drain_wakes",
     "timed_getters",
     "pauses",
+    "run_rates",
 ];
 
 /// These rules, and no others, are not tried; of a queue without calls none of calls is.

@@ -36,6 +36,7 @@ fn steps() -> Vec<Step> {
             Step::AddAfter(key, delay(1)),
             Step::AddAfter(key, delay(2)),
             Step::AddRateLimited(key),
+            Step::AddDebounced(key, delay(1), delay(2)),
             Step::Forget(key),
             Step::DoneKey(key),
             Step::CancelKey(key),

@@ -56,3 +56,16 @@ macro_rules! delegate_pace {
         }
     };
 }
+
+/// Passes on [`Debounces`](crate::Debounces), for a limiter whose record holds that of the inner
+/// one, here.
+macro_rules! delegate_debounce {
+    ($limiter:ty $(where $other:ident: $bound:ident)?, $record:ident => $inner:expr) => {
+        impl<L: crate::Debounces $(, $other: $bound)?> crate::Debounces for $limiter {
+            #[inline]
+            fn burst($record: &mut Self::Record) -> &mut crate::Burst {
+                L::burst($inner)
+            }
+        }
+    };
+}

@@ -147,6 +147,8 @@ impl<L> WithHolds<L> {
     }
 }
 
+delegate_debounce!(WithHolds<L>, record => &mut record.inner);
+
 impl<L: RateLimiter> RateLimiter for WithHolds<L> {
     type Record = Held<L::Record>;
 

@@ -38,6 +38,8 @@ impl<L> WithMaxWait<L> {
     }
 }
 
+delegate_debounce!(WithMaxWait<L>, record => record);
+
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     type Record = L::Record;
 

@@ -79,6 +79,8 @@ impl<L> WithRunRate<L> {
     }
 }
 
+delegate_debounce!(WithRunRate<L>, record => record);
+
 impl<L: RateLimiter> RateLimiter for WithRunRate<L> {
     type Record = L::Record;
 

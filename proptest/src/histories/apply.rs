@@ -79,6 +79,10 @@ impl Pair {
             Step::AddWith(key, options) => {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
+            Step::AddDebounced(key, quiet, max) => both(
+                subject.add_debounced(key, quiet, max),
+                model.add_debounced(key, quiet, max),
+            ),
             Step::AddMany(ref keys) => both(subject.add_many(keys), model.add_many(keys)),
             Step::Forget(key) => both(subject.forget(key), model.forget(key)),
             Step::ReportRunning => {

@@ -81,7 +81,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 26] = [
+const BUSY: [Kind; 27] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -97,6 +97,9 @@ const BUSY: [Kind; 26] = [
     (3, |a, _, _| Step::AddRateLimited(key(a))),
     (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
     (3, |a, b, u| Step::AddWith(key(a), options(a, b, u))),
+    (2, |a, b, u| {
+        Step::AddDebounced(key(a), delay(b, u), units(a % 16, u))
+    }),
     (2, |_, _, _| Step::TryGet),
     (1, |a, _, _| Step::Done(a)),
     (2, |a, _, _| Step::DoneKey(key(a))),

@@ -24,6 +24,7 @@ pub struct Fingerprint {
     /// And whether they are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool)>,
     failures: Vec<(Key, AnyRecord)>,
+    bursts: Vec<(Key, Instant)>,
     records: Vec<Key>,
     shutting_down: bool,
     paused: bool,
@@ -91,6 +92,7 @@ impl Model {
             running_at: _,
             waiting,
             failures,
+            bursts: _,
             records,
             shutting_down,
             paused,
@@ -130,6 +132,7 @@ impl Model {
                 .map(|entry| (entry.key, entry.due, entry.level, self.is_due(entry)))
                 .collect(),
             failures,
+            bursts: self.present_bursts(),
             records: records.clone(),
             shutting_down: *shutting_down,
             paused: *paused,

@@ -94,6 +94,7 @@ impl Model {
             if self.is_blank(oldest, self.now) {
                 remove(&mut self.failures, oldest);
                 self.records.remove(0);
+                self.drop_bursts();
             } else if is_after(self.held_until(oldest), self.now) {
                 return;
             } else {

@@ -70,6 +70,7 @@ impl Model {
             let oldest = self.records.remove(0);
             remove(&mut self.failures, oldest);
         }
+        self.drop_bursts();
     }
 
     pub(super) fn has_record(&self, key: Key) -> bool {

@@ -53,6 +53,15 @@ impl Subject for Model {
         self.add_as(key, options)
     }
 
+    fn add_debounced(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>> {
+        self.debounce(key, quiet, max)
+    }
+
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let (mut many, mut rejected) = (AddedMany::default(), Vec::new());
         for &key in keys {
