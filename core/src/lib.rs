@@ -57,7 +57,7 @@ pub use keyed::KeyedLimiter;
 pub use limiter::{
     Bucket, Burst, Debounced, Debounces, DefaultController, DefaultItemBased, Held,
     ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
-    WithMaxWait, WithRunRate, default_controller, default_item_based,
+    WithJitter, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};

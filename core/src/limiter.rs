@@ -7,6 +7,7 @@ mod defaults;
 mod exponential;
 mod fast_slow;
 mod holds;
+mod jitter;
 mod max_of;
 mod max_wait;
 mod none;
@@ -22,6 +23,7 @@ pub use defaults::{DefaultController, DefaultItemBased, default_controller, defa
 pub use exponential::ItemExponentialFailure;
 pub use fast_slow::ItemFastSlow;
 pub use holds::{Held, WithHolds};
+pub use jitter::WithJitter;
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
 pub use run_rate::WithRunRate;
