@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Action, Fixed, Growable};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
+use requeue_proptest::limiter::LimiterSpec;
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Setup, Subject};
 
@@ -56,7 +57,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// The queues that are explored, beside their capacities: how many due keys an operation makes
-/// ready, and how many failure records are kept of what grows.
+/// ready, how many failure records are kept of what grows, and whether keys are held.
 fn setups(capacity: Option<usize>) -> Vec<Setup> {
     let setup = |(release_max, failure_records_max)| Setup {
         release_max,
@@ -69,7 +70,19 @@ fn setups(capacity: Option<usize>) -> Vec<Setup> {
         Some(_) => &[(1, usize::MAX), (2, usize::MAX)],
         None => &[(1, usize::MAX), (2, 1)],
     };
-    setups.iter().copied().map(setup).collect()
+    let mut setups: Vec<Setup> = setups.iter().copied().map(setup).collect();
+    if capacity == Some(2) {
+        let limiter = LimiterSpec::WithHolds {
+            inner: Box::new(Setup::exponential().limiter),
+            cool_down_ns: 1,
+            hold_failures: true,
+        };
+        setups.push(Setup {
+            limiter,
+            ..setups[0].clone()
+        });
+    }
+    setups
 }
 
 /// The depth in an ordinary test, and that in the soak.

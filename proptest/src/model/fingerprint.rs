@@ -24,6 +24,7 @@ pub struct Fingerprint {
     /// And whether they are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool)>,
     failures: Vec<(Key, AnyRecord)>,
+    /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
     records: Vec<Key>,
     shutting_down: bool,
@@ -67,6 +68,9 @@ impl Fingerprint {
         self.failures = failures
             .map(|(key, record)| (key, record.map(relative)))
             .collect();
+        for (_, first) in &mut self.bursts {
+            *first = Instant::EPOCH + now.saturating_since(*first);
+        }
         self.now = Instant::EPOCH;
         self
     }
