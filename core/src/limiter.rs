@@ -115,8 +115,8 @@ pub trait RateLimiter {
     /// [`held_until`](Self::held_until) is never later than the epoch.
     const HOLDS: bool = false;
 
-    /// Whether the limiter may pace the runs of all keys together, as [`WithRunRate`] does. Without that,
-    /// [`next_start`](Self::next_start) is the epoch.
+    /// Whether the limiter may pace the runs of all keys together, as [`WithRunRate`] does. Without
+    /// that, [`next_start`](Self::next_start) is the epoch.
     const PACES: bool = false;
 
     /// Returns whether the queue has to read the time for every operation, because a key may be

@@ -1,4 +1,4 @@
-//! When keys run: holds, rates and bursts, on a clock that jumps to the next deadline when all wait.
+//! When keys run: holds, rates and bursts. The clock jumps to the next deadline when all wait.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 

@@ -14,14 +14,15 @@ use crate::{Instant, RateLimiter};
 ///
 /// No run of a held key starts before the hold is over:
 ///
-/// | what happens to a held key | becomes of it |
+/// | what happens to a held key | what becomes of it |
 /// |---|---|
-/// | an add, a deadline that would be sooner | delayed until the hold is over; further adds coalesce |
-/// | a later deadline | kept |
+/// | it is added, or its deadline would be sooner | delayed until the hold is over |
+/// | it is added again | the adds coalesce |
+/// | its deadline is later | stays as it is |
 /// | its run ends, and it was added meanwhile | delayed until the hold is over |
 /// | it fails while it is ready | delayed until the hold is over |
 /// | [`expedite`](crate::Queue::expedite) | delayed until the hold is over |
-/// | [`forget`](crate::Queue::forget), [`Action::Success`](crate::Action::Success) | its holds are forgotten with its failures |
+/// | [`forget`](crate::Queue::forget), or a run that succeeds | holds and failures are forgotten |
 /// | shutdown | a leftover, with the time that is left of the hold |
 ///
 /// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a

@@ -274,7 +274,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Returns whether the next operation reads `now`, because a key is delayed, or the metrics or
-    /// [the limiter](RateLimiter::needs_time) measure time. Otherwise a runtime need not read its clock. O(1).
+    /// [the limiter](RateLimiter::needs_time) measure time. Otherwise a runtime need not read its
+    /// clock. O(1).
     ///
     /// # Examples
     ///

@@ -2,7 +2,9 @@
 
 use requeue_core::{Held, Instant};
 
-/// What a [`Composed`](super::Composed) limiter remembers of a key: its shape follows the limiter's.
+/// What a [`Composed`](super::Composed) limiter remembers of a key.
+///
+/// Its shape follows the limiter's.
 ///
 /// A memory in which nothing has failed is always [`Fresh`](AnyRecord::Fresh), however the limiter
 /// is nested, because a queue tells by that value whether a key still costs room.

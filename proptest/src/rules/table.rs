@@ -178,7 +178,7 @@ macro_rules! for_each_case {
                 "A hold is not ended by expediting the key, but by forgetting its failures.",
                 "requeue-core, WithHolds";
                 a_held_key_is_a_leftover: 1,
-                "After shutdown a held key that would run again is left over; no drain waits for it.",
+                "After shutdown a held key that would run again is left over, and no drain waits.",
                 "requeue-core, WithHolds";
                 holds_that_are_over_take_no_room: 4,
                 "Runs that end drop the records of other keys whose holds are over.",
