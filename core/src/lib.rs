@@ -55,8 +55,9 @@ pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
-    Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
-    RateLimiter, WithMaxWait, default_controller, default_item_based,
+    Bucket, Burst, Debounced, Debounces, DefaultController, DefaultItemBased, Held,
+    ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
+    WithJitter, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};

@@ -1,22 +1,32 @@
 //! How long a key that failed has to wait: arithmetic over a small record per key.
 
+#[macro_use]
+mod delegate;
+mod debounce;
 mod defaults;
 mod exponential;
 mod fast_slow;
+mod holds;
+mod jitter;
 mod max_of;
 mod max_wait;
 mod none;
+mod run_rate;
 mod token_bucket;
 
 use core::time::Duration;
 
 use crate::Instant;
 
+pub use debounce::{Burst, Debounced, Debounces, WithDebounce};
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
 pub use exponential::ItemExponentialFailure;
 pub use fast_slow::ItemFastSlow;
+pub use holds::{Held, WithHolds};
+pub use jitter::WithJitter;
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
+pub use run_rate::WithRunRate;
 pub use token_bucket::Bucket;
 
 /// Decides how long a key waits before its next run.
@@ -29,8 +39,11 @@ pub use token_bucket::Bucket;
 /// # Contract
 ///
 /// - `when` MUST be bounded in time and MUST NOT panic on any record that it has produced itself.
-/// - The queue forgets a key by `*record = Default::default()`: a default record MUST mean "has not
-///   failed".
+/// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
+/// - Everything but `when` and `requeues` has a default, which costs a queue nothing. The provided
+///   methods MUST be bounded in time, and MUST NOT panic either. They belong to two abilities:
+///   [`HOLDS`](Self::HOLDS), of [`WithHolds`], and [`PACES`](Self::PACES), of [`WithRunRate`].
+///   A limiter around another one passes all of them on.
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
@@ -75,8 +88,8 @@ pub use token_bucket::Bucket;
 ///         *failures
 ///     }
 ///
-///     fn record(&self, requeues: u32) -> u32 {
-///         requeues
+///     fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+///         *failures = requeues;
 ///     }
 /// }
 ///
@@ -102,15 +115,71 @@ pub trait RateLimiter {
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, record: &Self::Record) -> u32;
 
-    /// Returns the record of a key with so many failures: the inverse of
-    /// [`requeues`](Self::requeues), for [`Queue::restore`](crate::Queue::restore). Charges
-    /// nothing.
+    /// Sets how many failures are on record, for [`Queue::restore`](crate::Queue::restore). Charges
+    /// nothing, and leaves what else is on record as it is.
     ///
-    /// Zero failures MUST give a default record. A limiter that keeps more than a count, such as
-    /// the time of the first failure, returns the record that delays the next retry by as much as
-    /// is known to be right. A limiter that keeps nothing of a key returns a default record.
-    fn record(&self, requeues: u32) -> Self::Record;
+    /// Zero failures MUST leave a default record as it is. A limiter that keeps more than a count,
+    /// such as the time of the first failure, sets what delays the next retry by as much as is known
+    /// to be right. A limiter that keeps nothing of a key does nothing.
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32);
+
+    /// Whether the limiter may hold keys back, as [`WithHolds`] does. Without that,
+    /// [`held_until`](Self::held_until) is never later than the epoch.
+    const HOLDS: bool = false;
+
+    /// Whether the limiter may pace the runs of all keys together, as [`WithRunRate`] does. Without
+    /// that, [`next_start`](Self::next_start) is the epoch.
+    const PACES: bool = false;
+
+    /// Returns whether the queue has to read the time for every operation, because a key may be
+    /// held or has to wait for its turn.
+    #[inline]
+    fn needs_time(&self) -> bool {
+        Self::HOLDS || Self::PACES
+    }
+
+    /// Returns until when the key may not run, however it is added. A time that has passed, such as
+    /// [`Instant::EPOCH`], does not hold it.
+    #[inline]
+    fn held_until(&self, record: &Self::Record) -> Instant {
+        let _ = record;
+        Instant::EPOCH
+    }
+
+    /// Notes that a run of the key has ended, after its failures were forgotten or charged.
+    #[inline]
+    fn ended(&mut self, record: &mut Self::Record, now: Instant) {
+        let _ = (record, now);
+    }
+
+    /// Forgets the failures of the key.
+    #[inline]
+    fn forget(&self, record: &mut Self::Record) {
+        *record = Self::Record::default();
+    }
+
+    /// Returns whether nothing is lost if the record of an idle key is dropped: the key has not
+    /// failed, and is not held after `now`.
+    #[inline]
+    fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
+        let _ = now;
+        *record == Self::Record::default()
+    }
+
+    /// Returns from when on a ready key may be handed out. [`Instant::EPOCH`] is at once.
+    #[inline]
+    fn next_start(&self) -> Instant {
+        Instant::EPOCH
+    }
+
+    /// Notes that a key was handed out.
+    #[inline]
+    fn started(&mut self, now: Instant) {
+        let _ = now;
+    }
 }
+
+delegate_debounce!(&mut L, record => record);
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
     type Record = L::Record;
@@ -123,7 +192,6 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
         (**self).requeues(record)
     }
 
-    fn record(&self, requeues: u32) -> L::Record {
-        (**self).record(requeues)
-    }
+    delegate_holds!(L, self, **self);
+    delegate_pace!(L, self, **self);
 }

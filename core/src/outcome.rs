@@ -179,7 +179,8 @@ pub enum Added {
     Ready,
     /// The key is active, and will run again after its present run.
     Dirty,
-    /// The key will be ready at its deadline; it had none before.
+    /// The key will be ready at its deadline, or when it is no longer [held](crate::WithHolds); it
+    /// had no deadline before.
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
@@ -340,7 +341,8 @@ pub enum Finished {
     /// had a delay of zero.
     Ready,
     /// The key runs again after this long: earlier if it already had an earlier deadline, and never
-    /// after [`Duration::MAX`].
+    /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::WithHolds), also
+    /// if the key was added during its run.
     Delayed(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Queue::take_delayed).
@@ -533,7 +535,9 @@ pub struct AddedMany {
     pub ready: usize,
     /// Active keys that will run again after their present run.
     pub dirty: usize,
-    /// Keys that were ready or dirty already.
+    /// Keys that are [held](crate::WithHolds), and will be ready when their holds are over.
+    pub delayed: usize,
+    /// Keys that were ready, dirty or, if they are held, delayed already.
     pub coalesced: usize,
     /// Keys that were not taken.
     pub rejected: usize,

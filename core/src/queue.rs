@@ -21,8 +21,11 @@ mod cancel;
 mod check;
 mod claim;
 mod construct;
+mod debounce;
 mod expedite;
+mod hold;
 mod merge;
+mod pace;
 mod pause;
 mod produce;
 mod query;
@@ -92,6 +95,7 @@ use watch::Watched;
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
+/// - **Q8** No deadline is before the time until which its key is [held](crate::WithHolds).
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
 /// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come,
@@ -202,6 +206,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         let added = match slot.phase {
             Phase::Idle => {
+                let held = self.limiter.held_until(&slot.meta.record);
+                if held.is_after(at) {
+                    return self.delay_until(id, held, level);
+                }
                 slot.phase = Phase::Ready;
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
@@ -240,13 +248,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Err(NotActive);
         };
         if forgets {
-            slot.meta.record = L::Record::default();
+            self.limiter.forget(&mut slot.meta.record);
         }
+        self.limiter.ended(&mut slot.meta.record, now);
+        let held = self.limiter.held_until(&slot.meta.record);
+        let is_held = held.is_after(now);
         let started = self.metrics.ended(&slot.meta.timestamps, id.index());
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
-        let again = slot.phase.is_queued();
-        let has_failed = slot.meta.record != L::Record::default();
+        let was_dirty = slot.phase.is_queued();
+        let again = was_dirty && !is_held;
+        let has_failed = !self.limiter.is_blank(&slot.meta.record, now);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
         if again {
@@ -255,11 +267,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.note_clean(level);
             self.lists.push_ready(id, level);
         }
+        if is_held {
+            self.hold_after_run(id, was_dirty, now);
+        }
         self.note_change();
         if !again {
             self.release_if_unused(id, has_failed);
         }
         self.metrics.work_duration(duration);
+        if L::HOLDS {
+            self.drop_passed_holds(now);
+        }
         Ok(again)
     }
 
@@ -312,7 +330,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn release_if_idle(&mut self, id: SlotId) {
         let failed = self.slots.slot(id).map(|slot| {
             let idle = slot.phase == Phase::Idle;
-            idle.then(|| slot.meta.record != L::Record::default())
+            idle.then(|| !self.limiter.is_blank(&slot.meta.record, Instant::EPOCH))
         });
         if let Some(Some(has_failed)) = failed {
             self.release_if_unused(id, has_failed);
@@ -363,7 +381,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         let ready = self.lists.ready_len() > 0;
         let earliest = self.open_deadline();
-        wake | self.sleepers.wake_needed(ready, earliest)
+        wake | self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
     }
 
     /// Reports the depth, after a key has entered or left a level.
@@ -381,12 +399,13 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.
-        if self.paused {
+        if self.paused || self.limiter.next_start().is_after(now) {
             return None;
         }
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);
+        self.limiter.started(now);
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;

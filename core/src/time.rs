@@ -74,6 +74,12 @@ impl Instant {
     /// Later than every deadline: a key that waits for it waits until it is added again.
     pub const NEVER: Self = Self(u64::MAX);
 
+    /// Whether this time is still to come. What never comes is, also at the end of time.
+    #[inline]
+    pub(crate) const fn is_after(self, now: Self) -> bool {
+        self.0 > now.0 || self.is_never()
+    }
+
     /// Creates the instant `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)

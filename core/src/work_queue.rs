@@ -17,6 +17,7 @@ use crate::wait::WaitList;
 
 mod batch;
 mod cancel;
+mod debounce;
 mod expedite;
 mod pause;
 mod produce;

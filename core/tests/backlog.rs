@@ -307,8 +307,9 @@ fn many_keys_are_cancelled_and_expedited_in_bounded_steps() {
     for key in 0..KEYS {
         let _ = queue.add_at(key, DUE, Instant::EPOCH);
     }
+    let mut sweep = Sweep::new();
     for ended in (4..=KEYS).step_by(4) {
-        let more = queue.expedite_some(Instant::EPOCH).value;
+        let more = queue.expedite_some(&mut sweep, Instant::EPOCH).value;
         assert_eq!(queue.len(Instant::EPOCH).value, usize::from(ended));
         assert_eq!(more, ended < KEYS);
     }

@@ -55,6 +55,9 @@ pub enum Step {
     AddRateLimited(Key),
     /// Adds a key as asked.
     AddWith(Key, AddOptions),
+    /// Adds a key once no such add has come for the first time, or the second time is over since
+    /// the first of them.
+    AddDebounced(Key, Duration, Duration),
     /// Adds keys together.
     AddMany(Vec<Key>),
     /// Forgets the failures of a key.
@@ -65,7 +68,8 @@ pub enum Step {
     CancelDelay(Key),
     /// Ends the delay of a key.
     Expedite(Key),
-    /// Ends the delays of all keys.
+    /// Ends the delays of all keys; unless there are several and the limiter holds keys, because
+    /// then their order is not specified.
     ExpediteAll,
     /// Takes back the work of all keys but those below one; unless several of them would be kept
     /// for their failures alone, because then their order is not specified.
@@ -211,6 +215,7 @@ impl Step {
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
+            | Self::AddDebounced(key, ..)
             | Self::Forget(key)
             | Self::CancelKey(key)
             | Self::CancelDelay(key)

@@ -8,8 +8,13 @@ use std::time::Duration;
 
 use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
-    WithMaxWait, default_controller, default_item_based,
+    WithDebounce, WithHolds, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
+
+mod record;
+
+pub use record::AnyRecord;
+
 /// A limiter as a value. With the feature `serde` it is read from JSON, as recordings hold it.
 ///
 /// # Examples
@@ -19,7 +24,7 @@ use requeue_core::{
 /// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
 ///
 /// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
-/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
+/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.compose();
 /// let mut memory = AnyRecord::default();
 /// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
 /// assert_eq!([when(), when(), when()], [1, 2, 3]);
@@ -63,6 +68,24 @@ pub enum LimiterSpec {
         /// The longest delay, in nanoseconds.
         max_ns: u64,
     },
+    /// [`WithHolds`].
+    WithHolds {
+        /// The limiter to ask.
+        inner: Box<LimiterSpec>,
+        /// How long a key is held after each run, in nanoseconds.
+        cool_down_ns: u64,
+        /// Whether a key that failed is held.
+        hold_failures: bool,
+    },
+    /// [`WithRunRate`].
+    WithRunRate {
+        /// The limiter to ask.
+        inner: Box<LimiterSpec>,
+        /// Runs per second.
+        rate_bits: FloatBits,
+        /// How many runs may begin at once.
+        burst: u32,
+    },
     /// [`default_controller`].
     DefaultController,
     /// [`default_item_based`].
@@ -70,12 +93,18 @@ pub enum LimiterSpec {
 }
 
 impl LimiterSpec {
-    /// The limiter this describes, in its first state.
+    /// The limiter of a queue, in its first state: what this describes, and the ability to
+    /// debounce.
     pub fn build(&self) -> AnyLimiter {
+        WithDebounce::new(self.compose())
+    }
+
+    /// The limiter this describes, in its first state.
+    pub fn compose(&self) -> Composed {
         match self {
             Self::Exponential { base_ns, max_ns } => {
                 let (base, max) = (nanos(*base_ns), nanos(*max_ns));
-                AnyLimiter::Exponential(ItemExponentialFailure::new(base, max))
+                Composed::Exponential(ItemExponentialFailure::new(base, max))
             }
             Self::FastSlow {
                 fast_ns,
@@ -84,30 +113,50 @@ impl LimiterSpec {
             } => {
                 let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
                 let attempts = saturating_u32(*max_fast_attempts);
-                AnyLimiter::FastSlow(ItemFastSlow::new(fast, slow, attempts))
+                Composed::FastSlow(ItemFastSlow::new(fast, slow, attempts))
             }
-            Self::Bucket { rate_bits, burst } => {
-                AnyLimiter::Bucket(Bucket::new(rate_bits.0, *burst))
-            }
+            Self::Bucket { rate_bits, burst } => Composed::Bucket(Bucket::new(rate_bits.0, *burst)),
             // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
             Self::MaxOf { limiters } => limiters
                 .iter()
-                .rfold(AnyLimiter::NoLimit(NoLimit), |rest, first| {
-                    AnyLimiter::MaxOf(Box::new((first.build(), rest)))
+                .rfold(Composed::NoLimit(NoLimit), |rest, first| {
+                    Composed::MaxOf(Box::new((first.compose(), rest)))
                 }),
             Self::WithMaxWait { inner, max_ns } => {
-                let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
-                AnyLimiter::WithMaxWait(Box::new(limited))
+                let limited = WithMaxWait::new(inner.compose(), nanos(*max_ns));
+                Composed::WithMaxWait(Box::new(limited))
             }
-            Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
-            Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
+            Self::WithHolds {
+                inner,
+                cool_down_ns,
+                hold_failures,
+            } => {
+                let mut held = WithHolds::new(inner.compose()).cool_down(nanos(*cool_down_ns));
+                if *hold_failures {
+                    held = held.hold_failures();
+                }
+                Composed::WithHolds(Box::new(held))
+            }
+            Self::WithRunRate {
+                inner,
+                rate_bits,
+                burst,
+            } => {
+                let paced = WithRunRate::new(inner.compose(), rate_bits.0, *burst);
+                Composed::WithRunRate(Box::new(paced))
+            }
+            Self::DefaultController => Composed::DefaultController(default_controller()),
+            Self::DefaultItemBased => Composed::Exponential(default_item_based()),
         }
     }
 }
 
+/// The limiter of every queue under test.
+pub type AnyLimiter = WithDebounce<Composed>;
+
 /// A limiter chosen at run time.
 #[derive(Clone, Debug)]
-pub enum AnyLimiter {
+pub enum Composed {
     /// Exponential per key.
     Exponential(ItemExponentialFailure),
     /// Fast at first, then slow.
@@ -119,27 +168,16 @@ pub enum AnyLimiter {
     /// No delay.
     NoLimit(NoLimit),
     /// The longer delay of two.
-    MaxOf(Box<(AnyLimiter, AnyLimiter)>),
+    MaxOf(Box<(Composed, Composed)>),
     /// A delay that is cut short.
-    WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
+    WithMaxWait(Box<WithMaxWait<Composed>>),
+    /// Keys that may not run for a while.
+    WithHolds(Box<WithHolds<Composed>>),
+    /// Runs that begin at a rate.
+    WithRunRate(Box<WithRunRate<Composed>>),
 }
 
-/// What an [`AnyLimiter`] remembers of a key: its shape follows the limiter's.
-///
-/// A memory in which nothing has failed is always [`Fresh`](AnyRecord::Fresh), however the limiter
-/// is nested, because a queue tells by that value whether a key still costs room.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AnyRecord {
-    /// Nothing.
-    #[default]
-    Fresh,
-    /// So many failures.
-    Failures(u32),
-    /// What two limiters remember.
-    Both(Box<(AnyRecord, AnyRecord)>),
-}
-
-impl RateLimiter for AnyLimiter {
+impl RateLimiter for Composed {
     type Record = AnyRecord;
 
     fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
@@ -156,6 +194,8 @@ impl RateLimiter for AnyLimiter {
             Self::NoLimit(limiter) => limiter.when(&mut (), now),
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
+            Self::WithRunRate(limiter) => limiter.as_mut().when(record, now),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().when(it, now)),
         }
     }
 
@@ -166,59 +206,112 @@ impl RateLimiter for AnyLimiter {
             Self::Bucket(limiter) => limiter.requeues(&()),
             Self::DefaultController(limiter) => limiter.requeues(&(record.failures(), ())),
             Self::NoLimit(limiter) => limiter.requeues(&()),
-            Self::MaxOf(limiters) => match record {
-                AnyRecord::Both(both) => limiters.as_ref().requeues(both),
-                AnyRecord::Fresh | AnyRecord::Failures(_) => 0,
-            },
+            Self::MaxOf(limiters) => limiters.as_ref().requeues(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().requeues(record),
+            Self::WithHolds(limiter) => limiter.as_ref().requeues(&record.held()),
         }
     }
 
-    fn record(&self, requeues: u32) -> AnyRecord {
+    fn set_requeues(&self, record: &mut AnyRecord, requeues: u32) {
         match self {
-            _ if requeues == 0 => AnyRecord::Fresh,
-            Self::Exponential(limiter) => AnyRecord::Failures(limiter.record(requeues)),
-            Self::FastSlow(limiter) => AnyRecord::Failures(limiter.record(requeues)),
-            Self::DefaultController(limiter) => AnyRecord::Failures(limiter.record(requeues).0),
-            Self::Bucket(_) | Self::NoLimit(_) => AnyRecord::Fresh,
-            Self::MaxOf(limiters) => {
-                let mut record = AnyRecord::Fresh;
-                record.with_both(|both| *both = limiters.as_ref().record(requeues));
-                record
+            Self::Exponential(limiter) => {
+                record.with_failures(|it| limiter.set_requeues(it, requeues));
             }
-            Self::WithMaxWait(limiter) => limiter.as_ref().record(requeues),
+            Self::FastSlow(limiter) => {
+                record.with_failures(|it| limiter.set_requeues(it, requeues));
+            }
+            Self::DefaultController(limiter) => record.with_failures(|it| {
+                let mut pair = (*it, ());
+                limiter.set_requeues(&mut pair, requeues);
+                *it = pair.0;
+            }),
+            Self::Bucket(_) | Self::NoLimit(_) => {}
+            Self::MaxOf(limiters) => {
+                record.with_both(|it| limiters.as_ref().set_requeues(it, requeues));
+            }
+            Self::WithMaxWait(limiter) => limiter.as_ref().set_requeues(record, requeues),
+            Self::WithRunRate(limiter) => limiter.as_ref().set_requeues(record, requeues),
+            Self::WithHolds(limiter) => {
+                record.with_held(|it| limiter.as_ref().set_requeues(it, requeues));
+            }
         }
     }
-}
 
-impl AnyRecord {
-    fn failures(&self) -> u32 {
+    /// It may: [`needs_time`](Self::needs_time) says whether it does.
+    const HOLDS: bool = true;
+
+    /// As above.
+    const PACES: bool = true;
+
+    fn needs_time(&self) -> bool {
         match self {
-            Self::Failures(failures) => *failures,
-            Self::Fresh | Self::Both(_) => 0,
+            Self::MaxOf(limiters) => limiters.as_ref().needs_time(),
+            Self::WithMaxWait(limiter) => limiter.as_ref().needs_time(),
+            Self::WithRunRate(limiter) => limiter.as_ref().needs_time(),
+            Self::WithHolds(limiter) => limiter.as_ref().needs_time(),
+            _ => false,
         }
     }
 
-    fn with_failures(&mut self, when: impl FnOnce(&mut u32) -> Duration) -> Duration {
-        let mut failures = self.failures();
-        let delay = when(&mut failures);
-        *self = match failures {
-            0 => Self::Fresh,
-            _ => Self::Failures(failures),
-        };
-        delay
+    fn held_until(&self, record: &AnyRecord) -> Instant {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().held_until(&record.both()),
+            Self::WithMaxWait(limiter) => limiter.as_ref().held_until(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().held_until(record),
+            Self::WithHolds(limiter) => limiter.as_ref().held_until(&record.held()),
+            _ => Instant::EPOCH,
+        }
     }
 
-    fn with_both<T>(&mut self, when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> T) -> T {
-        let mut both = match std::mem::take(self) {
-            Self::Both(both) => both,
-            Self::Fresh | Self::Failures(_) => Box::default(),
-        };
-        let delay = when(&mut both);
-        if *both != Default::default() {
-            *self = Self::Both(both);
+    fn ended(&mut self, record: &mut AnyRecord, now: Instant) {
+        match self {
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().ended(it, now)),
+            Self::WithMaxWait(limiter) => limiter.as_mut().ended(record, now),
+            Self::WithRunRate(limiter) => limiter.as_mut().ended(record, now),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().ended(it, now)),
+            _ => {}
         }
-        delay
+    }
+
+    fn forget(&self, record: &mut AnyRecord) {
+        match self {
+            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_ref().forget(it)),
+            Self::WithMaxWait(limiter) => limiter.as_ref().forget(record),
+            Self::WithRunRate(limiter) => limiter.as_ref().forget(record),
+            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_ref().forget(it)),
+            _ => *record = AnyRecord::Fresh,
+        }
+    }
+
+    fn is_blank(&self, record: &AnyRecord, now: Instant) -> bool {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().is_blank(&record.both(), now),
+            Self::WithMaxWait(limiter) => limiter.as_ref().is_blank(record, now),
+            Self::WithRunRate(limiter) => limiter.as_ref().is_blank(record, now),
+            Self::WithHolds(limiter) => limiter.as_ref().is_blank(&record.held(), now),
+            _ => *record == AnyRecord::Fresh,
+        }
+    }
+
+    fn next_start(&self) -> Instant {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_ref().next_start(),
+            Self::WithMaxWait(limiter) => limiter.as_ref().next_start(),
+            Self::WithHolds(limiter) => limiter.as_ref().next_start(),
+            Self::WithRunRate(limiter) => limiter.as_ref().next_start(),
+            _ => Instant::EPOCH,
+        }
+    }
+
+    fn started(&mut self, now: Instant) {
+        match self {
+            Self::MaxOf(limiters) => limiters.as_mut().started(now),
+            Self::WithMaxWait(limiter) => limiter.as_mut().started(now),
+            Self::WithHolds(limiter) => limiter.as_mut().started(now),
+            Self::WithRunRate(limiter) => limiter.as_mut().started(now),
+            _ => {}
+        }
     }
 }
 
@@ -270,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
-        let mut limiter = max_of([BUCKET, max_of([])]).build();
+        let mut limiter = max_of([BUCKET, max_of([])]).compose();
         let mut record = AnyRecord::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
         assert_eq!(record, AnyRecord::Fresh);
@@ -280,7 +373,7 @@ mod tests {
     fn each_limiter_of_a_list_has_a_memory_of_its_own() {
         let (base_ns, max_ns) = (1, 100);
         let exponential = LimiterSpec::Exponential { base_ns, max_ns };
-        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
+        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).compose();
         let mut record = AnyRecord::default();
         for expected in [9, 3, 4, 8] {
             let delay = limiter.when(&mut record, Instant::EPOCH);

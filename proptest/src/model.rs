@@ -6,22 +6,26 @@
 //! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
 
 mod control;
+mod debounce;
 mod drains;
 mod extensions;
 mod fingerprint;
 mod flushes;
+mod holds;
+mod pace;
 mod priorities;
 mod records;
 mod subject;
 
 use std::fmt;
 
-use requeue_core::{Added, Instant, NotActive, Rejected};
+use requeue_core::{Added, Instant, NotActive, RateLimiter, Rejected};
 
 use crate::Figures;
-use crate::limiter::{AnyLimiter, AnyRecord};
+use crate::limiter::{AnyRecord, Composed};
 use crate::subject::{Handed, Key, Known, NumberedRun, Scheduled, Setup, Ticket};
 
+use debounce::Burst;
 use drains::Drains;
 pub use fingerprint::Fingerprint;
 
@@ -42,7 +46,7 @@ pub enum Rules {
 #[derive(Clone, Debug)]
 pub struct Model {
     rules: Rules,
-    limiter: AnyLimiter,
+    limiter: Composed,
     capacity: Option<usize>,
     failure_records_max: usize,
     /// How many due keys an operation makes ready; `None` if all of them, when they come due.
@@ -67,6 +71,8 @@ pub struct Model {
     waiting: Vec<Waiting>,
     /// What the limiter remembers of the keys that have failed.
     failures: Vec<(Key, AnyRecord)>,
+    /// The bursts of debounced adds.
+    bursts: Vec<(Key, Burst)>,
     /// Keys of which nothing else is left, in the order in which they came to rest.
     records: Vec<Key>,
 
@@ -117,7 +123,7 @@ impl Model {
     pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
         Self {
             rules,
-            limiter: setup.limiter.build(),
+            limiter: setup.limiter.compose(),
             capacity,
             failure_records_max: match capacity {
                 Some(_) => usize::MAX,
@@ -133,6 +139,7 @@ impl Model {
             processing: Vec::new(),
             waiting: Vec::new(),
             failures: Vec::new(),
+            bursts: Vec::new(),
             records: Vec::new(),
             shutting_down: false,
             paused: false,
@@ -225,6 +232,7 @@ impl Model {
         }
         let level = self.retry_level(key);
         let added = self.retry_at(key, self.now + delay, level);
+        self.hold_back(key);
         Ok(Scheduled { delay, added })
     }
 
@@ -240,6 +248,10 @@ impl Model {
     fn mark(&mut self, key: Key, at: Instant, level: u8) -> Added {
         if self.dirty.contains(&key) {
             return self.raise(key, level);
+        }
+        let held = self.held_until(key);
+        if is_after(held, at) && !self.processing.contains(&key) {
+            return self.schedule(key, held, level);
         }
         remove(&mut self.queued_at, key);
         self.queued_at.push((key, level));
@@ -264,7 +276,8 @@ impl Model {
 
     fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
-        if due <= self.now && !due.is_never() {
+        let due = due.max(self.held_until(key));
+        if !is_after(due, self.now) {
             return self.mark(key, self.now, level);
         }
         self.schedule(key, due, level)
@@ -383,10 +396,11 @@ impl Model {
             return None;
         }
         self.arrive_at_first();
-        if self.paused {
+        if self.paused || is_after(self.limiter.next_start(), self.now) {
             return None;
         }
         let key = self.pop_first()?;
+        self.limiter.started(self.now);
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
         self.running_at.push((key, priority));
@@ -428,6 +442,7 @@ impl Model {
         self.end_flushes_of(key);
         self.processing.retain(|other| *other != key);
         self.cancelled.retain(|other| *other != key);
+        self.hold_after_run(key);
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
@@ -436,7 +451,9 @@ impl Model {
         if again || self.processing.is_empty() {
             self.drains.signal(self.processing.is_empty());
         }
+        self.drop_if_blank(key);
         self.settle();
+        self.drop_passed_holds();
         again
     }
 
@@ -521,6 +538,11 @@ impl fmt::Display for Model {
         }
         f.write_str(&state.join("; "))
     }
+}
+
+/// Whether a time is still to come. What never comes is, also at the end of time.
+fn is_after(at: Instant, now: Instant) -> bool {
+    at > now || at.is_never()
 }
 
 /// Takes the entry of a key out of a list.

@@ -117,6 +117,13 @@ pub trait Subject {
     fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
+    /// Adds a key once no such add of it has come for a while, or a time after the first.
+    fn add_debounced(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>>;
     /// Adds keys in order, and returns those that were handed back.
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
     /// Forgets the failures of a key.

@@ -177,6 +177,7 @@ const OF_CALLS: &[&str] = &[
     "pauses",
     "watch_wakes",
     "room_wakes",
+    "run_rates",
 ];
 
 /// These rules, and no others, are not tried; of a queue without calls none of calls is.

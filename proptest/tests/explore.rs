@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Action, AddOptions, Fixed, Growable, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
+use requeue_proptest::limiter::LimiterSpec;
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
 
@@ -37,6 +38,7 @@ fn steps() -> Vec<Step> {
             Step::AddAfter(key, delay(1)),
             Step::AddAfter(key, delay(2)),
             Step::AddRateLimited(key),
+            Step::AddDebounced(key, delay(1), delay(2)),
             Step::Forget(key),
             Step::DoneKey(key),
             Step::CancelKey(key),
@@ -80,7 +82,7 @@ const BOUNDS: Bounds = Bounds {
 };
 
 /// The queues that are explored, beside their capacities: how many due keys an operation makes
-/// ready, and how many failure records are kept of what grows.
+/// ready, how many failure records are kept of what grows, and whether keys are held.
 fn setups(capacity: Option<usize>) -> Vec<Setup> {
     let setup = |(release_max, failure_records_max)| Setup {
         release_max,
@@ -93,7 +95,19 @@ fn setups(capacity: Option<usize>) -> Vec<Setup> {
         Some(_) => &[(1, usize::MAX), (2, usize::MAX)],
         None => &[(1, usize::MAX), (2, 1)],
     };
-    setups.iter().copied().map(setup).collect()
+    let mut setups: Vec<Setup> = setups.iter().copied().map(setup).collect();
+    if capacity == Some(2) {
+        let limiter = LimiterSpec::WithHolds {
+            inner: Box::new(Setup::exponential().limiter),
+            cool_down_ns: 1,
+            hold_failures: true,
+        };
+        setups.push(Setup {
+            limiter,
+            ..setups[0].clone()
+        });
+    }
+    setups
 }
 
 /// The depth in an ordinary test, and that in the soak.

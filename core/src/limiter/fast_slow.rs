@@ -60,8 +60,8 @@ impl RateLimiter for ItemFastSlow {
         *failures
     }
 
-    fn record(&self, requeues: u32) -> u32 {
-        requeues
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        *failures = requeues;
     }
 }
 

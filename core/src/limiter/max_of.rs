@@ -19,7 +19,7 @@ impl RateLimiter for () {
         0
     }
 
-    fn record(&self, _: u32) {}
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }
 
 macro_rules! max_of {
@@ -40,8 +40,50 @@ macro_rules! max_of {
                 most
             }
 
-            fn record(&self, requeues: u32) -> Self::Record {
-                ($(self.$index.record(requeues),)+)
+            fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+                $(self.$index.set_requeues(&mut record.$index, requeues);)+
+            }
+
+            const HOLDS: bool = $($limiter::HOLDS)||+;
+            const PACES: bool = $($limiter::PACES)||+;
+
+            #[inline]
+            fn needs_time(&self) -> bool {
+                $(self.$index.needs_time())||+
+            }
+
+            #[inline]
+            fn held_until(&self, record: &Self::Record) -> Instant {
+                let mut latest = Instant::EPOCH;
+                $(latest = latest.max(self.$index.held_until(&record.$index));)+
+                latest
+            }
+
+            #[inline]
+            fn ended(&mut self, record: &mut Self::Record, now: Instant) {
+                $(self.$index.ended(&mut record.$index, now);)+
+            }
+
+            #[inline]
+            fn forget(&self, record: &mut Self::Record) {
+                $(self.$index.forget(&mut record.$index);)+
+            }
+
+            #[inline]
+            fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
+                $(self.$index.is_blank(&record.$index, now))&&+
+            }
+
+            #[inline]
+            fn next_start(&self) -> Instant {
+                let mut latest = Instant::EPOCH;
+                $(latest = latest.max(self.$index.next_start());)+
+                latest
+            }
+
+            #[inline]
+            fn started(&mut self, now: Instant) {
+                $(self.$index.started(now);)+
             }
         }
     };

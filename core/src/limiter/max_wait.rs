@@ -7,7 +7,8 @@ use crate::{Instant, RateLimiter};
 /// Limits the delays of another limiter to at most `max`.
 ///
 /// client-go's `WithMaxWaitRateLimiter`. The inner limiter is charged in full: a bucket whose delay
-/// is shortened here still counts every token.
+/// is shortened here still counts every token. A hold of [`WithHolds`](crate::WithHolds) is not
+/// shortened: that goes around this one.
 ///
 /// # Cost
 ///
@@ -37,6 +38,8 @@ impl<L> WithMaxWait<L> {
     }
 }
 
+delegate_debounce!(WithMaxWait<L>, record => record);
+
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     type Record = L::Record;
 
@@ -48,9 +51,8 @@ impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
         self.inner.requeues(record)
     }
 
-    fn record(&self, requeues: u32) -> L::Record {
-        self.inner.record(requeues)
-    }
+    delegate_holds!(L, self, self.inner);
+    delegate_pace!(L, self, self.inner);
 }
 
 #[cfg(test)]
@@ -84,7 +86,7 @@ mod tests {
             0
         }
 
-        fn record(&self, _: u32) {}
+        fn set_requeues(&self, (): &mut (), _: u32) {}
     }
 
     #[test]

@@ -37,5 +37,5 @@ impl RateLimiter for NoLimit {
         0
     }
 
-    fn record(&self, _: u32) {}
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }

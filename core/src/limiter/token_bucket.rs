@@ -135,6 +135,27 @@ impl Bucket {
         Self::new(Self::UNLIMITED_RATE, 0)
     }
 
+    /// Whether it ever lets a call wait.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.rate < Self::UNLIMITED_RATE
+    }
+
+    /// Whether it never has a token.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_limited() && self.burst == 0
+    }
+
+    /// When the next token is there, [`Instant::EPOCH`] if one is there already.
+    pub(super) fn next_token(&self) -> Instant {
+        if !self.is_limited() || self.tokens >= 1.0 {
+            return Instant::EPOCH;
+        }
+        if self.is_closed() {
+            return Instant::NEVER;
+        }
+        self.last + self.time_to_earn(1.0 - self.tokens)
+    }
+
     /// The number of tokens at `now`, at most a full bucket.
     fn tokens_at(&self, now: Instant) -> f64 {
         let elapsed = nanos(now.saturating_since(self.last)).min(NANOS_MAX);
@@ -176,7 +197,7 @@ impl RateLimiter for Bucket {
         0
     }
 
-    fn record(&self, _: u32) {}
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }
 
 /// Nanoseconds as seconds, rounded as by Go's `Duration.Seconds`: in two parts.

@@ -60,6 +60,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             match self.add_quietly(key, now, &mut spared) {
                 Ok(Added::Ready) => many.ready += 1,
                 Ok(Added::Dirty) => many.dirty += 1,
+                Ok(Added::Delayed | Added::Sooner) => many.delayed += 1,
                 Ok(_) => many.coalesced += 1,
                 Err(key) => {
                     many.rejected += 1;

@@ -2,6 +2,7 @@
 
 use core::hash::Hash;
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -35,10 +36,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             ready += usize::from(slot.phase == Phase::Ready);
             active += usize::from(slot.phase.is_active());
             dirty += usize::from(slot.phase.is_active() && slot.phase.is_queued());
-            let blank = slot.meta.record == L::Record::default();
+            let blank = self.limiter.is_blank(&slot.meta.record, Instant::EPOCH);
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             records += usize::from(at_rest);
+            let held = self.limiter.held_until(&slot.meta.record);
+            let waits = self.delays.due(id).is_none_or(|due| due >= held);
+            assert!(waits, "Q8: no deadline is before the end of a hold");
         }
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
         if let Some(capacity) = S::CAPACITY {
@@ -55,11 +59,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let at_rest = self.active == 0 && self.lists.ready_len() == 0;
         let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
-        let closed_or_awake = self.closed
-            || self.sleepers.is_valid(
-                self.lists.ready_len() > 0 && !self.paused,
-                self.next_deadline(),
-            );
+        let ready = self.lists.ready_len() > 0;
+        let closed_or_awake = (self.closed && !L::PACES)
+            || self
+                .sleepers
+                .is_valid(self.is_at_hand(ready) && !self.paused, self.next_deadline());
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
         assert!(!(self.closed && self.paused), "shutdown ends a pause");
         assert!(self.has_reported_what_came(), "W3: {:?}", self.watched);

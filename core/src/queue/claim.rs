@@ -120,11 +120,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ) -> Result<SlotId, K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
-                if self.requeues(id) < requeues {
-                    let record = self.limiter.record(requeues);
-                    if let Some(slot) = self.slots.slot_mut(id) {
-                        slot.meta.record = record;
-                    }
+                if self.requeues(id) < requeues
+                    && let Some(slot) = self.slots.slot_mut(id)
+                {
+                    self.limiter.set_requeues(&mut slot.meta.record, requeues);
                 }
                 spare(key);
                 Ok(id)
@@ -133,10 +132,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 let Some(id) = self.make_room() else {
                     return Err(key);
                 };
-                let meta = Meta::<S, L, M> {
-                    record: self.limiter.record(requeues),
-                    ..Meta::<S, L, M>::default()
-                };
+                let mut meta = Meta::<S, L, M>::default();
+                self.limiter.set_requeues(&mut meta.record, requeues);
                 self.slots.claim(id, hash, key, meta, Phase::Idle);
                 Ok(id)
             }

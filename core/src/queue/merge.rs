@@ -23,14 +23,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         level: u8,
     ) -> Added {
-        let later = due.filter(|due| *due > now || due.is_never());
+        let held = self.held_until(id);
+        let later = due.map(|due| due.max(held)).filter(|due| due.is_after(now));
+        let later = later.or(held.is_after(now).then_some(held));
         let pending = match rule {
             Merge::Earliest => None,
             // There is one place, at the earlier of two times: now, if the key is queued.
-            Merge::Once if later.is_none() || self.is_queued(id) => {
-                return self.end_delay(id, due, now, level);
+            Merge::Once => {
+                return match later.filter(|_| !self.is_queued(id)) {
+                    Some(later) => self.delay_for(id, due, later, level),
+                    None => self.add_instead(id, due, now, level),
+                };
             }
-            Merge::Once => None,
             Merge::Latest | Merge::Replace | Merge::Keep => self.delays.due(id),
         };
         let Some(pending) = pending else {
@@ -46,7 +50,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             _ => true,
         };
         if !stays && later.is_none() {
-            return self.end_delay(id, due, now, level);
+            return self.add_instead(id, due, now, level);
         }
         if due.is_some() {
             self.metrics.retry();
@@ -65,7 +69,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Adds a key now, with the level of a deadline that it no longer waits for.
-    fn end_delay(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
+    fn delay_for(&mut self, id: SlotId, due: Option<Instant>, later: Instant, level: u8) -> Added {
+        if due.is_some() {
+            self.metrics.retry();
+        }
+        self.delay_until(id, later, level)
+    }
+
+    fn add_instead(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
         if due.is_some() {
             self.metrics.retry();
         }

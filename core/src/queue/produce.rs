@@ -209,6 +209,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Ok((id, delay)) => {
                 let level = self.retry_level(id);
                 let added = self.schedule(id, now + delay, now, level);
+                self.hold_back(id, now);
                 Ok(Scheduled { delay, added })
             }
             Err(key) => Err(Rejected::Full(key)),
@@ -321,7 +322,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.is_record_only(id) {
             self.drop_record(id);
         } else if let Some(slot) = self.slots.slot_mut(id) {
-            slot.meta.record = L::Record::default();
+            self.limiter.forget(&mut slot.meta.record);
         }
         requeues
     }
@@ -349,6 +350,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         let due = delay.map(|delay| now + delay);
         let added = self.merge(id, options.merge, due, now, level);
+        if options.rate_limited {
+            self.hold_back(id, now);
+        }
         let delay = delay.unwrap_or(Duration::ZERO);
         Ok(Scheduled { delay, added })
     }
@@ -356,9 +360,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        if due <= now && !due.is_never() {
+        let due = due.max(self.held_until(id));
+        if !due.is_after(now) {
             return self.mark(id, now, level);
         }
+        self.delay_until(id, due, level)
+    }
+
+    /// Sets the deadline of a key, or keeps an earlier one.
+    pub(super) fn delay_until(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.

@@ -236,6 +236,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
     /// while the queue is [paused](Self::pause), and after shutdown. O(1).
     ///
+    /// If ready keys wait for a [run rate](crate::WithRunRate), that counts as a deadline, also
+    /// after shutdown.
+    ///
     /// # Examples
     ///
     /// A bare loop may sleep until then:
@@ -260,14 +263,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The deadline that the queue would wait for if it were not paused.
     pub(super) fn open_deadline(&self) -> Option<Instant> {
-        if self.closed {
-            return None;
+        let due = if self.closed {
+            None
+        } else {
+            self.delays.earliest()
+        };
+        match self.start_due().filter(|start| !start.is_never()) {
+            Some(start) => Some(due.map_or(start, |due| due.min(start))),
+            None => due,
         }
-        self.delays.earliest()
     }
 
-    /// Returns whether the next operation reads `now`, because a key is delayed or the metrics
-    /// measure time. Otherwise a runtime need not read its clock. O(1).
+    /// Returns whether the next operation reads `now`, because a key is delayed, or the metrics or
+    /// [the limiter](RateLimiter::needs_time) measure time. Otherwise a runtime need not read its
+    /// clock. O(1).
     ///
     /// # Examples
     ///
@@ -283,7 +292,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.metrics.needs_time() || !self.delays.is_empty()
+        self.metrics.needs_time() || !self.delays.is_empty() || self.limiter.needs_time()
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor

@@ -11,9 +11,9 @@ use crate::storage::{Slots, Storage};
 
 use super::Queue;
 
-/// How far [`Queue::retain_some`] or [`Queue::snapshot_some`] has come. They have examples.
+/// How far [`Queue::retain_some`], [`Queue::expedite_some`] or [`Queue::snapshot_some`] has come. They have examples.
 #[derive(Debug, Default)]
-#[must_use = "a sweep does nothing until it is passed to `retain_some` or `snapshot_some`"]
+#[must_use = "a sweep does nothing until it is passed to a queue"]
 pub struct Sweep {
     /// The slot that is looked at next.
     next: usize,

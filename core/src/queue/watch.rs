@@ -160,7 +160,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// says when it is done. O(log n).
     ///
     /// That is the present run if the key is active, and one more if the key is ready or dirty. A
-    /// delay that has not passed is not waited for.
+    /// delay that has not passed is not waited for, nor work that a hold delays.
     ///
     /// # Examples
     ///

@@ -120,14 +120,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed {
+        if self.closed && self.start_due().is_none() {
             return Next::Closed;
         }
-        let earliest = if self.paused {
-            None
-        } else {
-            self.delays.earliest()
-        };
+        let earliest = self.next_deadline();
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }
@@ -344,8 +340,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Err(NotActive);
         }
         let _ = self.release_due(ticket.id, now);
-        let delay = self.apply(ticket.id, action, now);
+        let id = ticket.id;
+        if L::HOLDS
+            && action.forgets()
+            && let Some(slot) = self.slots.slot_mut(id)
+        {
+            // Before the next run is scheduled, because a hold is forgotten too.
+            self.limiter.forget(&mut slot.meta.record);
+        }
+        let mut delay = self.apply(id, action, now);
+        let was_dirty = L::HOLDS && self.is_queued(id);
         let again = self.end_run(ticket, action.forgets(), now)?;
+        if L::HOLDS && (was_dirty || delay.is_some()) {
+            let held = self.hold_left(id, now);
+            delay = Some(delay.unwrap_or_default().max(held));
+        }
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),

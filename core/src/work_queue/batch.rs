@@ -76,6 +76,7 @@ where
             let many = self.add_step(step, &mut rejected);
             all.ready += many.ready;
             all.dirty += many.dirty;
+            all.delayed += many.delayed;
             all.coalesced += many.coalesced;
             all.rejected += many.rejected;
             if is_last {

@@ -6,6 +6,7 @@ use core::hash::Hash;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
+use crate::queue::Sweep;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
@@ -25,8 +26,9 @@ where
     /// Ends the delay of a key now, as if its deadline had passed. Returns whether it had one.
     /// O(log n).
     ///
-    /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. Does
-    /// nothing after shutdown, which stops the time.
+    /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A key
+    /// that is [held](crate::WithHolds) waits until its hold is over. Does nothing after shutdown,
+    /// which stops the time.
     ///
     /// # Examples
     ///
@@ -48,6 +50,8 @@ where
     /// Ends the delays of all keys now, in the order of their deadlines. O(log n) for each, a few
     /// of them under each lock. Does nothing after shutdown.
     ///
+    /// If the limiter [holds](crate::WithHolds) keys, the order is not specified.
+    ///
     /// Ends as many delays as there are when it begins. Keys that others delay meanwhile count, if
     /// their deadlines are among the first.
     ///
@@ -67,10 +71,11 @@ where
     pub fn expedite_all(&self) {
         // Each step ends at least one delay, or is the last one.
         let mut left = self.delayed_len();
+        let mut sweep = Sweep::new();
         while left > 0 {
             let more = self.with(|queue, now| {
                 let before = queue.delayed_len();
-                let more = queue.expedite_some(now);
+                let more = queue.expedite_some(&mut sweep, now);
                 left = left.saturating_sub(before - queue.delayed_len());
                 more
             });

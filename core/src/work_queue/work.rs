@@ -152,7 +152,7 @@ where
     #[doc(alias = "Done")]
     #[inline]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        if action.needs_time() {
+        if L::HOLDS || action.needs_time() {
             self.with_now(|queue, now| queue.finish(ticket, action, now))
         } else {
             self.end(ticket, action.forgets()).map(Finished::at_once)

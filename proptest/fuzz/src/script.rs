@@ -28,7 +28,7 @@ pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
 
 /// A limiter of any kind, which holds others down to a depth.
 pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec> {
-    let kinds = if depth == 0 { 4 } else { 6 };
+    let kinds = if depth == 0 { 4 } else { 8 };
     Ok(match bytes.int_in_range(0..=kinds)? {
         0 => LimiterSpec::Exponential {
             base_ns: draw::nanos(bytes)?,
@@ -48,6 +48,16 @@ pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec
         5 => LimiterSpec::WithMaxWait {
             inner: Box::new(limiter(bytes, depth - 1)?),
             max_ns: draw::nanos(bytes)?,
+        },
+        6 => LimiterSpec::WithHolds {
+            inner: Box::new(limiter(bytes, depth - 1)?),
+            cool_down_ns: draw::nanos(bytes)?,
+            hold_failures: bytes.arbitrary()?,
+        },
+        7 => LimiterSpec::WithRunRate {
+            inner: Box::new(limiter(bytes, depth - 1)?),
+            rate_bits: FloatBits(draw::float(bytes)?),
+            burst: draw::count(bytes)?,
         },
         _ => {
             let count = bytes.int_in_range(0..=3)?;
@@ -72,7 +82,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=45_u8)? {
+    Ok(match bytes.int_in_range(0..=47_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -105,6 +115,11 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         42 => Step::Resume,
         44 => Step::Snapshot,
         43 => Step::Restore(left(bytes, keys)?),
+        45..=46 => Step::AddDebounced(
+            key(bytes, keys)?,
+            draw::duration(bytes)?,
+            draw::duration(bytes)?,
+        ),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
@@ -218,6 +233,7 @@ mod tests {
             Step::Resume => 31,
             Step::Restore(_) => 32,
             Step::Snapshot => 33,
+            Step::AddDebounced(..) => 34,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -234,6 +250,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..34).collect());
+        assert_eq!(drawn, (0..35).collect());
     }
 }

@@ -56,4 +56,6 @@ pub use fragile::Fragile;
 #[cfg(shuttle)]
 pub use ledger::{Ending, Ledger, Run, uneven};
 #[cfg(shuttle)]
-pub use waits::{Keys, Shared, State, Tasks, Threads, Waits, curious};
+pub use waits::{
+    Keys, Limiter, PacedTasks, PacedThreads, Shared, State, Tasks, Threads, Waits, curious,
+};

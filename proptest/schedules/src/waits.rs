@@ -10,7 +10,7 @@ use std::time::Duration;
 use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
 use requeue_std::core::{
     Action, Batch, Drained, GetError, Growable, Guard, ItemExponentialFailure, KeyState, Leftover,
-    Reporter, Workers,
+    RateLimiter, Reporter, WithRunRate, Workers,
 };
 use requeue_std::{QueueClock, SystemClock};
 use shuttle::future::block_on;
@@ -21,8 +21,10 @@ use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
+    /// Its limiter.
+    type Limiter: Limiter;
     /// Its lock.
-    type Lock: Lock<State = State>;
+    type Lock: Lock<State = State<Self::Limiter>>;
     /// Its clock.
     type Clock: Clock;
     /// How a guard holds it.
@@ -87,8 +89,28 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     ) -> Vec<Leftover<u32>>;
 }
 
-/// What the lock of a queue holds. Its first retry comes after a second.
-pub type State = binding::State<u32, Growable, ItemExponentialFailure, Reporter, GrowableWaitList>;
+/// A limiter of queues under test.
+pub trait Limiter: RateLimiter<Record: Send> + Send + 'static {
+    /// The limiter in its first state.
+    fn new() -> Self;
+}
+
+/// The first retry comes after a second.
+impl Limiter for ItemExponentialFailure {
+    fn new() -> Self {
+        Self::new(SECOND, 100 * SECOND)
+    }
+}
+
+/// The same, and a key is handed out each second.
+impl Limiter for WithRunRate<ItemExponentialFailure> {
+    fn new() -> Self {
+        Self::new(Limiter::new(), 1.0, 1)
+    }
+}
+
+/// What the lock of a queue holds.
+pub type State<L> = binding::State<u32, Growable, L, Reporter, GrowableWaitList>;
 
 /// What the queue of a runtime dereferences to.
 pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock>;
@@ -102,8 +124,15 @@ pub type Threads = requeue_std::WorkQueue<u32, ItemExponentialFailure>;
 /// The queue for tasks.
 pub type Tasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure>;
 
-impl Waits for Threads {
-    type Lock = requeue_std::Locked<State>;
+/// The queue for threads that hands out a key each second.
+pub type PacedThreads = requeue_std::WorkQueue<u32, WithRunRate<ItemExponentialFailure>>;
+
+/// The queue for tasks that hands out a key each second.
+pub type PacedTasks = requeue_tokio::WorkQueue<u32, WithRunRate<ItemExponentialFailure>>;
+
+impl<L: Limiter> Waits for requeue_std::WorkQueue<u32, L> {
+    type Limiter = L;
+    type Lock = requeue_std::Locked<State<L>>;
     type Clock = QueueClock;
     type Handle<'q> = &'q Shared<Self>;
     type Deadline = requeue_std::core::Instant;
@@ -113,7 +142,7 @@ impl Waits for Threads {
     type Bounded = crate::bounded::Threads;
 
     fn new() -> Self {
-        requeue_std::WorkQueue::builder().limiter(limiter()).build()
+        requeue_std::WorkQueue::builder().limiter(L::new()).build()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -174,8 +203,9 @@ impl Waits for Threads {
     }
 }
 
-impl Waits for Tasks {
-    type Lock = requeue_tokio::Locked<State>;
+impl<L: Limiter> Waits for requeue_tokio::WorkQueue<u32, L> {
+    type Limiter = L;
+    type Lock = requeue_tokio::Locked<State<L>>;
     type Clock = requeue_tokio::TokioClock;
     type Handle<'q> = Arc<Shared<Self>>;
     type Deadline = tokio::time::Instant;
@@ -186,7 +216,7 @@ impl Waits for Tasks {
 
     fn new() -> Self {
         requeue_tokio::WorkQueue::builder()
-            .limiter(limiter())
+            .limiter(L::new())
             .build()
     }
 
@@ -262,13 +292,12 @@ impl Waits for Tasks {
     }
 }
 
-fn limiter() -> ItemExponentialFailure {
-    ItemExponentialFailure::new(SECOND, 100 * SECOND)
-}
-
 /// A future whose waker takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
-pub fn curious<F: Future>(queue: &Tasks, work: F) -> impl Future<Output = F::Output> + use<F> {
+pub fn curious<L: Limiter, F: Future>(
+    queue: &requeue_tokio::WorkQueue<u32, L>,
+    work: F,
+) -> impl Future<Output = F::Output> + use<L, F> {
     let queue = queue.clone();
     let mut work = Box::pin(work);
     poll_fn(move |context| {
@@ -278,12 +307,12 @@ pub fn curious<F: Future>(queue: &Tasks, work: F) -> impl Future<Output = F::Out
     })
 }
 
-struct Curious {
-    queue: Tasks,
+struct Curious<L: Limiter> {
+    queue: requeue_tokio::WorkQueue<u32, L>,
     task: task::Waker,
 }
 
-impl Wake for Curious {
+impl<L: Limiter> Wake for Curious<L> {
     fn wake(self: Arc<Self>) {
         self.queue.lock().with(|state| state.queue().asleep());
         self.task.wake_by_ref();

@@ -110,6 +110,11 @@ impl Subject for Recorder {
         debug: add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
         debug: add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>;
         debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
+        debug: add_debounced(
+            key: Key,
+            quiet: Duration,
+            max: Duration
+        ) -> Result<Added, Rejected<Key>>;
         debug: add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
         debug: forget(key: Key) -> u32;
         debug: cancel_key(key: Key) -> Option<Known>;

@@ -44,7 +44,7 @@ impl Pair {
             Step::CancelKey(key) => both(subject.cancel_key(key), model.cancel_key(key)),
             Step::CancelDelay(key) => both(subject.cancel_delay(key), model.cancel_delay(key)),
             Step::Expedite(key) => both(subject.expedite(key), model.expedite(key)),
-            Step::ExpediteAll => {
+            Step::ExpediteAll if model.ends_delays_in_order() => {
                 subject.expedite_all();
                 model.expedite_all();
                 done()
@@ -81,6 +81,10 @@ impl Pair {
             Step::AddWith(key, options) => {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
+            Step::AddDebounced(key, quiet, max) => both(
+                subject.add_debounced(key, quiet, max),
+                model.add_debounced(key, quiet, max),
+            ),
             Step::AddMany(ref keys) => both(subject.add_many(keys), model.add_many(keys)),
             Step::Restore(left) => both(subject.restore(left), model.restore(left)),
             Step::Forget(key) => both(subject.forget(key), model.forget(key)),

@@ -18,6 +18,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         Step::AddAfter(..) | Step::AddAt(..) => {
             Rule::named("earliest_wins", "the_earlier_deadline_counts")
         }
+        Step::AddDebounced(..) => Rule::named("debounce", "each_add_of_a_burst_moves_its_deadline"),
         Step::AddRateLimited(_) => {
             Rule::named("limiters", "each_failure_of_a_key_doubles_its_delay")
         }

@@ -11,8 +11,7 @@ use crate::subject::{Answer, Call, CallId, Key, Subject};
 
 impl Pair {
     pub(super) fn start(&mut self, call: Call) -> Result<(), Failure> {
-        let is_next = matches!(call, Call::Next(_));
-        if is_next && (self.model.len() == 0 || self.model.is_paused()) {
+        if matches!(call, Call::Next(_)) && !self.model.has_a_key_now() {
             return Ok(());
         }
         // Which of two that wait with one key is the first to add it cannot be told.
@@ -81,8 +80,7 @@ impl Pair {
     }
 
     pub(super) fn next_unrun(&mut self, action: Action) {
-        let is_ready = self.model.len() > 0 && !self.model.is_paused();
-        if !is_ready || !self.abilities.cancels {
+        if !self.model.has_a_key_now() || !self.abilities.cancels {
             return;
         }
         let call = Call::Next(action);

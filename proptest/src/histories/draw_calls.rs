@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
-use crate::limiter::LimiterSpec;
+use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Call, Key, Left, Setup};
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
@@ -23,19 +23,21 @@ pub fn calls() -> impl Strategy<Value = Vec<Step>> {
 /// no timer rounds, or the shortest that the queue's timers can tell apart.
 pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
-    unit.prop_flat_map(|unit| (Just(setup_in(unit)), histories_in(unit)))
+    let drawn = (unit, 0..4u8);
+    drawn
+        .prop_flat_map(|(unit, kind)| (Just(setup_of(kind, unit)), histories_in(unit)))
         .boxed()
 }
 
 fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
     let step = any::<[u8; 3]>;
-    let drawn = (any::<u32>(), vec(step(), 0..40), vec(step(), 0..10));
+    let drawn = (any::<u64>(), vec(step(), 0..40), vec(step(), 0..10));
     drawn.prop_map(move |(kinds, busy, late)| {
         let pick = |table, kinds, step| pick(table, kinds, step, unit);
         let busy = busy.into_iter().map(|step| pick(&BUSY, kinds, step));
         let late = late.into_iter().map(|step| match step {
             [0..128, ..] => pick(&BUSY, kinds, step),
-            _ => pick(&CLOSING, u32::MAX, step),
+            _ => pick(&CLOSING, u64::MAX, step),
         });
         busy.chain(late).collect()
     })
@@ -44,6 +46,26 @@ fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
 /// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
 pub(super) fn setup() -> Setup {
     setup_in(MILLISECOND)
+}
+
+/// The same, and queues that hold keys, or hand them out at a rate.
+fn setup_of(kind: u8, unit: Duration) -> Setup {
+    let mut setup = setup_in(unit);
+    let inner = Box::new(setup.limiter.clone());
+    setup.limiter = match kind {
+        0 => LimiterSpec::WithHolds {
+            inner,
+            cool_down_ns: (Instant::EPOCH + unit).as_nanos(),
+            hold_failures: true,
+        },
+        1 => LimiterSpec::WithRunRate {
+            inner,
+            rate_bits: FloatBits(0.5 / unit.as_secs_f64()),
+            burst: 2,
+        },
+        _ => *inner,
+    };
+    setup
 }
 
 /// A queue whose failed keys wait one unit, two, four and eight.
@@ -59,7 +81,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 33] = [
+const BUSY: [Kind; 34] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -75,6 +97,9 @@ const BUSY: [Kind; 33] = [
     (3, |a, _, _| Step::AddRateLimited(key(a))),
     (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
     (3, |a, b, u| Step::AddWith(key(a), options(a, b, u))),
+    (2, |a, b, u| {
+        Step::AddDebounced(key(a), delay(b, u), units(a % 16, u))
+    }),
     (2, |_, _, _| Step::TryGet),
     (1, |a, _, _| Step::Done(a)),
     (2, |a, _, _| Step::DoneKey(key(a))),
@@ -107,7 +132,7 @@ const CLOSING: [Kind; 6] = [
 ];
 
 /// A step of one of the kinds whose bits are set.
-fn pick(kinds: &[Kind], chosen: u32, [what, a, b]: [u8; 3], unit: Duration) -> Step {
+fn pick(kinds: &[Kind], chosen: u64, [what, a, b]: [u8; 3], unit: Duration) -> Step {
     let is_chosen = |index: usize| index < ALWAYS || chosen & (1 << index) != 0;
     let chosen = || {
         let kinds = kinds.iter().enumerate();

@@ -57,7 +57,31 @@ fn limiters() -> Vec<LimiterSpec> {
         },
         LimiterSpec::MaxOf { limiters: vec![] },
         bucket(0.0, 1),
+        holding(exponential(1), 0, true),
+        holding(exponential(0), 3, false),
+        holding(bucket(5e8, 1), 2, true),
+        LimiterSpec::MaxOf {
+            limiters: vec![holding(exponential(2), 1, true), exponential(1)],
+        },
+        pacing(exponential(1), 4e8, 2),
+        pacing(holding(exponential(1), 1, true), 1e8, 1),
     ]
+}
+
+fn holding(inner: LimiterSpec, cool_down_ns: u64, hold_failures: bool) -> LimiterSpec {
+    LimiterSpec::WithHolds {
+        inner: Box::new(inner),
+        cool_down_ns,
+        hold_failures,
+    }
+}
+
+fn pacing(inner: LimiterSpec, rate: f64, burst: u32) -> LimiterSpec {
+    LimiterSpec::WithRunRate {
+        inner: Box::new(inner),
+        rate_bits: FloatBits(rate),
+        burst,
+    }
 }
 
 /// A busy queue, which may be shut down towards the end.
@@ -108,6 +132,8 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
         2 => (key(), instant()).prop_map(|(key, due)| Step::AddAt(key, due)),
         4 => key().prop_map(Step::AddRateLimited),
         4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
+        3 => (key(), delay(), delay())
+            .prop_map(|(key, quiet, max)| Step::AddDebounced(key, quiet, max)),
         1 => vec(key(), 0..5).prop_map(Step::AddMany),
         1 => key().prop_map(Step::Forget),
         1 => left(keys).prop_map(Step::Restore),

@@ -164,7 +164,7 @@ impl Pair {
         let now = model.now();
         let is_late = |deadline: Option<Instant>| deadline.is_some_and(|due| now >= due);
         let end = match call.waits {
-            For::Key { deadline } => match (is_late(deadline), model.shutting_down()) {
+            For::Key { deadline } => match (is_late(deadline), model.is_over()) {
                 (true, true) => Some(End::TimedOutOrClosed),
                 (true, false) => Some(End::TimedOut),
                 (false, true) => Some(End::Closed),

@@ -110,7 +110,9 @@ impl Pair {
             self.look_in_the_end()?;
         }
         self.operate(&Step::ShutDown, Looks::Never)?;
-        self.settle("in the end all settles")
+        self.settle("in the end all settles")?;
+        // Keys may still be handed out at a rate.
+        self.see_deadlines_come()
     }
 
     /// A step that does not wait.

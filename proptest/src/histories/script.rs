@@ -2,17 +2,24 @@
 
 use super::draw_calls::setup;
 use super::{Looks, PATIENCE, Step, check_on};
-use crate::subject::{Call, CallId, NewSubject, Subject};
+use crate::subject::{Call, CallId, NewSubject, Setup, Subject};
 
 /// A history of calls that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and
 /// so on.
 pub(crate) struct CallScript {
+    setup: Setup,
     steps: Vec<Step>,
 }
 
 impl CallScript {
     pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::on(setup(), steps)
+    }
+
+    /// The same on another queue.
+    pub(crate) fn on(setup: Setup, steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
+            setup,
             steps: steps.into_iter().collect(),
         }
     }
@@ -24,7 +31,7 @@ impl CallScript {
     /// If it fails.
     #[expect(clippy::panic, reason = "this is how a test fails")]
     pub(crate) fn play(&self, new: NewSubject) {
-        if let Err(mut failure) = check_on(new, &setup(), &self.steps, Looks::Last, PATIENCE) {
+        if let Err(mut failure) = check_on(new, &self.setup, &self.steps, Looks::Last, PATIENCE) {
             // The case is about a rule of its own.
             failure.rule = None;
             panic!("{failure}");

@@ -45,18 +45,24 @@ impl Pair {
     /// one whose time has come, or will come at the deadline.
     pub(super) fn check_watch(&self) -> Check {
         let mut model = self.model.clone();
-        if self.sleepers.is_empty() || self.woken || model.shutting_down() || model.is_paused() {
+        if self.sleepers.is_empty() || self.woken || model.is_paused() {
             return Ok(());
+        }
+        if model.is_over() {
+            return Err(String::from("the queue is closed, and a call still sleeps"));
         }
         let a_getter_comes = |by| {
             let comes = |sleeper: &Sleeper| sleeper.until.is_some_and(|until| until <= by);
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();
-        if model.len() > 0 && !a_getter_comes(model.now()) {
+        let is_ready = model.len() > 0 && model.start_due().is_none();
+        if is_ready && !a_getter_comes(model.now()) {
             return Err(format!("a key is ready, {asleep} sleep, and none is woken"));
         }
-        match model.totals().next_deadline {
+        // A deadline that has passed has made a key ready: one who comes now is in time.
+        let due = model.totals().next_deadline;
+        match due.map(|due| due.max(model.now())) {
             Some(due) if !a_getter_comes(due) => Err(format!(
                 "a key is due at {due}, {asleep} sleep, and none watches"
             )),

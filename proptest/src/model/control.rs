@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use requeue_core::{Added, Instant, Merge, RateLimiter, Rejected};
 
-use super::{Model, remove};
+use super::{Model, is_after, remove};
 use crate::limiter::AnyRecord;
 use crate::subject::{Key, Known, Left};
 
@@ -34,14 +34,31 @@ impl Model {
         }
         self.arrive_at(key);
         let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
-        if let Some(entry) = entry {
-            self.stop_waiting(key);
-            self.mark(key, self.now, entry.level);
+        let held = self.held_until(key);
+        match entry {
+            Some(entry) if is_after(held, self.now) => {
+                if entry.due > held {
+                    self.move_deadline(key, held);
+                }
+            }
+            Some(entry) => {
+                self.stop_waiting(key);
+                self.mark(key, self.now, entry.level);
+            }
+            None => {}
         }
         entry.is_some()
     }
 
     pub(super) fn end_all_delays(&mut self) {
+        if self.limiter.needs_time() {
+            while self.release(usize::MAX) {}
+            let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
+            for key in keys {
+                self.end_delay(key);
+            }
+            return;
+        }
         while let Some(entry) = self.first_waiting().filter(|_| !self.shutting_down) {
             self.stop_waiting(entry.key);
             self.mark(entry.key, entry.due.min(self.now), entry.level);
@@ -60,7 +77,7 @@ impl Model {
     /// of more than one is not specified.
     pub(crate) fn records_left_from(&self, key: Key) -> usize {
         let keys = self.with_work_from(key);
-        let rests = |key: &&Key| self.failures_of(**key) > 0 && !self.processing.contains(key);
+        let rests = |key: &&Key| self.has_record(**key) && !self.processing.contains(key);
         keys.iter().filter(rests).count()
     }
 
@@ -85,6 +102,8 @@ impl Model {
             return self.add_now_or_at(key, due, level);
         };
         let asked = due.map_or(self.now, |due| due.max(self.now));
+        let held = Some(self.held_until(key)).filter(|held| is_after(*held, self.now));
+        let asked = held.map_or(asked, |held| asked.max(held));
         let chosen = match rule {
             Merge::Latest => asked.max(entry.due),
             Merge::Replace => asked,
@@ -97,7 +116,13 @@ impl Model {
         }
         self.stop_waiting(key);
         let level = level.max(entry.level);
-        match self.add_now_or_at(key, due, level) {
+        let added = if is_after(chosen, self.now) {
+            self.figures.retries += u64::from(due.is_some());
+            self.schedule(key, chosen, level)
+        } else {
+            self.add_now_or_at(key, due, level)
+        };
+        match added {
             Added::Delayed if chosen < entry.due => Added::Sooner,
             Added::Delayed => Added::Later,
             ready => ready,
@@ -118,8 +143,8 @@ impl Model {
             return Err(Rejected::Full(left));
         }
         if self.failures_of(key) < left.requeues {
-            remove(&mut self.failures, key);
-            let record = self.limiter.record(left.requeues);
+            let mut record = remove(&mut self.failures, key).unwrap_or_default();
+            self.limiter.set_requeues(&mut record, left.requeues);
             if record != AnyRecord::default() {
                 self.failures.push((key, record));
             }
@@ -128,6 +153,11 @@ impl Model {
             Duration::ZERO => self.mark(key, self.now, left.priority),
             delay => self.retry_at(key, self.now + delay, left.priority),
         })
+    }
+
+    /// Whether the order is specified in which delays end that are ended together.
+    pub(crate) fn ends_delays_in_order(&self) -> bool {
+        self.waiting.len() < 2 || !self.limiter.needs_time()
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {

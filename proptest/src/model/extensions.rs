@@ -46,7 +46,16 @@ impl Model {
                 self.schedule(key, due, level);
             }
         }
+        let was_dirty = self.dirty.contains(&key);
         let ready = self.end_run(key);
+        let held = self.held_until(key);
+        let left = match held.saturating_since(self.now) {
+            _ if held.is_never() => Duration::MAX,
+            left => left,
+        };
+        let is_held = was_dirty && !ready;
+        let delay = delay.or(is_held.then_some(left));
+        let delay = delay.map(|delay| delay.max(left));
         Ok(match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,

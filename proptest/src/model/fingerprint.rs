@@ -25,6 +25,8 @@ pub struct Fingerprint {
     /// And whether they are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool)>,
     failures: Vec<(Key, AnyRecord)>,
+    /// And when each began; how long ago if times are relative.
+    bursts: Vec<(Key, Instant)>,
     records: Vec<Key>,
     shutting_down: bool,
     paused: bool,
@@ -58,6 +60,18 @@ impl Fingerprint {
                 *due = Instant::EPOCH + due.saturating_since(self.now);
             }
         }
+        let now = self.now;
+        let relative = |at: Instant| match at.saturating_since(now) {
+            _ if at.is_never() => at,
+            left => Instant::EPOCH + left,
+        };
+        let failures = self.failures.into_iter();
+        self.failures = failures
+            .map(|(key, record)| (key, record.map(relative)))
+            .collect();
+        for (_, first) in &mut self.bursts {
+            *first = Instant::EPOCH + now.saturating_since(*first);
+        }
         self.now = Instant::EPOCH;
         self
     }
@@ -84,6 +98,7 @@ impl Model {
             running_at: _,
             waiting,
             failures,
+            bursts: _,
             records,
             shutting_down,
             paused,
@@ -127,6 +142,7 @@ impl Model {
                 .map(|entry| (entry.key, entry.due, entry.level, self.is_due(entry)))
                 .collect(),
             failures,
+            bursts: self.present_bursts(),
             records: records.clone(),
             shutting_down: *shutting_down,
             paused: *paused,

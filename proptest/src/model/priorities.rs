@@ -2,7 +2,7 @@
 
 use requeue_core::{AddOptions, Added, Merge, Rejected};
 
-use super::{Model, Rules, remove};
+use super::{Model, Rules, is_after, remove};
 use crate::subject::{Key, Scheduled};
 
 impl Model {
@@ -35,17 +35,21 @@ impl Model {
             Merge::Once => self.expedite(key, due, level),
             rule => self.merge(key, rule, due, level),
         };
+        if options.rate_limited {
+            self.hold_back(key);
+        }
         let delay = delay.unwrap_or_default();
         Ok(Scheduled { delay, added })
     }
 
     /// There is one place for a key, at the sooner of two times and the higher of two levels.
     fn expedite(&mut self, key: Key, due: Option<requeue_core::Instant>, level: u8) -> Added {
-        let is_later = due.is_some_and(|due| due > self.now || due.is_never());
-        if let Some(due) = due.filter(|_| is_later && !self.dirty.contains(&key)) {
-            return self.retry_at(key, due, level);
-        }
         self.figures.retries += u64::from(due.is_some());
+        let held = Some(self.held_until(key)).filter(|held| is_after(*held, self.now));
+        let later = due.filter(|due| is_after(*due, self.now));
+        if let Some(later) = later.max(held).filter(|_| !self.dirty.contains(&key)) {
+            return self.schedule(key, later, level);
+        }
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();
         let place = pending.filter(|entry| entry.level >= level);
         let place = place.map(|_| self.counter(key));

@@ -16,7 +16,8 @@ impl Model {
         }
         match self.records.first() {
             Some(&oldest) => {
-                self.forget_key(oldest);
+                remove(&mut self.failures, oldest);
+                self.settle();
                 Ok(())
             }
             None => Err(Rejected::Full(key)),
@@ -36,7 +37,12 @@ impl Model {
     /// default_rate_limiters.go, Forget.
     pub(super) fn forget_key(&mut self, key: Key) -> u32 {
         let count = self.failures_of(key);
-        remove(&mut self.failures, key);
+        if let Some(mut record) = remove(&mut self.failures, key) {
+            self.limiter.forget(&mut record);
+            if self.has_work(key) && record != AnyRecord::default() {
+                self.failures.push((key, record));
+            }
+        }
         self.settle();
         count
     }
@@ -64,6 +70,11 @@ impl Model {
             let oldest = self.records.remove(0);
             remove(&mut self.failures, oldest);
         }
+        self.drop_bursts();
+    }
+
+    pub(super) fn has_record(&self, key: Key) -> bool {
+        self.failures.iter().any(|(failed, _)| *failed == key)
     }
 
     pub(super) fn has_work(&self, key: Key) -> bool {
@@ -73,7 +84,7 @@ impl Model {
     }
 
     pub(super) fn holds(&self, key: Key) -> bool {
-        self.has_work(key) || self.failures.iter().any(|(failed, _)| *failed == key)
+        self.has_work(key) || self.has_record(key)
     }
 
     pub(super) fn held(&self) -> usize {

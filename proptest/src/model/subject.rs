@@ -53,12 +53,22 @@ impl Subject for Model {
         self.add_as(key, options)
     }
 
+    fn add_debounced(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>> {
+        self.debounce(key, quiet, max)
+    }
+
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let (mut many, mut rejected) = (AddedMany::default(), Vec::new());
         for &key in keys {
             match self.add_key(key) {
                 Ok(Added::Ready) => many.ready += 1,
                 Ok(Added::Dirty) => many.dirty += 1,
+                Ok(Added::Delayed | Added::Sooner) => many.delayed += 1,
                 Ok(_) => many.coalesced += 1,
                 Err(refused) => {
                     many.rejected += 1;
@@ -125,7 +135,7 @@ impl Subject for Model {
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.try_get() {
             Some(handed) => Next::Work(handed),
-            None if self.shutting_down => Next::Closed,
+            None if self.is_over() => Next::Closed,
             None => Next::Wait {
                 until: self.totals().next_deadline,
             },
@@ -228,12 +238,13 @@ impl Subject for Model {
 
     fn totals(&mut self) -> Totals {
         let first = self.first_waiting();
-        let first = first.filter(|_| !self.shutting_down && !self.paused);
+        let due = first.filter(|_| !self.shutting_down).map(|entry| entry.due);
+        let due = due.into_iter().chain(self.start_due()).min();
         Totals {
             active: self.processing.len(),
             delayed: self.waiting.len(),
             held: self.held(),
-            next_deadline: first.map(|entry| entry.due).filter(|due| !due.is_never()),
+            next_deadline: due.filter(|due| !self.paused && !due.is_never()),
         }
     }
 

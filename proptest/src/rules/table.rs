@@ -184,6 +184,54 @@ macro_rules! for_each_case {
                 "After shutdown no delay is ended early, as none ends by itself.",
                 "requeue-core, Queue::expedite";
             }
+            holds {
+                a_key_that_failed_runs_as_often_as_its_backoff_says: 1,
+                "A key whose failures are held does not run before its backoff is over, if added.",
+                "requeue-core, WithHolds::hold_failures";
+                a_key_cools_down_after_each_run: 1,
+                "A key that cools down does not run before that is over, and then once.",
+                "requeue-core, WithHolds::cool_down";
+                a_deadline_in_a_hold_comes_at_its_end: 1,
+                "A deadline in a hold moves to its end; a later one stays.",
+                "requeue-core, WithHolds";
+                a_ready_key_that_fails_is_held: 1,
+                "A key that fails while it is ready is delayed if its failures are held.",
+                "requeue-core, WithHolds::hold_failures";
+                a_hold_ends_early_only_if_it_is_forgotten: 1,
+                "A hold is not ended by expediting the key, but by forgetting its failures.",
+                "requeue-core, WithHolds";
+                a_held_key_is_a_leftover: 1,
+                "After shutdown a held key that would run again is left over, and no drain waits.",
+                "requeue-core, WithHolds";
+                holds_that_are_over_take_no_room: 4,
+                "Runs that end drop the records of other keys whose holds are over.",
+                "requeue-core, WithHolds";
+            }
+            run_rate {
+                a_token_is_taken_when_a_key_is_handed_out: 6,
+                "Keys wait for tokens in their order, and an add that coalesces takes none.",
+                "requeue-core, WithRunRate";
+                a_queue_that_is_shut_down_keeps_its_rate: 4,
+                "After shutdown keys are handed out at the same rate; leftovers take no token.",
+                "requeue-core, WithRunRate";
+            }
+            debounce {
+                each_add_of_a_burst_moves_its_deadline: 1,
+                "A debounced key runs once, when no debounced add has come for a while.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_ends_at_its_maximum: 1,
+                "However many debounced adds come, the key runs a time after the first.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_moves_no_deadline_but_its_own: 1,
+                "A deadline that is not that of the burst is not moved back.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_that_is_taken_back_is_over: 1,
+                "A burst ends when its key is cancelled, and leaves nothing behind.",
+                "requeue-core, Queue::add_debounced";
+                an_add_that_need_not_wait_ends_its_burst: 1,
+                "A debounced add without a quiet time is an add, and ends the burst.",
+                "requeue-core, Queue::add_debounced";
+            }
             pause {
                 a_paused_queue_hands_out_nothing_and_loses_nothing: 2,
                 "While a queue is paused keys are added, and none is handed out.",
@@ -420,6 +468,17 @@ macro_rules! for_each_case {
                 a_call_with_a_time_limit_gives_up_in_a_pause: 1,
                 "A call with a time limit gives up at its time while the queue is paused.",
                 "requeue-core, Queue::pause";
+            }
+            run_rates {
+                a_getter_that_sleeps_is_the_timer_of_a_token: 4,
+                "While getters sleep, each key is handed out when there is a token for it.",
+                "requeue-core, WithRunRate";
+                after_shutdown_getters_wait_for_tokens_and_then_end: 4,
+                "After shutdown getters wait for the tokens of the last keys, and are then closed.",
+                "requeue-core, WithRunRate";
+                a_call_with_a_time_limit_gives_up_before_its_token: 3,
+                "A call with a time limit gives up before there is a token for a ready key.",
+                "requeue-core, WithRunRate";
             }
             wake_obligations {
                 a_key_that_is_ready_wakes_one_who_sleeps: 1,

@@ -155,6 +155,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         self.obey(effect).map(Scheduled::from)
     }
 
+    fn add_debounced(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>> {
+        let effect = self.queue.add_debounced(key, quiet, max, self.now);
+        self.obey(effect)
+    }
+
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let now = self.any_time();
         let mut rejected = Vec::new();
@@ -186,9 +196,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     }
 
     fn expedite_all(&mut self) {
+        let mut sweep = Sweep::new();
         loop {
             let now = self.any_time();
-            let effect = self.queue.expedite_some(now);
+            let effect = self.queue.expedite_some(&mut sweep, now);
             if !self.obey(effect) {
                 return;
             }

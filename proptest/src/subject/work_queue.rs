@@ -172,6 +172,15 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().add_with(key, options).map(Scheduled::from)
     }
 
+    fn add_debounced(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>> {
+        self.queue().add_debounced(key, quiet, max)
+    }
+
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let mut rejected = Vec::new();
         let keys = keys.iter().copied();

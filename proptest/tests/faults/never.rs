@@ -22,8 +22,8 @@ impl RateLimiter for Never {
         *record
     }
 
-    fn record(&self, requeues: u32) -> u32 {
-        requeues
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        *failures = requeues;
     }
 }
 

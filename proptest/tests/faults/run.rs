@@ -202,9 +202,9 @@ impl RateLimiter for Foreign {
         *failures
     }
 
-    fn record(&self, requeues: u32) -> u32 {
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
         self.0.pass(Point::Limiter);
-        requeues
+        *failures = requeues;
     }
 }
 

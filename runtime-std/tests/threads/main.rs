@@ -16,6 +16,7 @@ use std::hash::Hash;
 use std::thread;
 use std::time::Duration;
 
+use requeue_std::core::RateLimiter;
 use requeue_std::{ManualClock, WorkQueue};
 
 type Keys = WorkQueue<u32>;
@@ -33,7 +34,7 @@ fn queue() -> (Keys, ManualClock) {
 }
 
 /// Waits until nothing is ready and this many threads sleep in `get`.
-fn until_asleep<K: Eq + Hash>(queue: &WorkQueue<K>, threads: usize) {
+fn until_asleep<K: Eq + Hash, L: RateLimiter>(queue: &WorkQueue<K, L>, threads: usize) {
     while queue.with(|queue, now| queue.len(now).map(|ready| (ready, queue.asleep())))
         != (0, threads)
     {

@@ -4,10 +4,12 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use requeue_std::core::Instant;
 use requeue_std::core::binding::Clock;
-use requeue_std::{Action, Concurrency, RunContext, Workers};
+use requeue_std::core::{ItemExponentialFailure, NoLimit, WithHolds, WithRunRate};
+use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 
 use crate::{SECOND, queue, until_asleep};
 
@@ -244,4 +246,70 @@ fn a_run_that_is_overdue_is_reported_once_and_goes_on() {
         assert_eq!(run.join().unwrap(), []);
     });
     assert_eq!(reports.try_recv().ok(), None, "the second was in time");
+}
+
+/// Without holds it runs as fast as it can, because each run is added before it fails.
+#[test]
+fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {
+    let clock = ManualClock::new();
+    let backoff = ItemExponentialFailure::new(SECOND, 100 * SECOND);
+    let queue = WorkQueue::builder()
+        .limiter(WithHolds::new(backoff).hold_failures())
+        .clock(clock.clone())
+        .build();
+    queue.add(1).unwrap();
+    let runs = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            queue.run(1, |key| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                queue.add(*key).unwrap();
+                Err::<Action, _>("no")
+            })
+        });
+        for (done, delay) in [1, 2, 4, 8].into_iter().enumerate() {
+            until_asleep(&queue, 1);
+            assert_eq!(runs.load(Ordering::SeqCst), done + 1);
+            clock.advance(delay * SECOND - Duration::from_nanos(1));
+            queue.clock_moved();
+            until_asleep(&queue, 1);
+            assert_eq!(runs.load(Ordering::SeqCst), done + 1);
+            clock.advance(Duration::from_nanos(1));
+            queue.clock_moved();
+        }
+        until_asleep(&queue, 1);
+        assert_eq!(runs.load(Ordering::SeqCst), 5);
+        queue.shut_down();
+        let left = run.join().unwrap().unwrap();
+        assert_eq!((left[0].key, left[0].left), (1, 16 * SECOND));
+    });
+}
+
+#[test]
+fn a_drain_takes_its_time_at_a_rate_of_runs() {
+    let clock = ManualClock::new();
+    let queue = WorkQueue::builder()
+        .limiter(WithRunRate::new(NoLimit, 1.0, 2))
+        .clock(clock.clone())
+        .build();
+    queue.add_many(0..4, |_| unreachable!());
+    queue.shut_down();
+    let runs = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            queue.run(3, |_| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, ()>(Action::Success)
+            })
+        });
+        for done in [2, 3] {
+            while runs.load(Ordering::SeqCst) < done {
+                thread::yield_now();
+            }
+            clock.advance(SECOND);
+            queue.clock_moved();
+        }
+        assert!(run.join().unwrap().unwrap().is_empty());
+    });
+    assert_eq!(runs.into_inner(), 4);
 }

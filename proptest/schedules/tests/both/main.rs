@@ -9,12 +9,12 @@
 
 /// Tests each scenario with both queues.
 macro_rules! both {
-    ($($scenario:ident),+ $(,)?) => {
+    ([$threads:ident, $tasks:ident] $($scenario:ident),+ $(,)?) => {
         mod threads {
             $(
                 #[test]
                 fn $scenario() {
-                    super::$scenario::<requeue_schedules::Threads>();
+                    super::$scenario::<requeue_schedules::$threads>();
                 }
             )+
         }
@@ -22,16 +22,20 @@ macro_rules! both {
             $(
                 #[test]
                 fn $scenario() {
-                    super::$scenario::<requeue_schedules::Tasks>();
+                    super::$scenario::<requeue_schedules::$tasks>();
                 }
             )+
         }
+    };
+    ($($scenario:ident),+ $(,)?) => {
+        both!([Threads, Tasks] $($scenario),+);
     };
 }
 
 mod deadlines;
 mod drains;
 mod getters;
+mod rates;
 mod room;
 mod run;
 mod watching;

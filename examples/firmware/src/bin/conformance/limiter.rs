@@ -98,12 +98,10 @@ impl RateLimiter for Limiter {
         counts.max().unwrap_or_default()
     }
 
-    fn record(&self, requeues: u32) -> Self::Record {
-        let mut record = [0; PARTS_MAX];
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
         for (failures, part) in record.iter_mut().zip(&self.0) {
-            *failures = part.record(requeues);
+            part.set_requeues(failures, requeues);
         }
-        record
     }
 }
 
@@ -126,11 +124,11 @@ impl RateLimiter for Part {
         }
     }
 
-    fn record(&self, requeues: u32) -> u32 {
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
         match self {
-            Self::Exponential(limiter) => limiter.record(requeues),
-            Self::FastSlow(limiter) => limiter.record(requeues),
-            Self::Bucket(_) => 0,
+            Self::Exponential(limiter) => limiter.set_requeues(failures, requeues),
+            Self::FastSlow(limiter) => limiter.set_requeues(failures, requeues),
+            Self::Bucket(limiter) => limiter.set_requeues(&mut (), requeues),
         }
     }
 }

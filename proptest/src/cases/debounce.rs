@@ -1,0 +1,100 @@
+use requeue_core::{Added, Rejected};
+
+use super::{Script, ms};
+use crate::subject::Subject;
+
+/// An add that waits for 100 ms without another, but no longer than 250 ms.
+#[track_caller]
+fn event(script: &mut Script, expected: Added) {
+    let added = script.subject.add_debounced(1, ms(100), ms(250));
+    assert_eq!(added, Ok(expected));
+    script.subject.assert_valid();
+}
+
+pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
+    event(script, Added::Delayed);
+    for _ in 0..2 {
+        script.advance(50);
+        event(script, Added::Later);
+    }
+    script.advance(99);
+    script.nothing_to_get();
+    script.advance(1);
+    let ticket = script.get(1);
+    event(script, Added::Delayed);
+    assert_eq!(script.subject.release(ticket), Ok(()));
+    script.advance(99);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+    script.done(1);
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
+    for _ in 0..2 {
+        event(script, Added::Delayed);
+        for later in [Added::Later, Added::Later, Added::Coalesced] {
+            script.advance(80);
+            event(script, later);
+        }
+        script.advance(9);
+        script.nothing_to_get();
+        script.advance(1);
+        event(script, Added::Coalesced);
+        script.get(1);
+        script.done(1);
+    }
+}
+
+pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
+    script.add_after(1, 60, Added::Delayed);
+    event(script, Added::Coalesced);
+    script.advance(60);
+    script.get(1);
+    script.done(1);
+    script.add_after(1, 300, Added::Delayed);
+    event(script, Added::Sooner);
+    script.advance(50);
+    event(script, Added::Later);
+    script.add_after(1, 10, Added::Sooner);
+    event(script, Added::Coalesced);
+    script.advance(10);
+    script.get(1);
+    script.done(1);
+}
+
+pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
+    event(script, Added::Delayed);
+    assert!(script.subject.cancel_key(1).is_some());
+    assert_eq!(script.subject.totals().held, 0);
+    script.advance(90);
+    event(script, Added::Delayed);
+    for _ in 0..2 {
+        script.advance(90);
+        event(script, Added::Later);
+    }
+    script.advance(60);
+    script.nothing_to_get();
+    script.advance(10);
+    script.get(1);
+    script.done(1);
+}
+
+pub(crate) fn an_add_that_need_not_wait_ends_its_burst(script: &mut Script) {
+    event(script, Added::Delayed);
+    let added = script.subject.add_debounced(1, ms(0), ms(250));
+    assert_eq!(added, Ok(Added::Ready));
+    event(script, Added::Coalesced);
+    script.get(1);
+    script.done(1);
+    script.advance(250);
+    script.nothing_to_get();
+    let added = script.subject.add_debounced(1, ms(100), ms(0));
+    assert_eq!(added, Ok(Added::Ready));
+    script.get(1);
+    script.done(1);
+    script.subject.shut_down();
+    let added = script.subject.add_debounced(1, ms(100), ms(250));
+    assert_eq!(added, Err(Rejected::Closed(1)));
+}

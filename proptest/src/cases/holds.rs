@@ -1,0 +1,146 @@
+use requeue_core::{Action, Added, Drained, Finished};
+
+use super::{Script, ms};
+use crate::limiter::LimiterSpec;
+use crate::subject::{Setup, Subject};
+
+const MS: u64 = 1_000_000;
+
+/// A queue whose failed keys wait 10 ms, 20 ms and so on.
+fn holding(cool_down: u64, hold_failures: bool) -> Setup {
+    let inner = LimiterSpec::Exponential {
+        base_ns: 10 * MS,
+        max_ns: 1000 * MS,
+    };
+    Setup::new(LimiterSpec::WithHolds {
+        inner: Box::new(inner),
+        cool_down_ns: cool_down * MS,
+        hold_failures,
+    })
+}
+
+pub(crate) fn a_key_that_failed_runs_as_often_as_its_backoff_says(script: &mut Script) {
+    script.renew(&holding(0, true));
+    script.add(1, Added::Ready);
+    for delay in [10, 20, 40] {
+        let ticket = script.get(1);
+        script.add(1, Added::Dirty);
+        let finished = script.subject.finish(ticket, Action::Retry);
+        assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
+        script.add(1, Added::Coalesced);
+        script.add_after(1, 1, Added::Coalesced);
+        script.advance(delay - 1);
+        script.nothing_to_get();
+        script.advance(1);
+    }
+    let ticket = script.get(1);
+    let finished = script.subject.finish(ticket, Action::Success);
+    assert_eq!(finished, Ok(Finished::Idle));
+    script.add(1, Added::Ready);
+}
+
+pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
+    script.renew(&holding(5, false));
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    let finished = script.subject.finish(ticket, Action::Success);
+    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    script.add(1, Added::Coalesced);
+    script.advance(5);
+    script.get(1);
+    script.done(1);
+    script.add(1, Added::Delayed);
+    script.advance(4);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+    script.done(1);
+    script.advance(5);
+    script.add(1, Added::Ready);
+}
+
+pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {
+    script.renew(&holding(5, false));
+    script.add(1, Added::Ready);
+    script.add_after(1, 3, Added::Delayed);
+    script.get(1);
+    script.done(1);
+    script.advance(3);
+    script.nothing_to_get();
+    script.add_after(1, 1, Added::Coalesced);
+    script.advance(2);
+    let ticket = script.get(1);
+    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(2)));
+    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    script.add_after(1, 9, Added::Coalesced);
+    script.advance(5);
+    let ticket = script.get(1);
+    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(9)));
+    assert_eq!(
+        finished,
+        Ok(Finished::Delayed(ms(9))),
+        "later than the hold"
+    );
+    script.add(1, Added::Sooner);
+}
+
+pub(crate) fn a_ready_key_that_fails_is_held(script: &mut Script) {
+    script.renew(&holding(0, true));
+    script.add(1, Added::Ready);
+    script.fail(1, 10);
+    script.nothing_to_get();
+    script.len(0);
+    script.advance(10);
+    script.get(1);
+}
+
+pub(crate) fn a_hold_ends_early_only_if_it_is_forgotten(script: &mut Script) {
+    script.renew(&holding(3, true));
+    script.fail(1, 10);
+    script.add(1, Added::Coalesced);
+    assert!(script.subject.expedite(1));
+    script.nothing_to_get();
+    assert!(script.subject.cancel_delay(1).is_some());
+    script.add(1, Added::Delayed);
+    assert_eq!(script.subject.forget(1), 1);
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.done(1);
+    assert_eq!(script.subject.forget(1), 0);
+    script.add(1, Added::Ready);
+}
+
+pub(crate) fn a_held_key_is_a_leftover(script: &mut Script) {
+    script.renew(&holding(0, true));
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    let drain = script.subject.begin_drain();
+    let finished = script.subject.finish(ticket, Action::Retry);
+    assert_eq!(finished, Ok(Finished::Leftover(ms(10))));
+    script.drained(&drain, Drained::Complete);
+    script.closed();
+    script.advance(4);
+    let left = script.subject.take_delayed();
+    let left = left.map(|left| (left.key, left.left, left.requeues));
+    assert_eq!(left, Some((1, ms(6), 1)));
+}
+
+pub(crate) fn holds_that_are_over_take_no_room(script: &mut Script) {
+    script.renew(&holding(2, false));
+    for key in 1..=3 {
+        script.add(key, Added::Ready);
+        script.get(key);
+        script.done(key);
+    }
+    assert_eq!(script.subject.totals().held, 3);
+    script.advance(2);
+    for _ in 0..2 {
+        script.add(4, Added::Ready);
+        script.get(4);
+        script.done(4);
+        script.advance(2);
+    }
+    assert_eq!(script.subject.totals().held, 1);
+}

@@ -1,0 +1,84 @@
+//! Adds that wait until no more come, which client-go does not have.
+
+use std::time::Duration;
+
+use requeue_core::{Added, Instant, Rejected};
+
+use super::{Model, is_after, remove};
+use crate::subject::Key;
+
+/// Debounced adds of a key that have set one deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Burst {
+    first: Instant,
+    /// Where the deadline is that of the burst: what moves it by other means ends the burst.
+    due: Instant,
+}
+
+impl Model {
+    /// Each add of a burst moves its deadline to `quiet` after it, and no further than `max` after
+    /// the first.
+    pub(super) fn debounce(
+        &mut self,
+        key: Key,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<Key>> {
+        if self.shutting_down {
+            return self.refuse(key);
+        }
+        self.arrive_at(key);
+        self.make_room(key)?;
+        if self.dirty.contains(&key) {
+            self.figures.retries += 1;
+            return Ok(Added::Coalesced);
+        }
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let burst = remove(&mut self.bursts, key);
+        let burst = burst.filter(|burst| entry.is_some_and(|entry| entry.due == burst.due));
+        let first = burst.map_or(self.now, |burst| burst.first);
+        let due = (self.now + quiet).min(first + max);
+        let due = due.max(self.held_until(key));
+        let Some(entry) = entry.filter(|_| burst.is_some()) else {
+            let added = self.retry_at(key, due, 0);
+            if matches!(added, Added::Delayed | Added::Sooner) {
+                self.bursts.push((key, Burst { first, due }));
+            }
+            return Ok(added);
+        };
+        self.figures.retries += 1;
+        if !is_after(due, self.now) {
+            self.stop_waiting(key);
+            return Ok(self.mark(key, self.now, entry.level));
+        }
+        self.bursts.push((key, Burst { first, due }));
+        if due == entry.due {
+            return Ok(Added::Coalesced);
+        }
+        self.move_deadline(key, due);
+        Ok(if due < entry.due {
+            Added::Sooner
+        } else {
+            Added::Later
+        })
+    }
+
+    /// The bursts that a later add may still move, with when each began.
+    pub(super) fn present_bursts(&self) -> Vec<(Key, Instant)> {
+        let is_present = |(key, burst): &&(Key, Burst)| {
+            let mut waiting = self.waiting.iter();
+            waiting.any(|entry| entry.key == *key && entry.due == burst.due)
+        };
+        let present = self.bursts.iter().filter(is_present);
+        let mut present: Vec<_> = present.map(|(key, burst)| (*key, burst.first)).collect();
+        present.sort_unstable_by_key(|(key, _)| *key);
+        present
+    }
+
+    /// A key that is gone has no burst any more.
+    pub(super) fn drop_bursts(&mut self) {
+        let mut bursts = std::mem::take(&mut self.bursts);
+        bursts.retain(|(key, _)| self.holds(*key));
+        self.bursts = bursts;
+    }
+}

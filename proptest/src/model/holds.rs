@@ -1,0 +1,112 @@
+//! Keys that may not run for a while, which client-go does not have: [`WithHolds`].
+//!
+//! [`WithHolds`]: requeue_core::WithHolds
+
+use requeue_core::{Instant, RateLimiter};
+
+use super::{Model, is_after, remove};
+use crate::limiter::AnyRecord;
+use crate::subject::Key;
+
+impl Model {
+    /// Until when a key may not run; a time that has passed if it may.
+    pub(super) fn held_until(&self, key: Key) -> Instant {
+        let record = self.failures.iter().find(|(failed, _)| *failed == key);
+        record.map_or(Instant::EPOCH, |(_, record)| {
+            self.limiter.held_until(record)
+        })
+    }
+
+    /// A failure may have begun a hold: the key is no longer ready, nor due before the end of it.
+    pub(super) fn hold_back(&mut self, key: Key) {
+        let held = self.held_until(key);
+        if !is_after(held, self.now) {
+            return;
+        }
+        if self.queue.contains(&key) {
+            self.queue.retain(|other| *other != key);
+            self.delay_instead(key, held);
+        }
+        self.put_off(key, held);
+    }
+
+    /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
+    pub(super) fn hold_after_run(&mut self, key: Key) {
+        let mut record = remove(&mut self.failures, key).unwrap_or_default();
+        self.limiter.ended(&mut record, self.now);
+        if record != AnyRecord::default() {
+            self.failures.push((key, record));
+        }
+        let held = self.held_until(key);
+        if !is_after(held, self.now) {
+            return;
+        }
+        if self.dirty.contains(&key) {
+            self.delay_instead(key, held);
+            if self.shutting_down {
+                // Others take the place of a key that was to be ready.
+                self.arrive();
+            }
+        }
+        self.put_off(key, held);
+    }
+
+    /// A dirty key is delayed instead.
+    fn delay_instead(&mut self, key: Key, held: Instant) {
+        self.dirty.retain(|other| *other != key);
+        self.figures.depth -= 1;
+        remove(&mut self.added, key);
+        let level = self.queued_level(key);
+        self.schedule(key, held, level);
+        self.note_flushes_of(key);
+    }
+
+    fn put_off(&mut self, key: Key, held: Instant) {
+        let entry = self.waiting.iter().find(|entry| entry.key == key);
+        if entry.is_some_and(|entry| entry.due < held) {
+            self.move_deadline(key, held);
+        }
+    }
+
+    /// An entry that moves is numbered again.
+    pub(super) fn move_deadline(&mut self, key: Key, due: Instant) {
+        let number = self.entries;
+        self.entries += 1;
+        if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {
+            entry.due = due;
+            entry.number = number;
+        }
+    }
+
+    /// An idle key whose record says nothing any more is gone.
+    pub(super) fn drop_if_blank(&mut self, key: Key) {
+        if !self.has_work(key) && self.is_blank(key, self.now) {
+            remove(&mut self.failures, key);
+        }
+    }
+
+    /// Of the two oldest records, those whose holds are over are dropped, and those of failures
+    /// become the youngest.
+    pub(super) fn drop_passed_holds(&mut self) {
+        for _ in 0..2 {
+            let Some(&oldest) = self.records.first().filter(|_| self.limiter.needs_time()) else {
+                return;
+            };
+            if self.is_blank(oldest, self.now) {
+                remove(&mut self.failures, oldest);
+                self.records.remove(0);
+                self.drop_bursts();
+            } else if is_after(self.held_until(oldest), self.now) {
+                return;
+            } else {
+                self.records.rotate_left(1);
+            }
+        }
+    }
+
+    fn is_blank(&self, key: Key, now: Instant) -> bool {
+        let mut records = self.failures.iter();
+        let record = records.find(|(failed, _)| *failed == key);
+        record.is_none_or(|(_, record)| self.limiter.is_blank(record, now))
+    }
+}
