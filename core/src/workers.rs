@@ -299,7 +299,7 @@ impl<K, E: fmt::Debug> From<usize> for Workers<'_, K, E> {
 impl<K, E> fmt::Debug for Workers<'_, K, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workers")
-            .field("count", &self.count)
+            .field("count", &self.count.get())
             .field("retries", &self.retries)
             .field("timeout", &self.timeout)
             .field("drain_deadline", &self.drain_deadline)
