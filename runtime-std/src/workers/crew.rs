@@ -5,8 +5,8 @@
 //! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps
 //! without a timer; otherwise it finds the run when its timer rings.
 //!
-//! Locks are taken in one order: the queue's, then the roster's. No foreign code runs under the
-//! roster's, except a key's `Drop`, which must not use the queue.
+//! Locks are taken in one order: the queue's, then the roster's. No code of a key or of a hook runs
+//! under the roster's.
 
 use std::hash::Hash;
 use std::io;
