@@ -82,12 +82,12 @@ const BUSY: [Kind; 28] = [
     (1, |a, _, _| Step::CancelDelay(key(a))),
     (2, |a, _, _| Step::Expedite(key(a))),
     (1, |_, _, _| Step::ExpediteAll),
-    (1, |_, _, _| Step::Snapshot),
-    (2, |a, b, u| Step::Restore(left(a, b, u))),
     (2, |_, _, _| Step::Pause),
     (3, |_, _, _| Step::Resume),
     (1, |a, _, _| Step::RetainBelow(key(a))),
     (2, |_, _, _| Step::PanicAtWork),
+    (1, |_, _, _| Step::Snapshot),
+    (2, |a, b, u| Step::Restore(left(a, b, u))),
 ];
 const ALWAYS: usize = 2;
 
