@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use arbitrary::{Result, Unstructured};
 use requeue_core::binding::{Getter, Next, Ticket, Work};
 use requeue_core::{
-    Action, Drained, Finished, Fixed, Growable, Instant, Levels, Queue, RandomState,
+    Action, Drained, Finished, Fixed, Growable, Instant, Leftover, Levels, Merge, Queue,
+    RandomState,
 };
 use requeue_proptest::Figures;
 use requeue_proptest::limiter::AnyLimiter;
@@ -99,7 +100,8 @@ impl<S: Home> World<S> {
     fn add(&mut self, bytes: &mut Unstructured) -> Result<()> {
         let key = script::key(bytes, KEYS)?;
         let (queue, now) = (&mut self.queue, self.now);
-        let added = match bytes.int_in_range(0..=4_u8)? {
+        let mut moves = false;
+        let added = match bytes.int_in_range(0..=5_u8)? {
             0 => queue.add(key, now).value.map(|_| None),
             1 => {
                 let delay = draw::duration(bytes)?;
@@ -112,8 +114,22 @@ impl<S: Home> World<S> {
             }
             3 => {
                 let options = script::options(bytes)?;
+                moves = !matches!(options.merge, Merge::Earliest | Merge::Once);
                 let added = queue.add_with(key, options, now).value;
                 added.map(|scheduled| options.needs_time().then_some(now + scheduled.delay))
+            }
+            4 => {
+                let leftover = Leftover::from(script::left(bytes, KEYS)?);
+                let Leftover {
+                    key: other, left, ..
+                } = leftover;
+                let restored = queue.restore(leftover, now).value;
+                let due = (!left.is_zero()).then_some(now + left);
+                match restored {
+                    Ok(_) => self.owe(other, due),
+                    Err(rejected) => assert_eq!(rejected.into_key(), leftover),
+                }
+                return Ok(());
             }
             _ => {
                 let added = queue.add_rate_limited(key, now).value;
@@ -121,6 +137,7 @@ impl<S: Home> World<S> {
             }
         };
         match added {
+            Ok(_) if moves => self.meet_deadline(key),
             Ok(due) => self.owe(key, due),
             Err(rejected) => assert_eq!(rejected.into_key(), key),
         }
@@ -133,6 +150,16 @@ impl<S: Home> World<S> {
             None => self.owed.entry(key).or_default().at_once = true,
             Some(due) => self.owe_later(key, due),
         }
+    }
+
+    /// An add has moved a deadline, or has left it: on such a clock only the queue knows which. The
+    /// key is not lost.
+    fn meet_deadline(&mut self, key: Key) {
+        let owed = self.owed.entry(key).or_default();
+        owed.due = None;
+        self.owe_what_waits(key);
+        let owed = self.owed.entry(key).or_default();
+        assert!(owed.at_once || owed.due.is_some(), "{key} is lost");
     }
 
     /// A key waits for this, or for what it waits for already if that is earlier.

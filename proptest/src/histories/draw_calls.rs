@@ -107,8 +107,6 @@ const BUSY: [Kind; 34] = [
     (1, |a, _, _| Step::CancelDelay(key(a))),
     (2, |a, _, _| Step::Expedite(key(a))),
     (1, |_, _, _| Step::ExpediteAll),
-    (1, |_, _, _| Step::Snapshot),
-    (2, |a, b, u| Step::Restore(left(a, b, u))),
     (2, |_, _, _| Step::Pause),
     (3, |_, _, _| Step::Resume),
     (1, |a, _, _| Step::RetainBelow(key(a))),
@@ -119,6 +117,8 @@ const BUSY: [Kind; 34] = [
     (2, |a, _, _| Step::Start(Call::CancelAndWait(key(a)))),
     // Keys that are added by no other step.
     (6, |a, _, _| Step::Start(Call::AddWait(key(a) + 4))),
+    (1, |_, _, _| Step::Snapshot),
+    (2, |a, b, u| Step::Restore(left(a, b, u))),
 ];
 const ALWAYS: usize = 2;
 
