@@ -256,6 +256,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
             attempt: self.attempt(),
             waited: self.waited,
             priority: self.priority,
+            deadline: None,
         }
     }
 

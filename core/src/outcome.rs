@@ -183,8 +183,11 @@ pub enum Added {
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
-    /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
-    /// changed.
+    /// The key was waiting for an earlier deadline, which is later now, as
+    /// [`Merge`](crate::Merge) asks for.
+    Later,
+    /// The key was already ready, dirty, or waiting for this deadline or for one that
+    /// [counts](crate::Merge) instead: nothing changed.
     Coalesced,
     /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
     /// the higher level, now or once it is ready.
@@ -260,8 +263,9 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Scheduled {
-    /// The delay that the limiter or the caller has set. An earlier deadline that the key had
-    /// before still counts.
+    /// The delay that the limiter or the caller has set. If the key had a deadline before,
+    /// [`AddOptions::merge`](crate::AddOptions::merge) says which of the two counts: the earlier,
+    /// by default.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
@@ -381,6 +385,9 @@ pub struct Step<T> {
 }
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
+/// [`restore`](crate::Queue::restore) adds it to another queue.
+///
+/// With the feature `serde` it can be saved as it is.
 ///
 /// # Examples
 ///
@@ -399,6 +406,7 @@ pub struct Step<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Leftover<K> {
     /// The key.
@@ -410,6 +418,32 @@ pub struct Leftover<K> {
     pub requeues: u32,
     /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
+}
+
+impl<K> Leftover<K> {
+    /// Creates a leftover that is ready, has not failed, and is at the lowest level. The fields can
+    /// be set to what was saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Queue};
+    ///
+    /// let mut saved = Leftover::new("lease-3");
+    /// saved.left = Duration::from_secs(40);
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.restore(saved, Instant::EPOCH).value, Ok(Added::Delayed));
+    /// ```
+    pub const fn new(key: K) -> Self {
+        Self {
+            key,
+            left: Duration::ZERO,
+            requeues: 0,
+            priority: 0,
+        }
+    }
 }
 
 /// The key is not active, or the run of this ticket has ended before. Nothing has changed.
@@ -547,6 +581,72 @@ pub struct KeyState {
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
     /// [`Levels`](crate::Levels).
     pub priority: u8,
+}
+
+/// A key that the queue holds, as a [snapshot](crate::Queue::snapshot_some) shows it.
+///
+/// # Examples
+///
+/// Saving what a queue has to do, without shutting it down:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+///
+/// let later = now + Duration::from_secs(20);
+/// let mut saved = Vec::new();
+/// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
+/// let mut sweep = Sweep::new();
+/// while queue.snapshot_some(&mut sweep, later, &mut save) {}
+/// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Entry<K> {
+    /// The key.
+    pub key: K,
+    /// What the queue knows about it.
+    pub state: KeyState,
+    /// When its present run began. `None` if it is not active, and if the
+    /// [metrics](crate::Metrics::Timestamps) keep no times.
+    pub active_since: Option<Instant>,
+}
+
+impl<K> Entry<K> {
+    /// Returns the key as something that another queue can [restore](crate::Queue::restore), `None`
+    /// if it is held for its failures alone. O(1).
+    ///
+    /// A key that is ready or active is ready there, because the end of its run cannot be known; a
+    /// delay that it also has is left out.
+    pub fn leftover(self, now: Instant) -> Option<Leftover<K>> {
+        let left = match self.state {
+            KeyState { ready: true, .. } | KeyState { active: true, .. } => Duration::ZERO,
+            KeyState { due, .. } if due?.is_never() => Duration::MAX,
+            KeyState { due, .. } => due?.saturating_since(now),
+        };
+        Some(Leftover {
+            key: self.key,
+            left,
+            requeues: self.state.requeues,
+            priority: self.state.priority,
+        })
+    }
+}
+
+impl<K: Clone> Entry<&K> {
+    /// Returns an entry with a copy of the key. [`Entry`] has an example.
+    pub fn cloned(self) -> Entry<K> {
+        Entry {
+            key: self.key.clone(),
+            state: self.state,
+            active_since: self.active_since,
+        }
+    }
 }
 
 /// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an

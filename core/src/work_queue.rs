@@ -21,7 +21,9 @@ mod expedite;
 mod pause;
 mod produce;
 mod query;
+mod restore;
 mod shutdown;
+mod snapshot;
 mod work;
 
 pub use batch::KEYS_PER_LOCK;

@@ -148,6 +148,7 @@ const OF_LEVELS: &[&str] = &[
     "priorities::a_raise_goes_to_the_end_of_its_level",
     "priorities::a_delayed_key_keeps_its_priority",
     "priorities::a_priority_survives_retries",
+    "restore::a_restored_key_keeps_its_level",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",

@@ -347,39 +347,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             None if options.rate_limited => self.retry_level(id),
             None => LOWEST,
         };
-        let added = if options.expedite {
-            self.schedule_once(id, delay, now, level)
-        } else if let Some(delay) = delay {
-            self.schedule(id, now + delay, now, level)
-        } else {
-            self.mark(id, now, level)
-        };
+        let due = delay.map(|delay| now + delay);
+        let added = self.merge(id, options.merge, due, now, level);
         let delay = delay.unwrap_or(Duration::ZERO);
         Ok(Scheduled { delay, added })
-    }
-
-    /// Adds a key that has its slot at the earlier of its two times, and at no other.
-    fn schedule_once(
-        &mut self,
-        id: SlotId,
-        delay: Option<Duration>,
-        now: Instant,
-        mut level: u8,
-    ) -> Added {
-        let due = delay.map(|delay| now + delay);
-        if let Some(later) = due.filter(|due| *due > now || due.is_never())
-            && !self.is_queued(id)
-        {
-            return self.schedule(id, later, now, level);
-        }
-        if due.is_some() {
-            self.metrics.retry();
-        }
-        if self.delays.remove(id).is_some() {
-            level = level.max(self.levels(id).delayed());
-            self.metrics.delayed(self.delays.len());
-        }
-        self.mark(id, now, level)
     }
 
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.

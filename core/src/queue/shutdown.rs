@@ -247,11 +247,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
 
     fn leftover(&self, id: SlotId, priority: u8) -> Option<Leftover<K>> {
         let slot = self.slots.slot(id)?;
-        Some(Leftover {
-            key: slot.key.clone(),
-            left: Duration::ZERO,
-            requeues: self.limiter.requeues(&slot.meta.record),
-            priority,
-        })
+        let mut leftover = Leftover::new(slot.key.clone());
+        leftover.requeues = self.limiter.requeues(&slot.meta.record);
+        leftover.priority = priority;
+        Some(leftover)
     }
 }

@@ -9,9 +9,10 @@ use crate::action::Action;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, Finished, Next, NotActive, Step};
-use crate::priority::KeyLevels;
+use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Getter;
 use crate::storage::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
@@ -263,9 +264,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(())
     }
 
-    /// Reports to the metrics how long the active keys have been running. client-go does this every
-    /// 500 ms. O(1), however many keys are active: metrics with [`Times`](crate::Times) keep the
-    /// sum of the starts, and know the oldest run.
+    /// Reports to the metrics how long the active keys have been running, and how long the first
+    /// ready key has been ready. client-go does this every 500 ms, for the active keys. O(1),
+    /// however many keys there are: metrics with [`Times`](crate::Times) keep the sum of the
+    /// starts, and know the oldest run. O(levels) in a queue with priorities.
     ///
     /// Reports nothing after shutdown.
     ///
@@ -300,8 +302,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let (sum, longest) = self.ages(now);
             self.metrics.unfinished_work(sum);
             self.metrics.longest_running(longest);
+            self.metrics.oldest_ready(self.oldest_ready(now));
         }
         self.effect(())
+    }
+
+    /// How long the first ready key has been ready. Zero without times.
+    fn oldest_ready(&self, now: Instant) -> Duration {
+        let levels = 0..S::Priorities::LEVELS;
+        let firsts = levels.filter_map(|level| self.lists.first_ready_at(level));
+        let waited = firsts.filter_map(|id| {
+            let timestamps = &self.slots.slot(id)?.meta.timestamps;
+            Some(self.metrics.waited(timestamps, id.index(), now))
+        });
+        waited.max().unwrap_or(Duration::ZERO)
     }
 
     /// How long all runs together have lasted, and the longest of them. Zero without times.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use requeue::binding::Effect;
 use requeue::std::{Leftover, WorkQueue, Workers};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::args::Options;
@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::progress::{Load, Progress};
 use crate::report::Report;
 use crate::roots::Roots;
+use crate::snapshot;
 use crate::watch::Watch;
 
 /// The first pause after a failure; each is twice as long as the one before.
@@ -38,7 +39,7 @@ const EXIT_INTERRUPTED: i32 = 130;
 pub(crate) fn start(options: &Options) -> Result<Report, String> {
     let begun = Instant::now();
     let roots = Roots::open(&options.source, &options.target)?;
-    let signals = Signals::new([SIGINT, SIGTERM])
+    let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let figures = Figures::new().map_err(|error| format!("cannot keep figures: {error}"))?;
     let queue: Queue = WorkQueue::builder()
@@ -94,7 +95,11 @@ fn work(
     thread::scope(|scope| {
         let on_signal = sender.clone();
         scope.spawn(move || {
-            for _ in &mut signals {
+            for signal in &mut signals {
+                if signal == SIGUSR1 {
+                    mirror.progress.warn_all(&snapshot::lines(&mirror.queue));
+                    continue;
+                }
                 // The receiver is gone once the workers have ended.
                 let _ = on_signal.send(Message::Stop);
             }

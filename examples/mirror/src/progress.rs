@@ -101,6 +101,12 @@ impl Progress {
         self.above(|| write_line(&format!("mirror: {line}")));
     }
 
+    /// Lines on stderr, with no other between them.
+    pub(crate) fn warn_all(&self, lines: &[String]) {
+        let lines: Vec<_> = lines.iter().map(|line| format!("mirror: {line}")).collect();
+        self.above(|| write_line(&lines.join("\n")));
+    }
+
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

@@ -117,6 +117,7 @@ impl Subject for Recorder {
         debug: expedite(key: Key) -> bool;
         nothing: expedite_all();
         debug: retain_below(key: Key) -> usize;
+        debug: restore(left: Left) -> Result<Added, Rejected<Left>>;
         nothing: pause();
         nothing: resume();
         debug: is_paused() -> bool;
@@ -137,6 +138,7 @@ impl Subject for Recorder {
         debug: take_delayed() -> Option<Left>;
         debug: take_ready() -> Option<Left>;
         debug: len() -> usize;
+        debug: snapshot() -> Vec<(Key, Known)>;
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
         debug: num_requeues(key: Key) -> u32;

@@ -91,6 +91,26 @@ macro_rules! for_each_case {
                 "A failure whose delay ends later leaves the deadline that the key has.",
                 "client-go rate_limiting_queue.go, AddRateLimited, and delaying_queue.go, insert";
             }
+            merge {
+                a_key_that_runs_once_runs_at_the_earlier_time: 1,
+                "Once: an add ends the delay that a key has, and a ready key gets none.",
+                "controller-runtime priorityqueue.go, AddWithOpts";
+                the_later_deadline_counts: 1,
+                "Latest: an add can move a deadline back, and not forward.",
+                "requeue-core, Merge::Latest";
+                the_new_deadline_counts: 1,
+                "Replace: an add moves a deadline to its own time, which may be now.",
+                "Linux workqueue.c, mod_delayed_work; Zephyr work.c, k_work_reschedule";
+                the_present_deadline_counts: 1,
+                "Keep: an add leaves a deadline where it is.",
+                "Linux workqueue.c, queue_delayed_work; Zephyr work.c, k_work_schedule";
+                a_deadline_that_moves_back_lets_others_come_first: 3,
+                "A deadline that moves back counts as set then, and others keep theirs.",
+                "docs/design.md, equal_deadlines_leave_in_insertion_order";
+                a_rule_takes_back_no_run: 1,
+                "A key that is ready or active stays so, whatever becomes of its deadline.",
+                "requeue-core, Merge";
+            }
             ties {
                 equal_deadlines_leave_in_the_order_in_which_they_were_set: 3,
                 "Of keys with equal deadlines the one whose deadline was set first leaves first.",
@@ -201,6 +221,28 @@ macro_rules! for_each_case {
                 an_active_key_is_no_leftover: 1,
                 "An active key is not taken back.",
                 "requeue-core, Queue::take_ready";
+            }
+            restore {
+                what_was_left_goes_on_as_it_was: 4,
+                "Leftovers that are restored keep their order, delays and failures.",
+                "requeue-core, Queue::restore";
+                a_key_that_is_there_takes_the_sooner_time_and_the_larger_count: 2,
+                "A restored key that is there is added; the larger count of failures counts.",
+                "requeue-core, Queue::restore";
+                a_leftover_that_is_refused_is_handed_back_whole: 1,
+                "A leftover for which there is no room comes back as it was.",
+                "requeue-core, Queue::restore";
+                a_restored_key_keeps_its_level: 2 levels,
+                "A key is restored at its level, and refused if there is no such level.",
+                "requeue-core, Queue::restore";
+            }
+            snapshot {
+                each_key_is_seen_once_as_it_is: 4,
+                "A snapshot shows each key that the queue holds once, as its state is.",
+                "requeue-core, Queue::snapshot_some";
+                a_key_that_is_due_is_seen_ready: 1,
+                "A key whose deadline has passed is ready in a snapshot, and is handed out.",
+                "requeue-core, Queue::snapshot_some; docs/design.md, Release";
             }
             capacity {
                 a_cancelled_key_gives_its_room_back: 1 capacity,
