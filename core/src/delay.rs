@@ -276,7 +276,7 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Puts a node into the hole at an index, or wherever it belongs above or below.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, index: usize, node: Node) {
         if index == 0 || self.sift_up(index, node) == index {
             self.sift_down(index, node);
