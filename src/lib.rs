@@ -9,14 +9,17 @@
 
 pub use requeue_core::binding;
 #[cfg(any(feature = "std", feature = "tokio"))]
-pub use requeue_core::{Bare, Batch, Builder, Failure, Growable, RandomState, Reporter, Workers};
+pub use requeue_core::{
+    Bare, Batch, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter,
+    RunEvent, Workers,
+};
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Attempt, Attempts, Backoff, BackoffManager, BackoffUntil,
-    Bucket, Debounces, DefaultController, DefaultItemBased, DelayWithReset, Drained,
+    Bucket, Debounces, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry,
     ExponentialBackoffManager, Finished, Fixed, GetError, Guard, Index, Instant,
-    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Metrics,
+    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics,
     NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer, Queue,
     RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
     TooManyWaiters, WithDebounce, WithHolds, WithJitter, WithMaxWait, WithRunRate,

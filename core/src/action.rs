@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::Instant;
+
 /// How a run of a key ends: what a reconciler returns, and what [`Guard::finish`] and
 /// `queue.next(guard, action)` take.
 ///
@@ -134,4 +136,31 @@ pub struct RunContext {
     pub waited: Duration,
     /// The priority level of the key; 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
+    /// When the run is overdue, on the queue's clock. `None` if runs have no timeout.
+    pub deadline: Option<Instant>,
+}
+
+impl RunContext {
+    /// Creates the context of a run without a deadline, for a key of level 0 that did not wait: for
+    /// tests of a reconciler.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Action, RunContext};
+    ///
+    /// fn reconcile(run: RunContext) -> Action {
+    ///     if run.attempt > 2 { Action::Release } else { Action::Retry }
+    /// }
+    ///
+    /// assert_eq!(reconcile(RunContext::new(3)), Action::Release);
+    /// ```
+    pub const fn new(attempt: u32) -> Self {
+        Self {
+            attempt,
+            waited: Duration::ZERO,
+            priority: 0,
+            deadline: None,
+        }
+    }
 }

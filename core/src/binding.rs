@@ -15,16 +15,16 @@ pub use crate::builder::Runtime;
 pub use crate::guard::Finish;
 pub use crate::lock::Lock;
 pub use crate::outcome::{Drain, Effect, Next, Step, Wake};
-pub use crate::queue::{Queue, Sweep};
+pub use crate::queue::{Adding, Flush, Queue, Sweep};
 pub use crate::sleepers::Getter;
 pub use crate::time::Clock;
-pub use crate::timer::{Timer, sleep_until};
-#[cfg(feature = "alloc")]
-pub use crate::trace::RunSpan;
+pub use crate::timer::{Timer, sleep_until, timeout_at};
 #[cfg(feature = "alloc")]
 pub use crate::wait::GrowableWaitList;
 pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
 pub use crate::work::{Ticket, Work};
 pub use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
+#[cfg(feature = "std")]
+pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]
-pub use crate::workers::Report;
+pub use crate::workers::{BegunRun, Member, Report, Runs, Seats};

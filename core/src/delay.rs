@@ -162,6 +162,12 @@ impl<N: Nodes> Delays<N> {
         self.due_node(0, now).is_some()
     }
 
+    /// Whether the deadline of a slot has passed. O(1).
+    pub(crate) fn has_passed(&self, id: SlotId, now: Instant) -> bool {
+        let index = self.nodes.position(id);
+        index.is_some_and(|index| self.due_node(index, now).is_some())
+    }
+
     /// Whether a deadline may have passed: one comparison, for the most frequent answer.
     #[inline]
     pub(crate) fn may_be_due(&self, now: Instant) -> bool {
@@ -276,6 +282,8 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Puts a node into the hole at an index, or wherever it belongs above or below.
+    // Always inlined with what it calls, because a heap that only loses its root must not pay for
+    // one whose deadlines move.
     #[inline(always)]
     fn put(&mut self, index: usize, node: Node) {
         if index == 0 || self.sift_up(index, node) == index {
@@ -298,6 +306,7 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Moves a hole down until `node` fits, and puts it there. At most log4 n steps.
+    #[inline(always)]
     fn sift_down(&mut self, mut index: usize, node: Node) {
         while let Some((below, child)) = self.nodes.child_before(index, &node) {
             self.nodes.place(index, child);

@@ -64,9 +64,9 @@ pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]
 pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
-pub use options::AddOptions;
+pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
+    Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
     Scheduled,
 };
 pub use priority::{Levels, NoPriorities, Priorities};
@@ -78,5 +78,7 @@ pub use storage::fixed::Fixed;
 pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
 pub use wait::TooManyWaiters;
+#[cfg(feature = "std")]
+pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, Workers};
+pub use workers::{Failure, RunEvent, Workers};

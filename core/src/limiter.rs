@@ -87,6 +87,10 @@ pub use token_bucket::Bucket;
 ///     fn requeues(&self, failures: &u32) -> u32 {
 ///         *failures
 ///     }
+///
+///     fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+///         *failures = requeues;
+///     }
 /// }
 ///
 /// let mut limiter = Linear(Duration::from_millis(10));
@@ -110,6 +114,14 @@ pub trait RateLimiter {
     /// Returns how many failures are on record: client-go's `NumRequeues`.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, record: &Self::Record) -> u32;
+
+    /// Sets how many failures are on record, for [`Queue::restore`](crate::Queue::restore). Charges
+    /// nothing, and leaves what else is on record as it is.
+    ///
+    /// Zero failures MUST leave a default record as it is. A limiter that keeps more than a count,
+    /// such as the time of the first failure, sets what delays the next retry by as much as is known
+    /// to be right. A limiter that keeps nothing of a key does nothing.
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32);
 
     /// Whether the limiter may hold keys back, as [`WithHolds`] does. Without that,
     /// [`held_until`](Self::held_until) is never later than the epoch.

@@ -27,6 +27,11 @@ pub trait Lists {
     fn push_ready(&mut self, id: SlotId, level: u8);
     /// The slot that has been longest in the highest level.
     fn first_ready(&self) -> Option<SlotId>;
+    /// The first ready key of a level.
+    fn first_ready_at(&self, level: u8) -> Option<SlotId> {
+        let _ = level;
+        self.first_ready()
+    }
     fn pop_ready(&mut self) -> Option<SlotId>;
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);

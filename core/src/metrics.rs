@@ -9,6 +9,8 @@ use running::{KeepRunning, Running};
 
 #[cfg(feature = "metrics")]
 pub(crate) mod named;
+#[cfg(feature = "metrics")]
+mod named_runs;
 #[cfg(feature = "alloc")]
 pub(crate) mod reporter;
 pub(crate) mod running;
@@ -80,6 +82,14 @@ pub trait Metrics {
     /// Receives how long the longest present run has lasted: a gauge, set likewise.
     fn longest_running(&mut self, longest: Duration) {
         let _ = longest;
+    }
+
+    /// Receives how long the key that is next has been ready, zero if there is none: a gauge, set
+    /// likewise. With [`Levels`](crate::Levels) the next key of each level counts, and the oldest
+    /// of them is received. Keys behind are younger, except for those whose deadline passed before
+    /// they were made ready or that were raised.
+    fn oldest_ready(&mut self, age: Duration) {
+        let _ = age;
     }
 
     /// Counts a key that was added with a delay, including a delay of zero. Not called while the

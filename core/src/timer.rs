@@ -102,6 +102,57 @@ pub async fn sleep_until(clock: &impl Timer, due: Instant) {
     .await;
 }
 
+/// Runs `work` until `deadline`, for ever if there is none or if it is [`Instant::NEVER`]. Returns
+/// `None` if the deadline comes first: then `work` has been dropped.
+///
+/// Work that ends when it is polled counts, however late that is. So a deadline that has passed
+/// still lets it run until it waits for the first time.
+///
+/// # Cancel safety
+///
+/// That of `work`.
+///
+/// # Examples
+///
+/// ```
+/// # use core::future::Pending;
+/// # use core::pin::Pin;
+/// use core::future::pending;
+/// use requeue_core::Instant;
+/// use requeue_core::binding::{Clock, Timer, timeout_at};
+/// # struct Stopped;
+/// # impl Clock for Stopped { fn now(&self) -> Instant { Instant::EPOCH } }
+/// # impl Timer for Stopped {
+/// #     type Alarm = Pending<()>;
+/// #     fn set_alarm(&self, mut alarm: Pin<&mut Option<Pending<()>>>, until: Option<Instant>) {
+/// #         alarm.set(until.map(|_| core::future::pending()));
+/// #     }
+/// # }
+///
+/// async fn ask(clock: &impl Timer) -> Option<u8> {
+///     timeout_at(clock, Some(clock.now()), pending()).await
+/// }
+/// # let mut context = core::task::Context::from_waker(core::task::Waker::noop());
+/// # let asked = core::pin::pin!(ask(&Stopped)).poll(&mut context);
+/// # assert_eq!(asked, core::task::Poll::Ready(None));
+/// ```
+pub async fn timeout_at<F: Future>(
+    clock: &impl Timer,
+    deadline: Option<Instant>,
+    work: F,
+) -> Option<F::Output> {
+    let mut work = pin!(work);
+    let Some(due) = deadline.filter(|due| !due.is_never()) else {
+        return Some(work.await);
+    };
+    let mut late = pin!(sleep_until(clock, due));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => late.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}
+
 /// Polls an alarm, if it is set, and clears it once it has rung.
 pub(crate) fn ring<A: Future<Output = ()>>(
     mut alarm: Pin<&mut Option<A>>,

@@ -9,13 +9,9 @@ use crate::action::Action;
 use crate::workers::Failure;
 
 #[cfg(not(feature = "tracing"))]
-pub use disabled::RunSpan;
-#[cfg(not(feature = "tracing"))]
-pub(crate) use disabled::Trace;
+pub(crate) use disabled::{RunSpan, Trace};
 #[cfg(feature = "tracing")]
-pub use enabled::RunSpan;
-#[cfg(feature = "tracing")]
-pub(crate) use enabled::Trace;
+pub(crate) use enabled::{RunSpan, Trace};
 
 #[cfg(not(feature = "tracing"))]
 pub(crate) use disabled::log_failure;
@@ -42,6 +38,8 @@ impl Outcome {
         Self(match (failure, gives_up) {
             (Failure::Panic(_), false) => "panicked",
             (Failure::Panic(_), true) => "panicked, given up",
+            (Failure::TimedOut(_), false) => "timed out",
+            (Failure::TimedOut(_), true) => "timed out, given up",
             (_, false) => "failed",
             (_, true) => "failed, given up",
         })

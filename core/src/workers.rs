@@ -1,22 +1,44 @@
 //! The workers that run a reconciler, the same for every runtime.
 
 use alloc::boxed::Box;
-use alloc::string::String;
-use core::any::Any;
+use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hash;
-use core::num::NonZeroUsize;
 use core::time::Duration;
 
-use crate::action::{Action, Retries};
+use crate::action::Retries;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::storage::Storage;
 use crate::time::Clock;
-use crate::trace::{Outcome, RunSpan, Trace, log_failure};
+use crate::trace::{Trace, log_failure};
 use crate::wait::WaitList;
 use crate::work_queue::{State, WorkQueue};
+
+#[cfg(feature = "std")]
+mod ages;
+#[cfg(feature = "std")]
+mod concurrency;
+#[cfg(feature = "std")]
+mod dead;
+mod events;
+#[cfg(not(feature = "std"))]
+mod fixed;
+mod run;
+mod seats;
+
+#[cfg(feature = "std")]
+pub use concurrency::{Changes, Concurrency};
+#[cfg(feature = "std")]
+pub use dead::DeadKeys;
+use events::Observer;
+pub use events::RunEvent;
+#[cfg(not(feature = "std"))]
+use fixed::Concurrency;
+use run::Ages;
+pub use run::{BegunRun, Failure, Report, Runs};
+pub use seats::{Member, Seats};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -30,73 +52,29 @@ use crate::work_queue::{State, WorkQueue};
 ///     .max_retries(5)
 ///     .drain_deadline(Duration::from_secs(10))
 ///     .on_give_up(|key: &u32, failure: Failure<String>| eprintln!("gave up {key}: {failure}"));
-/// assert_eq!(workers.count().get(), 4);
+/// assert_eq!(workers.count(), 4);
 /// ```
 #[must_use = "workers do nothing until they are run"]
 pub struct Workers<'w, K, E> {
-    count: NonZeroUsize,
+    count: Concurrency,
     retries: Retries,
+    /// For how long a run may go on.
+    timeout: Option<Duration>,
     drain_deadline: Option<Duration>,
     /// The hook for every failure.
     fail: Option<Box<OnError<'w, K, E>>>,
     /// What logs a failure if there is no hook.
     log: fn(&Failure<E>, u32),
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
+    overdue: Option<Box<OnOverdue<'w, K>>>,
+    ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
+    observers: Vec<Box<Observer<'w, K, E>>>,
     pub(crate) trace: Trace<'w, K>,
 }
 
 type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
+type OnOverdue<'w, K> = dyn Fn(&K, Duration) + Send + Sync + 'w;
 type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
-
-/// Why a run failed.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::Failure;
-///
-/// fn describe(failure: &Failure<&str>) -> String {
-///     match failure {
-///         Failure::Error(error) => format!("error: {error}"),
-///         other => other.to_string(),
-///     }
-/// }
-///
-/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
-/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Failure<E> {
-    /// The reconciler returned an error.
-    Error(E),
-    /// The reconciler returned [`Action::Retry`], without an error.
-    Retry,
-    /// The reconciler panicked, with this payload.
-    Panic(Box<dyn Any + Send>),
-}
-
-/// A failure that has to be passed to [`Workers::report`], which calls the hooks.
-#[derive(Debug)]
-pub struct Report<E> {
-    failure: Failure<E>,
-    attempt: u32,
-    gives_up: bool,
-}
-
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Error(error) => error.fmt(f),
-            Self::Retry => f.write_str("asked for a retry"),
-            Self::Panic(payload) => {
-                let message = payload.downcast_ref::<&str>().copied();
-                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
-                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
-            }
-        }
-    }
-}
 
 impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     /// Creates settings for `count` workers, at least one. A plain number converts into this.
@@ -107,16 +85,20 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     /// use requeue_core::Workers;
     ///
     /// let workers: Workers<'_, String, std::io::Error> = 4.into();
-    /// assert_eq!(workers.count().get(), 4);
+    /// assert_eq!(workers.count(), 4);
     /// ```
     pub fn new(count: usize) -> Self {
         Self {
-            count: NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN),
+            count: Concurrency::new(count.max(1)),
             retries: Retries::UNLIMITED,
+            timeout: None,
             drain_deadline: None,
             fail: None,
             log: log_failure::<E>,
             give_up: None,
+            overdue: None,
+            ages: None,
+            observers: Vec::new(),
             trace: Trace::new(),
         }
     }
@@ -133,16 +115,18 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
-    /// use requeue_core::{Action, Failure, Workers};
-    ///
+    #[doc = include_str!("work_queue/example.txt")]
     /// let workers = Workers::new(1).max_retries(2);
-    /// let fail = |requeues: u32| {
-    ///     let span = workers.span(&"node-7", requeues + 1, Duration::ZERO);
-    ///     workers.judge(requeues, Err(Failure::Error("down")), span).0
-    /// };
-    /// assert_eq!([fail(0), fail(1)], [Action::Retry; 2]);
-    /// assert_eq!(fail(2), Action::Success, "given up after three runs");
+    /// let mut ends = Vec::new();
+    /// for _ in 0..3 {
+    ///     queue.add("node-7").unwrap();
+    ///     let guard = queue.try_get().unwrap();
+    ///     let run = workers.begin(guard.key(), guard.context(), &queue);
+    ///     let (action, _) = workers.judge(guard.key(), run, Err(Failure::Error("down")), &queue);
+    ///     ends.push(action);
+    ///     guard.finish(action).unwrap();
+    /// }
+    /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::Success], "given up at last");
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
@@ -159,20 +143,45 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use std::sync::Mutex;
-    /// use std::time::Duration;
-    /// use requeue_core::{Failure, Workers};
+    #[doc = include_str!("work_queue/example.txt")]
     ///
     /// let given_up = Mutex::new(Vec::new());
     /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
     ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
     /// });
-    /// let span = workers.span(&"node-7", 1, Duration::ZERO);
-    /// let (_, report) = workers.judge(0, Err(Failure::Error("no route")), span);
-    /// workers.report(&"node-7", report.unwrap());
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// let run = workers.begin(guard.key(), guard.context(), &queue);
+    /// let (_, report) = workers.judge(guard.key(), run, Err(Failure::Error("no route")), &queue);
+    /// workers.report(guard.key(), report.unwrap());
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
+    /// # guard.success().unwrap();
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Some(Box::new(hook));
+        self
+    }
+
+    /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
+    /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run
+    /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead.
+    ///
+    /// The hook runs on the thread that called `run`, at the deadline, once per run. While it runs,
+    /// no other overdue run is reported. A panic in the hook is caught and ignored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, u32, String> = Workers::new(4)
+    ///     .timeout(Duration::from_secs(30))
+    ///     .on_overdue(|key, limit| eprintln!("node {key} takes longer than {limit:?}"));
+    /// # workers.overdue(&17);
+    /// ```
+    pub fn on_overdue(mut self, hook: impl Fn(&K, Duration) + Send + Sync + 'w) -> Self {
+        self.overdue = Some(Box::new(hook));
         self
     }
 
@@ -195,9 +204,42 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
+    /// Sets for how long a run may go on. There is no limit by default.
+    ///
+    /// The reconciler learns its [`deadline`](crate::RunContext::deadline). What happens when it
+    /// has passed depends on the runtime:
+    ///
+    /// - A task is stopped at its next `await`: its future is dropped, and the run has failed with
+    ///   [`Failure::TimedOut`]. A result that is there when the task is polled counts, however
+    ///   late it is.
+    /// - A thread cannot be stopped. The run is [reported](Self::on_overdue) as overdue, once, and
+    ///   goes on. Its result counts.
+    ///
+    /// [`Duration::ZERO`] lets a task run until it waits for the first time; [`Duration::MAX`] sets
+    /// no limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, &str, String> = Workers::new(2).timeout(Duration::from_secs(30));
+    /// assert_eq!(workers.run_limit(), Some(Duration::from_secs(30)));
+    /// ```
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit).filter(|limit| *limit != Duration::MAX);
+        self
+    }
+
+    /// Returns for how long a run may go on, `None` if there is no limit. For runtimes.
+    pub fn run_limit(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// Returns the number of workers.
-    pub fn count(&self) -> NonZeroUsize {
-        self.count
+    pub fn count(&self) -> usize {
+        self.count.get()
     }
 
     /// Returns for how long after shutdown keys are still taken, `None` if there is no limit. For
@@ -240,63 +282,11 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let workers = Workers::new(4).on_error(|key: &u32, failure: &Failure<String>, attempt| {
     ///     eprintln!("node {key}, attempt {attempt}: {failure}");
     /// });
-    /// assert_eq!(workers.count().get(), 4);
+    /// assert_eq!(workers.count(), 4);
     /// ```
     pub fn on_error(mut self, hook: impl Fn(&K, &Failure<E>, u32) + Send + Sync + 'w) -> Self {
         self.fail = Some(Box::new(hook));
         self
-    }
-
-    /// Returns how a run with this result ends, for a key that had failed `requeues` times before,
-    /// and the failure to [report](Self::report), if any. Ends the run's span. For runtimes.
-    /// [`max_retries`](Self::max_retries) and [`on_give_up`](Self::on_give_up) have examples.
-    pub fn judge(
-        &self,
-        requeues: u32,
-        result: Result<Action, Failure<E>>,
-        span: RunSpan,
-    ) -> (Action, Option<Report<E>>) {
-        let failure = match result {
-            Ok(Action::Retry) => Failure::Retry,
-            Err(failure) => failure,
-            Ok(action) => {
-                span.end(Outcome::of(action));
-                return (action, None);
-            }
-        };
-        let report = Report {
-            gives_up: !self.retries.allow(requeues),
-            attempt: requeues.saturating_add(1),
-            failure,
-        };
-        if self.fail.is_none() {
-            span.in_scope(|| (self.log)(&report.failure, report.attempt));
-        }
-        span.end(Outcome::of_failure(&report.failure, report.gives_up));
-        let action = if report.gives_up {
-            Action::Success
-        } else {
-            Action::Retry
-        };
-        (action, Some(report))
-    }
-
-    /// Calls the hooks for a failure. For runtimes, which catch the hooks' panics.
-    pub fn report(&self, key: &K, report: Report<E>) {
-        if let Some(hook) = &self.fail {
-            hook(key, &report.failure, report.attempt);
-        }
-        if report.gives_up
-            && let Some(hook) = &self.give_up
-        {
-            hook(key, report.failure);
-        }
-    }
-
-    /// Creates the span of a run that begins. For runtimes. The span is empty without the feature
-    /// `tracing`.
-    pub fn span(&self, key: &K, attempt: u32, waited: Duration) -> RunSpan {
-        self.trace.span(key, attempt, waited)
     }
 }
 
@@ -309,8 +299,9 @@ impl<K, E: fmt::Debug> From<usize> for Workers<'_, K, E> {
 impl<K, E> fmt::Debug for Workers<'_, K, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workers")
-            .field("count", &self.count)
+            .field("count", &self.count())
             .field("retries", &self.retries)
+            .field("timeout", &self.timeout)
             .field("drain_deadline", &self.drain_deadline)
             .finish_non_exhaustive()
     }

@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Action, AddOptions, Added, Finished, Fixed, Instant, ItemExponentialFailure, Levels, NoLimit,
-    Queue, RateLimiter, Rejected, WithDebounce, WithHolds, WithJitter, WithMaxWait, WithRunRate,
+    Action, AddOptions, Added, Finished, Fixed, Instant, ItemExponentialFailure, Levels, Merge,
+    NoLimit, Queue, RateLimiter, Rejected, WithDebounce, WithHolds, WithJitter, WithMaxWait,
+    WithRunRate,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -130,7 +131,7 @@ fn an_add_that_expedites_does_not_end_a_hold() {
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
     let _ = queue.add_rate_limited(1, at(0)).value.unwrap();
     let now = AddOptions {
-        expedite: true,
+        merge: Merge::Once,
         ..AddOptions::new()
     };
     let added = queue.add_with(1, now, at(0)).value.unwrap().added;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Action, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue, RandomState, Reporter,
-    Storage, Times, default_item_based,
+    Action, AddOptions, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue, RandomState,
+    Reporter, Storage, Times, default_item_based,
 };
 
 /// What was last reported: all runs together, and the longest.
@@ -128,4 +128,81 @@ fn exchanged_metrics_report_the_runs_that_begin_after_that() {
     let _ = queue.report_running(at(50));
     assert_eq!(*first.0.lock().unwrap(), (Duration::ZERO, Duration::ZERO));
     queue.assert_valid();
+}
+
+#[derive(Clone, Default)]
+struct Oldest(Arc<Mutex<Option<Duration>>>);
+
+impl Metrics for Oldest {
+    type Timestamps = Times;
+
+    fn oldest_ready(&mut self, age: Duration) {
+        *self.0.lock().unwrap() = Some(age);
+    }
+}
+
+/// Adds, takes and cancels, and compares what is reported with what the test knows.
+fn watch_the_oldest<S, M>(mut queue: Queue<u64, S, NoLimit, M>, oldest: &Oldest)
+where
+    S: Storage,
+    M: Metrics,
+{
+    let at = Instant::from_nanos;
+    let reports = |queue: &mut Queue<u64, S, NoLimit, M>, now| {
+        let _ = queue.report_running(at(now));
+        oldest.0.lock().unwrap().take().map(|age| age.as_nanos())
+    };
+    assert_eq!(reports(&mut queue, 5), Some(0), "no key is ready");
+    for (key, now) in [(1, 10), (2, 12), (3, 15)] {
+        let _ = queue.add(key, at(now));
+    }
+    let _ = queue.add(1, at(16));
+    assert_eq!(reports(&mut queue, 20), Some(10), "since its first add");
+    let _ = queue.cancel(&1, at(20));
+    assert_eq!(reports(&mut queue, 20), Some(8));
+    let work = queue.try_get(at(21)).value.unwrap();
+    let _ = queue.add(2, at(22));
+    assert_eq!(
+        reports(&mut queue, 25),
+        Some(10),
+        "a dirty key is not ready"
+    );
+    let _ = queue.try_get(at(25));
+    assert_eq!(reports(&mut queue, 25), Some(0));
+    let _ = queue.finish(work.ticket, Action::Success, at(27));
+    assert_eq!(reports(&mut queue, 30), Some(8), "it was dirty since 22");
+    let _ = queue.shut_down(at(30));
+    assert_eq!(reports(&mut queue, 31), None);
+}
+
+#[test]
+fn the_age_of_the_oldest_ready_key_is_reported() {
+    let oldest = Oldest::default();
+    let fixed: Queue<u64, Fixed<12>, _, _> = Queue::with_metrics(NoLimit, oldest.clone());
+    watch_the_oldest(fixed, &oldest);
+    let parts = || Queue::builder().limiter(NoLimit);
+    watch_the_oldest(parts().metrics(oldest.clone()).build(), &oldest);
+    let leveled = parts().metrics(oldest.clone()).levels::<3>();
+    watch_the_oldest(leveled.build(), &oldest);
+    watch_the_oldest(
+        parts().metrics(Reporter::new(oldest.clone())).build(),
+        &oldest,
+    );
+}
+
+/// A low key that starves is what shows.
+#[test]
+fn of_several_levels_the_oldest_is_reported() {
+    let oldest = Oldest::default();
+    let parts = Queue::builder().limiter(NoLimit).metrics(oldest.clone());
+    let mut queue = parts.levels::<2>().build();
+    let at = Instant::from_nanos;
+    let _ = queue.add(1_u64, at(10));
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    let _ = queue.add_with(2, urgent, at(15));
+    let _ = queue.report_running(at(20));
+    assert_eq!(*oldest.0.lock().unwrap(), Some(Duration::from_nanos(10)));
 }

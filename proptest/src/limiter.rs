@@ -213,6 +213,31 @@ impl RateLimiter for Composed {
         }
     }
 
+    fn set_requeues(&self, record: &mut AnyRecord, requeues: u32) {
+        match self {
+            Self::Exponential(limiter) => {
+                record.with_failures(|it| limiter.set_requeues(it, requeues));
+            }
+            Self::FastSlow(limiter) => {
+                record.with_failures(|it| limiter.set_requeues(it, requeues));
+            }
+            Self::DefaultController(limiter) => record.with_failures(|it| {
+                let mut pair = (*it, ());
+                limiter.set_requeues(&mut pair, requeues);
+                *it = pair.0;
+            }),
+            Self::Bucket(_) | Self::NoLimit(_) => {}
+            Self::MaxOf(limiters) => {
+                record.with_both(|it| limiters.as_ref().set_requeues(it, requeues));
+            }
+            Self::WithMaxWait(limiter) => limiter.as_ref().set_requeues(record, requeues),
+            Self::WithRunRate(limiter) => limiter.as_ref().set_requeues(record, requeues),
+            Self::WithHolds(limiter) => {
+                record.with_held(|it| limiter.as_ref().set_requeues(it, requeues));
+            }
+        }
+    }
+
     /// It may: [`needs_time`](Self::needs_time) says whether it does.
     const HOLDS: bool = true;
 

@@ -7,10 +7,13 @@ mod backoff;
 mod clock;
 mod drain;
 mod get;
+mod limits;
 mod logging;
 mod parts;
 mod queue;
+mod room;
 mod sync;
+mod watch;
 mod workers;
 
 pub use embassy_sync::blocking_mutex::raw;
@@ -18,11 +21,12 @@ pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::{EmbassyClock, ManualClock};
+pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Drained, Finished, GetError, Leftover, Producer, Queue, Rejected,
-    Retries, RunContext, TooManyWaiters,
+    Action, AddOptions, Added, Drained, Entry, Finished, GetError, Leftover, Merge, Producer,
+    Queue, Rejected, Retries, RunContext, TooManyWaiters,
 };
 pub use sync::Locked;
 pub use workers::Failed;

@@ -8,6 +8,7 @@ use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
 use requeue_core::{Action, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
 
+use crate::limits::Limits;
 use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
@@ -17,8 +18,11 @@ use crate::queue::WorkQueue;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Failed<E> {
-    /// What the reconciler returned; `None` if it returned [`Action::Retry`].
+    /// What the reconciler returned; `None` if it returned [`Action::Retry`], or was stopped.
     pub error: Option<E>,
+    /// Whether the run was stopped, because it took longer than its
+    /// [timeout](crate::RunLimits::timeout).
+    pub is_timed_out: bool,
     /// Which attempt it was, counted from 1.
     pub attempt: u32,
     /// Whether the key is given up: it is not retried, and its failures are forgotten.
@@ -93,8 +97,9 @@ where
             .await
     }
 
-    /// As [`run`](Self::run), with a limit on retries: a key that fails is tried again `retries`
-    /// times at most. `reconcile` also gets a [`RunContext`] with the attempt and the priority, and
+    /// As [`run`](Self::run), with limits: [`Retries`], so that a key that fails is tried again so
+    /// many times at most, or [`RunLimits`](crate::RunLimits), with a timeout for each run.
+    /// `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline, and
     /// `on_error` is called for every failure.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
@@ -141,7 +146,7 @@ where
     /// ```
     pub async fn run_with<E>(
         &self,
-        retries: Retries,
+        limits: impl Limits,
         mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
         mut on_error: impl FnMut(&K, Failed<E>),
     ) -> Result<(), TooManyWaiters>
@@ -155,16 +160,21 @@ where
                 Err(GetError::TooManyWaiters) => return Err(TooManyWaiters),
                 Err(_) => return Ok(()),
             };
-            let error = match reconcile(&guard, guard.context()).await {
-                Ok(Action::Retry) => Err(None),
-                Ok(action) => Ok(action),
-                Err(error) => Err(Some(error)),
+            let mut context = guard.context();
+            context.deadline = limits.deadline(self.clock());
+            let run = reconcile(&guard, context);
+            let error = match limits.bound(self.clock(), context.deadline, run).await {
+                Some(Ok(Action::Retry)) => Err((None, false)),
+                Some(Ok(action)) => Ok(action),
+                Some(Err(error)) => Err((Some(error), false)),
+                None => Err((None, true)),
             };
-            let action = error.unwrap_or_else(|error| {
+            let action = error.unwrap_or_else(|(error, is_timed_out)| {
                 let failed = Failed {
                     error,
+                    is_timed_out,
                     attempt: guard.attempt(),
-                    is_given_up: !retries.allow(guard.requeues()),
+                    is_given_up: !limits.allowed().allow(guard.requeues()),
                 };
                 let action = judge(&failed);
                 on_error(&guard, failed);

@@ -13,7 +13,8 @@ use std::time::Duration;
 use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
-    Action, Failed, ManualClock, Queue, Retries, RunContext, TooManyWaiters, With, WorkQueue,
+    Action, Failed, ManualClock, Queue, Retries, RunContext, RunLimits, TooManyWaiters, With,
+    WorkQueue,
 };
 use requeue_test_tools::by_hand;
 
@@ -238,4 +239,60 @@ fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
     assert!(!queue.contains(&1));
     assert_eq!(queue.num_requeues(&1), 0);
     assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many([1, 2], |_| unreachable!());
+    let deadlines = RefCell::new(Vec::new());
+    let reconcile = async |key: &u32, run: RunContext| {
+        deadlines.borrow_mut().push(run.deadline);
+        if *key == 1 {
+            core::future::pending::<()>().await;
+        }
+        Ok::<_, &str>(Action::Success)
+    };
+    let failures = RefCell::new(Vec::new());
+    let keep = |key: &u32, failed: Failed<_>| {
+        let is_stopped = failed.error.is_none() && failed.is_timed_out;
+        failures
+            .borrow_mut()
+            .push((*key, is_stopped, failed.is_given_up));
+    };
+    let limits = RunLimits::timeout(2 * SECOND).retries(Retries::at_most(1));
+    let mut worker = by_hand(queue.run_with(limits, reconcile, keep));
+    assert!(worker.is_pending());
+    clock.advance(2 * SECOND - Duration::from_nanos(1));
+    assert!(worker.poll_again().is_pending());
+    assert!(failures.borrow().is_empty());
+    clock.advance(Duration::from_nanos(1));
+    assert!(worker.poll_again().is_pending());
+    assert_eq!(*failures.borrow(), [(1, true, false)]);
+    // The next key has a deadline of its own, and the first is retried after its backoff.
+    assert!(worker.is_pending() && worker.is_pending());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert!(worker.is_pending());
+    clock.advance(2 * SECOND);
+    assert!(worker.poll_again().is_pending());
+    assert!(worker.is_pending());
+    assert_eq!(failures.borrow()[1..], [(1, true, true)]);
+    let at = |seconds| Some(Instant::EPOCH + seconds * SECOND);
+    assert_eq!(*deadlines.borrow(), [at(2), at(4), at(5)]);
+    assert!(!queue.contains(&1) && !queue.contains(&2));
+}
+
+#[test]
+fn a_result_that_is_there_counts_however_short_the_timeout() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add(1).unwrap();
+    let reconcile = async |_: &u32, _: RunContext| Ok::<_, &str>(Action::Success);
+    let limits = RunLimits::timeout(Duration::ZERO);
+    let mut worker = by_hand(queue.run_with(limits, reconcile, |_, _| unreachable!()));
+    // It yields once between two keys.
+    assert!(worker.is_pending() && worker.is_pending());
+    assert!(!queue.contains(&1));
 }

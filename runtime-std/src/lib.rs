@@ -4,20 +4,26 @@
 
 mod backoff;
 mod clock;
+#[cfg(feature = "ctrlc")]
+mod ctrl_c;
 mod drain;
 mod get;
 mod queue;
+mod room;
 mod sync;
+mod watch;
 mod workers;
 
 pub use requeue_core as core;
 
 pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock, SystemClock};
+#[cfg(feature = "ctrlc")]
+pub use ctrl_c::on_ctrl_c;
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Drained, Failure, Finished, GetError, Leftover, Producer,
-    Queue, Rejected, RunContext, Workers,
+    Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Entry, Failure, Finished,
+    GetError, Leftover, Merge, Producer, Queue, Rejected, RunContext, RunEvent, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

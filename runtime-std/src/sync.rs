@@ -14,13 +14,13 @@ mod shuttle;
 #[cfg(shuttle)]
 pub use self::shuttle::refuse_threads;
 #[cfg(shuttle)]
-pub(crate) use self::shuttle::{Instant, Mutex, Parker, RwLock, thread};
+pub(crate) use self::shuttle::{Instant, Mutex, Parker, thread};
 #[cfg(not(shuttle))]
 pub(crate) use parker::Parker;
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::Mutex;
 #[cfg(not(shuttle))]
-pub(crate) use std::{sync::RwLock, thread, time::Instant};
+pub(crate) use std::{thread, time::Instant};
 
 /// A [`Mutex`] as core's [`Lock`].
 #[derive(Debug)]

@@ -2,13 +2,17 @@
 
 use std::hash::Hash;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
-use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
 
-use crate::queue::{Guard, Shared, WorkQueue};
-use crate::sync::{RwLock, thread};
+use crate::queue::{Shared, WorkQueue};
+use crate::sync::Parker;
+
+mod crew;
+mod roster;
+
+use crew::Crew;
+use roster::Roster;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
@@ -30,12 +34,14 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
     /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
-    /// without that hook they are logged, if the feature `tracing` is on. Returns when all threads
-    /// have ended.
+    /// without that hook they are logged, if the feature `tracing` is on. The calling thread
+    /// supervises the workers, and sleeps meanwhile. Returns when all threads have ended.
     ///
     /// # Errors
     ///
-    /// If a thread cannot be started: then no key is processed, and the queue is unchanged.
+    /// If a thread cannot be started: then no key is processed, and the queue is unchanged. If one
+    /// cannot be started later, because the [number of workers](Workers::concurrency) has grown,
+    /// the others finish their keys and end, and what is not processed stays in the queue.
     ///
     /// # Panics
     ///
@@ -108,73 +114,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone + Send + Sync + 'w,
         Shared<K, L, S>: Send + Sync,
     {
-        let workers = workers.into();
-        // Workers begin once all of them were started; `false` if one could not be.
-        let gate = RwLock::new(true);
-        thread::scope(|scope| {
-            let mut may_work = gate.write().unwrap_or_else(|broken| broken.into_inner());
-            for index in 0..workers.count().get() {
-                let thread = thread::Builder::new().name(format!("requeue-worker-{index}"));
-                let worker = || {
-                    let may_work = *gate.read().unwrap_or_else(|broken| broken.into_inner());
-                    if may_work {
-                        self.work(&workers, &reconcile);
-                    }
-                };
-                if let Err(error) = thread.spawn_scoped(scope, worker) {
-                    *may_work = false;
-                    return Err(error);
-                }
-            }
-            Ok(())
-        })?;
+        let crew = Crew {
+            queue: self,
+            workers: workers.into(),
+            reconcile,
+            roster: Roster::new(Parker::with(|parker| parker.waker().clone())),
+        };
+        crew.work_off()?;
         Ok(self.leftovers())
     }
-
-    /// One worker's loop: each turn ends a run and takes the next key under one lock.
-    fn work<E>(
-        &self,
-        workers: &Workers<'_, K, E>,
-        reconcile: &(impl Fn(&K, RunContext) -> Result<Action, E> + Sync),
-    ) where
-        K: Clone,
-    {
-        let mut next = self.get();
-        while let Some(guard) = next {
-            if workers.is_past_drain_deadline(self) {
-                // The key becomes a leftover, without a failure.
-                let _ = guard.retry_after(Duration::ZERO);
-                return;
-            }
-            let action = reconcile_one(workers, &guard, reconcile);
-            next = self.next(guard, action);
-        }
-    }
-}
-
-/// One run of one key.
-fn reconcile_one<K, E, L, S>(
-    workers: &Workers<'_, K, E>,
-    guard: &Guard<'_, K, L, S>,
-    reconcile: &impl Fn(&K, RunContext) -> Result<Action, E>,
-) -> Action
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    S: Storage,
-{
-    let span = workers.span(guard, guard.attempt(), guard.waited());
-    // The reconciler answers for its own state, as after any panic on a thread.
-    let run = || span.in_scope(|| reconcile(guard, guard.context()));
-    let result = match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(result) => result.map_err(Failure::Error),
-        Err(payload) => Err(Failure::Panic(payload)),
-    };
-    let (action, report) = workers.judge(guard.requeues(), result, span);
-    if let Some(report) = report {
-        // A hook that panics must not end its worker and lose the key.
-        let report = AssertUnwindSafe(|| workers.report(guard, report));
-        let _ = catch_unwind(report);
-    }
-    action
 }

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Wait};
+use requeue_core::binding::{Clock, Effect, Next, Wait, Wake};
 use requeue_core::{Drained, Instant, Queue, RateLimiter, Storage};
 
 use crate::queue::WorkQueue;
@@ -104,15 +104,30 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # }
     /// ```
     pub async fn drained(&self) {
-        let call = Wait::for_drain(&*self.shared);
+        let call = Wait::for_state(&*self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(None);
         // Without a deadline it ends only when the queue has drained.
         let _ = self.wait(call, None, look).await;
     }
 
+    /// Waits until the queue has been shut down.
+    pub(crate) async fn closed(&self) {
+        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| {
+            let value = if queue.shutting_down() {
+                Next::Work(())
+            } else {
+                Next::Wait { until: None }
+            };
+            let wake = Wake::NONE;
+            Effect { value, wake }
+        };
+        // Without a deadline it ends only when the queue is closed.
+        let _ = self.wait(Wait::for_state(&*self.shared), None, look).await;
+    }
+
     async fn drain_until(&self, deadline: Option<Instant>) -> Drained {
         let drain = self.begin_drain();
-        let call = Wait::for_drain(&*self.shared);
+        let call = Wait::for_state(&*self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
         let ended = self.wait(call, deadline, look).await;
         ended.unwrap_or(Drained::Pending)

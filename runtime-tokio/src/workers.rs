@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use requeue_core::binding::Seats;
 use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Shared, WorkQueue};
+use crate::sync::Mutex;
 
 pub(crate) mod crew;
 
@@ -135,7 +136,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     {
         let workers = workers.into();
         let options = Options {
-            concurrency: Concurrency::new(workers.count().get()),
             shut_down_on: CancellationToken::new(),
         };
         let queue = self.clone();
@@ -145,43 +145,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
                 workers,
                 reconcile,
                 options,
+                seats: Mutex::new(Seats::new()),
             };
             Box::pin(Arc::new(crew).work_off())
         };
         Run(State::Waits(Some((options, Box::new(begin)))))
-    }
-}
-
-/// How many workers a [`run`](WorkQueue::run) has; can change while it runs. Clones change the same
-/// runs.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_tokio::Concurrency;
-///
-/// let concurrency = Concurrency::new(4);
-/// concurrency.clone().set(8);
-/// assert_eq!(concurrency.get(), 8);
-/// ```
-#[derive(Clone, Debug)]
-pub struct Concurrency(pub(crate) watch::Sender<usize>);
-
-impl Concurrency {
-    /// This many workers, at least one.
-    pub fn new(workers: usize) -> Self {
-        Self(watch::Sender::new(workers.max(1)))
-    }
-
-    /// Changes the number of workers, to at least one. Surplus workers finish their runs first, and
-    /// none is removed between shutdown and the end of the drain.
-    pub fn set(&self, workers: usize) {
-        self.0.send_replace(workers.max(1));
-    }
-
-    /// Returns the number that was set last.
-    pub fn get(&self) -> usize {
-        *self.0.borrow()
     }
 }
 
@@ -203,13 +171,14 @@ impl Concurrency {
 /// queue.add("node-7").unwrap();
 /// let stop = CancellationToken::new();
 /// let concurrency = Concurrency::new(4);
-/// let workers = Workers::new(4).drain_deadline(Duration::from_secs(10));
+/// let workers = Workers::new(4)
+///     .concurrency(&concurrency)
+///     .drain_deadline(Duration::from_secs(10));
 /// let service = queue
 ///     .run(workers, |key| async move {
 ///         println!("working on {key}");
 ///         Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
 ///     })
-///     .concurrency(&concurrency)
 ///     .shut_down_on(stop.clone());
 ///
 /// let service = tokio::spawn(service);
@@ -220,6 +189,34 @@ impl Concurrency {
 /// let leftovers = service.await.unwrap();
 /// assert_eq!(leftovers[0].key, "node-7");
 /// assert_eq!(leftovers[0].left, Duration::from_secs(30));
+/// # }
+/// ```
+///
+/// With Tokio's feature `signal`, a token that ctrl-c cancels stops a program in order, and the
+/// second ctrl-c stops it at once:
+///
+/// ```no_run
+/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let queue = WorkQueue::new();
+/// # queue.add("node-7").unwrap();
+/// let stop = CancellationToken::new();
+/// let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
+/// let service = service.shut_down_on(stop.clone());
+/// let signals = async {
+///     tokio::signal::ctrl_c().await?;
+///     stop.cancel();
+///     tokio::signal::ctrl_c().await?;
+///     std::process::exit(130)
+/// };
+/// let leftovers = tokio::select! {
+///     leftovers = service => leftovers,
+///     stopped = signals => return stopped,
+/// };
+/// # drop(leftovers);
+/// # Ok(())
 /// # }
 /// ```
 #[must_use = "no key is processed until a run is awaited or spawned"]
@@ -236,19 +233,10 @@ type Working<K> = Pin<Box<dyn Future<Output = Vec<Leftover<K>>> + Send>>;
 
 /// What can be chosen before the workers begin.
 struct Options {
-    concurrency: Concurrency,
     shut_down_on: CancellationToken,
 }
 
 impl<K> Run<K> {
-    /// Takes the number of workers from `concurrency`, in place of [`Workers::count`].
-    pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
-        if let State::Waits(Some((options, _))) = &mut self.0 {
-            options.concurrency = concurrency.clone();
-        }
-        self
-    }
-
     /// Shuts the queue down when `token` is cancelled, and lets it drain.
     pub fn shut_down_on(mut self, token: CancellationToken) -> Self {
         if let State::Waits(Some((options, _))) = &mut self.0 {

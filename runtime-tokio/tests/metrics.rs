@@ -5,8 +5,13 @@
     clippy::panic,
     reason = "a test that panics has failed"
 )]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests spawn the tasks of a program"
+)]
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,8 +20,9 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
-use requeue_tokio::{AddOptions, NamedMetrics, WorkQueue};
-use tokio::time::advance;
+use requeue_tokio::{Action, AddOptions, Concurrency, NamedMetrics, WorkQueue, Workers};
+use tokio::task::yield_now;
+use tokio::time::{advance, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -38,11 +44,13 @@ impl HistogramFn for Values {
     }
 }
 
-/// The name of a figure whose first label is `name="webhooks"`, and its priority if it has one.
+/// The name of a figure whose first label says `webhooks`, and its priority or result if it has
+/// one.
 fn name(key: &Key) -> String {
     let labels: Vec<_> = key.labels().map(|l| (l.key(), l.value())).collect();
     match labels.as_slice() {
-        [("name", "webhooks")] => key.name().to_owned(),
+        [("name" | "controller", "webhooks")] => key.name().to_owned(),
+        [("controller", "webhooks"), ("result", result)] => format!("{} {result}", key.name()),
         [("name", "webhooks"), ("priority", level)] => format!("{} {level}", key.name()),
         other => panic!("{other:?}"),
     }
@@ -124,6 +132,7 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
     assert_eq!(figures.gauge("workqueue_unfinished_work_seconds"), 6.0);
     let longest = figures.gauge("workqueue_longest_running_processor_seconds");
     assert_eq!(longest, 3.0);
+    assert_eq!(figures.gauge("workqueue_oldest_ready_seconds"), 5.0);
 
     first.retry().unwrap();
     second.success().unwrap();
@@ -131,6 +140,62 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
     assert_eq!(worked, [3.0, 3.0]);
     assert_eq!(figures.counter("workqueue_retries_total"), 1);
     assert_eq!(figures.gauge("workqueue_delayed"), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dashboard_of_controller_runtime_shows_the_runs() {
+    let figures = Figures::default();
+    let figure = |name: &str| format!("controller_runtime_{name}");
+    let concurrency = Concurrency::new(2);
+    let workers = with_local_recorder(&figures, || {
+        let workers = Workers::new(1).concurrency(&concurrency);
+        workers
+            .timeout(5 * SECOND)
+            .max_retries(0)
+            .metrics("webhooks")
+    });
+    let queue = WorkQueue::new();
+    queue.add_many(1..=7, |_| unreachable!());
+    let run = queue.run(workers, |key| async move {
+        sleep(SECOND).await;
+        match key {
+            1 => Ok(Action::Success),
+            2 => Ok(Action::RequeueAfter(1000 * SECOND)),
+            3 => Ok(Action::Retry),
+            4 => Err("no route"),
+            5 => resume_unwind(Box::new("index 3")),
+            _ => std::future::pending().await,
+        }
+    });
+    let run = tokio::spawn(run);
+    sleep(4 * SECOND).await;
+    assert_eq!(figures.gauge(&figure("active_workers")), 2.0);
+    assert_eq!(figures.gauge(&figure("max_concurrent_reconciles")), 2.0);
+    concurrency.set(3);
+    sleep(2 * SECOND).await;
+    queue.add(8).unwrap();
+    sleep(SECOND).await;
+    // The sixth is stopped, and the others are dropped with their run.
+    sleep(SECOND).await;
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    while queue.active_len() > 0 {
+        yield_now().await;
+    }
+
+    let result = |result: &str| figures.counter(&figure(&format!("reconcile_total {result}")));
+    let results = ["success", "requeue_after", "requeue", "error"].map(result);
+    let counted = |name: &str| figures.counter(&figure(name));
+    let took = figures.histogram(&figure("reconcile_time_seconds"));
+    assert_eq!(results.iter().sum::<u64>(), took.len() as u64);
+    assert_eq!(results[..3], [1, 1, 1]);
+    assert_eq!(counted("reconcile_errors_total"), results[3]);
+    assert_eq!(counted("terminal_reconcile_errors_total"), results[3] + 1);
+    assert_eq!(counted("reconcile_panics_total"), 1);
+    assert_eq!(counted("reconcile_timeouts_total"), results[3] - 2);
+    assert_eq!(figures.gauge(&figure("active_workers")), 0.0);
+    assert_eq!(figures.gauge(&figure("max_concurrent_reconciles")), 3.0);
+    assert_eq!(figures.counter("requeue_overdue_total"), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::{Clock, Lock};
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
-    Action, AddOptions, Added, CancellationToken, Concurrency, Drained, Leftover, RunContext,
-    WorkQueue, Workers,
+    Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
+    Leftover, RunContext, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -183,9 +183,8 @@ async fn the_number_of_workers_changes_while_they_work() {
     queue.add_many(0..100, |_| unreachable!());
     let (runs, concurrency) = (Runs::new(), Concurrency::new(2));
     let running = runs.clone();
-    let run = queue
-        .run(1, move |_| running.clone().run())
-        .concurrency(&concurrency);
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let run = queue.run(workers, move |_| running.clone().run());
     let run = tokio::spawn(run);
     assert_eq!(runs.settled().await, 2);
     concurrency.set(5);
@@ -195,8 +194,11 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 5);
     runs.may_end.add_permits(5);
     assert_eq!(runs.settled().await, 1);
+    // No worker: what runs ends, and nothing is taken.
     concurrency.set(0);
-    assert_eq!(concurrency.get(), 1);
+    assert_eq!(runs.settled().await, 1);
+    runs.may_end.add_permits(1);
+    assert_eq!(runs.settled().await, 0);
     concurrency.set(3);
     assert_eq!(runs.settled().await, 3);
     runs.may_end.add_permits(1000);
@@ -221,14 +223,15 @@ async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_hav
     queue.add_many([0, 1], |_| unreachable!());
     let gates = Arc::new([Semaphore::new(0), Semaphore::new(0)]);
     let (opened, concurrency) = (Arc::clone(&gates), Concurrency::new(2));
-    let run = queue.run(1, move |key: u32| {
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let run = queue.run(workers, move |key: u32| {
         let gates = Arc::clone(&opened);
         async move {
             gates[key as usize].acquire().await.unwrap().forget();
             Ok::<_, ()>(Action::Success)
         }
     });
-    let run = tokio::spawn(run.concurrency(&concurrency));
+    let run = tokio::spawn(run);
     sleep(SECOND).await;
     assert_eq!(queue.add(1), Ok(Added::Dirty));
     queue.shut_down();
@@ -393,4 +396,163 @@ async fn a_key_that_panics_by_itself_is_not_hidden() {
     let run = tokio::spawn(queue.run(2, |_| async { Ok::<_, ()>(Action::Success) }));
     assert!(run.await.unwrap_err().is_panic());
     assert!(queue.state(&Uncloneable).unwrap().ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let (errors, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
+    let (began, epoch) = (Instant::now(), queue.clock().now());
+    let call = move |calls: &Mutex<Vec<_>>, key: u32, what: String| {
+        calls
+            .lock()
+            .unwrap()
+            .push((began.elapsed().as_secs(), key, what));
+    };
+    let workers = Workers::new(1)
+        .timeout(5 * SECOND)
+        .max_retries(1)
+        .on_error(move |key, failure: &Failure<&str>, attempt| {
+            call(&errors, *key, format!("{attempt}: {failure}"));
+        })
+        .on_give_up(move |key, failure| {
+            assert!(matches!(failure, Failure::TimedOut(limit) if limit == 5 * SECOND));
+            call(&given_up, *key, String::from("given up"));
+        });
+    let deadlines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&deadlines);
+    let run = queue.run_with(workers, move |key, run: RunContext| {
+        let left = run.deadline.unwrap().saturating_since(epoch);
+        seen.lock().unwrap().push((key, left.as_secs()));
+        async move {
+            if key == 1 {
+                sleep(60 * SECOND).await;
+            }
+            Ok(Action::Success)
+        }
+    });
+    let run = tokio::spawn(run);
+    sleep(30 * SECOND).await;
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    let expected = [
+        (5, 1, "1: took longer than 5s"),
+        (11, 1, "2: took longer than 5s"),
+        (11, 1, "given up"),
+    ];
+    assert_eq!(
+        *calls.lock().unwrap(),
+        expected.map(|(at, key, what)| (at, key, what.into()))
+    );
+    assert_eq!(*deadlines.lock().unwrap(), [(1, 5), (2, 10), (1, 11)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_there_counts_however_short_the_timeout() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    queue.shut_down();
+    let workers = Workers::new(1)
+        .timeout(Duration::ZERO)
+        .on_error(|key, failure: &Failure<()>, _| assert!(*key == 2, "{failure:?}"));
+    let run = queue.run(workers, |key| async move {
+        if key == 2 {
+            yield_now().await;
+        }
+        Ok(Action::Success)
+    });
+    let leftovers = run.await;
+    assert_eq!(summary(&leftovers), [(2, 1, 1)]);
+}
+
+/// What a run owns is dropped when it is stopped: a panic there is the run's, and ends no worker.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_panics_as_it_is_stopped_ends_no_worker() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            resume_unwind(Box::new("as it was dropped"));
+        }
+    }
+    let queue = queue();
+    queue.add(1).unwrap();
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::clone(&failures);
+    let workers = Workers::new(1)
+        .timeout(SECOND)
+        .on_error(move |_, failure: &Failure<&str>, _| {
+            reports.lock().unwrap().push(failure.to_string());
+        });
+    let run = queue.run_with(workers, move |_, run: RunContext| async move {
+        if run.attempt == 1 {
+            let _bomb = Bomb;
+            std::future::pending::<()>().await;
+        }
+        Ok(Action::Success)
+    });
+    let run = tokio::spawn(run);
+    sleep(10 * SECOND).await;
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    assert_eq!(*failures.lock().unwrap(), ["panicked: as it was dropped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_without_workers_drains_when_it_is_shut_down() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let concurrency = Concurrency::new(0);
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
+    assert!(run.is_pending());
+    sleep(SECOND).await;
+    assert_eq!(queue.len(), 2);
+    queue.shut_down();
+    while !run.poll().is_ready() {
+        yield_now().await;
+    }
+    assert!(!queue.contains(&1) && !queue.contains(&2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let dead = DeadKeys::new(10, |_: u32, _: String| unreachable!());
+    let list = dead.clone();
+    let workers = Workers::new(2).give_up_after(10 * SECOND).on_give_up(
+        move |key, failure: Failure<&str>| {
+            list.insert(*key, failure.to_string());
+        },
+    );
+    let is_up = Arc::new(AtomicUsize::new(0));
+    let up = Arc::clone(&is_up);
+    let run = queue.run_with(workers, move |key, run: RunContext| {
+        let is_up = up.load(Ordering::SeqCst) == 1 || (key == 2 && run.attempt > 2);
+        async move {
+            if is_up {
+                Ok(Action::Success)
+            } else {
+                Err("no route")
+            }
+        }
+    });
+    let run = tokio::spawn(run);
+    // It fails at 0, 1, 3, 7 and 15 seconds.
+    sleep(14 * SECOND).await;
+    assert!(dead.is_empty());
+    sleep(2 * SECOND).await;
+    assert_eq!(
+        dead.map(10, |key, why| format!("{key}: {why}")),
+        ["1: no route"]
+    );
+    assert!(!queue.contains(&1) && !queue.contains(&2));
+
+    is_up.store(1, Ordering::SeqCst);
+    assert_eq!(dead.retry(&1, &*queue.producer()), Some(Ok(Added::Ready)));
+    queue.shut_down();
+    assert_eq!(run.await.unwrap(), []);
+    assert!(dead.is_empty());
 }

@@ -143,6 +143,10 @@ impl<L: RateLimiter> RateLimiter for WithDebounce<L> {
         self.inner.requeues(&record.inner)
     }
 
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+        self.inner.set_requeues(&mut record.inner, requeues);
+    }
+
     const HOLDS: bool = L::HOLDS;
 
     #[inline]

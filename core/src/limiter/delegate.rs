@@ -4,6 +4,10 @@
 /// that of the inner one.
 macro_rules! delegate_record {
     ($inner:ty, $self:ident, $to:expr) => {
+        fn set_requeues(&$self, record: &mut Self::Record, requeues: u32) {
+            ($to).set_requeues(record, requeues);
+        }
+
         const HOLDS: bool = <$inner as RateLimiter>::HOLDS;
 
         #[inline]

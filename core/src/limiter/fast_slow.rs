@@ -59,6 +59,10 @@ impl RateLimiter for ItemFastSlow {
     fn requeues(&self, failures: &u32) -> u32 {
         *failures
     }
+
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        *failures = requeues;
+    }
 }
 
 #[cfg(test)]

@@ -165,6 +165,10 @@ impl<L: RateLimiter> RateLimiter for WithHolds<L> {
         self.inner.requeues(&record.inner)
     }
 
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+        self.inner.set_requeues(&mut record.inner, requeues);
+    }
+
     const HOLDS: bool = true;
 
     #[inline]

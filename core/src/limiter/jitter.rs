@@ -151,6 +151,8 @@ mod tests {
         fn requeues(&self, (): &()) -> u32 {
             7
         }
+
+        fn set_requeues(&self, (): &mut (), _: u32) {}
     }
 
     /// splitmix64, from a seed.

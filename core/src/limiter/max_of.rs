@@ -18,6 +18,8 @@ impl RateLimiter for () {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }
 
 macro_rules! max_of {
@@ -36,6 +38,10 @@ macro_rules! max_of {
                 let mut most = 0;
                 $(most = most.max(self.$index.requeues(&record.$index));)+
                 most
+            }
+
+            fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+                $(self.$index.set_requeues(&mut record.$index, requeues);)+
             }
 
             const HOLDS: bool = $($limiter::HOLDS)||+;

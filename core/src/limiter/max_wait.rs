@@ -85,6 +85,8 @@ mod tests {
         fn requeues(&self, (): &()) -> u32 {
             0
         }
+
+        fn set_requeues(&self, (): &mut (), _: u32) {}
     }
 
     #[test]

@@ -36,4 +36,6 @@ impl RateLimiter for NoLimit {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }

@@ -196,6 +196,8 @@ impl RateLimiter for Bucket {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn set_requeues(&self, (): &mut (), _: u32) {}
 }
 
 /// Nanoseconds as seconds, rounded as by Go's `Duration.Seconds`: in two parts.

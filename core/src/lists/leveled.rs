@@ -53,6 +53,10 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         self.highest()?.first()
     }
 
+    fn first_ready_at(&self, level: u8) -> Option<SlotId> {
+        self.ready.get(usize::from(level))?.first()
+    }
+
     fn pop_ready(&mut self) -> Option<SlotId> {
         let level = self.occupied.checked_ilog2()? as u8;
         let id = self.first_ready()?;

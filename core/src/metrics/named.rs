@@ -32,13 +32,15 @@ use ::metrics::{
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline |
 /// | `workqueue_depth_by_priority` | gauge: the depth of each priority level |
 /// | `workqueue_coalesced_total` | counter: adds that cause no run of their own |
+/// | `workqueue_oldest_ready_seconds` | gauge: how long the first ready key has been ready |
 ///
-/// Kubernetes does not have the last four.
+/// Kubernetes does not have the last five. [`Workers::metrics`](crate::Workers::metrics) reports
+/// runs.
 ///
 /// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
 /// counts a key twice. It is reported after a call of [`levels`](Self::levels).
 ///
-/// The two ages are set by [`report_running`](crate::Queue::report_running). For an exporter that
+/// The three ages are set by [`report_running`](crate::Queue::report_running). For an exporter that
 /// turns histograms into summaries by default, set [`DURATION_BUCKETS`].
 ///
 /// # Examples
@@ -64,6 +66,7 @@ pub struct NamedMetrics {
     work_duration: Histogram,
     unfinished_work: Gauge,
     longest_running: Gauge,
+    oldest_ready: Gauge,
     retries: Counter,
     coalesced: Counter,
     delayed: Gauge,
@@ -104,6 +107,7 @@ impl NamedMetrics {
             longest_running: gauge!(
                 "workqueue_longest_running_processor_seconds", "name" => name()
             ),
+            oldest_ready: gauge!("workqueue_oldest_ready_seconds", "name" => name()),
             retries: counter!("workqueue_retries_total", "name" => name()),
             coalesced: counter!("workqueue_coalesced_total", "name" => name()),
             delayed: gauge!("workqueue_delayed", "name" => name()),
@@ -173,6 +177,10 @@ impl Metrics for NamedMetrics {
         self.longest_running.set(longest);
     }
 
+    fn oldest_ready(&mut self, age: Duration) {
+        self.oldest_ready.set(age);
+    }
+
     fn retry(&mut self) {
         self.retries.increment(1);
     }
@@ -215,6 +223,11 @@ fn describe() {
         "workqueue_longest_running_processor_seconds",
         seconds,
         "The age of the oldest present run"
+    );
+    describe_gauge!(
+        "workqueue_oldest_ready_seconds",
+        seconds,
+        "How long the first ready key has been ready"
     );
     describe_counter!(
         "workqueue_retries_total",

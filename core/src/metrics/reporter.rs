@@ -143,6 +143,11 @@ impl Metrics for Reporter {
     }
 
     #[inline]
+    fn oldest_ready(&mut self, age: Duration) {
+        self.report(|to| to.oldest_ready(age));
+    }
+
+    #[inline]
     fn retry(&mut self) {
         self.report(|to| to.retry());
     }

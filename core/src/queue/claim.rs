@@ -109,6 +109,37 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
+    /// Finds the slot of a key, or claims one, and lets it have at least so many failures. Returns
+    /// the key if there is no room.
+    pub(super) fn slot_with_failures(
+        &mut self,
+        key: K,
+        requeues: u32,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<SlotId, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) => {
+                if self.requeues(id) < requeues
+                    && let Some(slot) = self.slots.slot_mut(id)
+                {
+                    self.limiter.set_requeues(&mut slot.meta.record, requeues);
+                }
+                spare(key);
+                Ok(id)
+            }
+            Located::Absent(hash) => {
+                let Some(id) = self.make_room() else {
+                    return Err(key);
+                };
+                let mut meta = Meta::<S, L, M>::default();
+                self.limiter.set_requeues(&mut meta.record, requeues);
+                self.slots.claim(id, hash, key, meta, Phase::Idle);
+                Ok(id)
+            }
+        }
+    }
+
     pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
         match self.slots.slot_mut(id) {
             Some(slot) => self.limiter.when(&mut slot.meta.record, now),

@@ -97,17 +97,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends the delays of the next slots of a sweep.
     fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
+        sweep.begin(self.slots.bound());
         let mut left = self.release_max.get();
         for _ in 0..VISITS_MAX {
             if left == 0 {
                 break;
             }
-            let Some(id) = sweep.step(self.slots.bound()) else {
-                return false;
+            let Some(id) = sweep.next_slot() else {
+                break;
             };
             left -= u8::from(self.end_delay(id, now));
         }
-        true
+        !sweep.is_over()
     }
 
     /// Ends the delay of a key now, or when it is no longer held. Returns whether it had one.

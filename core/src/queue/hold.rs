@@ -60,6 +60,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.remove_ready(id, level);
             self.report_depth(level);
             let _ = self.delay_until(id, held, level);
+            self.note_change();
         }
         self.put_off(id, held);
     }

@@ -9,11 +9,12 @@ use crate::action::Action;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, Finished, Next, NotActive, Step};
-use crate::priority::KeyLevels;
+use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Getter;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::storage::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 use super::{Queue, quiet};
@@ -37,7 +38,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: None });
     ///
     /// // The runtime puts the worker to sleep, and wakes it when the queue says so.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
     /// let Next::Work(work) = queue.poll_get(now, &mut getter).value else {
     ///     panic!("it was woken for work");
     /// };
@@ -234,8 +235,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends a call that has to wait: it was cancelled or timed out. O(1).
     ///
-    /// If its getter owned the timer or was woken, another sleeping getter is woken in its place.
-    /// Does nothing for a getter that does not sleep.
+    /// If its getter owned the timer or was woken, another sleeping getter is woken in its place,
+    /// and so is another call that waits for room. Does nothing for a getter that does not sleep.
     ///
     /// # Examples
     ///
@@ -250,17 +251,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.poll_get(now, &mut patient);
     ///
     /// // The wake goes to the getter that gives up: the other one is woken in its place.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
-    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::One);
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
+    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::ONE);
     /// ```
     pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        self.pass_room_on(getter);
         self.sleepers.arrive(getter);
         self.effect(())
     }
 
-    /// Reports to the metrics how long the active keys have been running. client-go does this every
-    /// 500 ms. O(1), however many keys are active: metrics with [`Times`](crate::Times) keep the
-    /// sum of the starts, and know the oldest run.
+    /// Reports to the metrics how long the active keys have been running, and how long the first
+    /// ready key has been ready. client-go does this every 500 ms, for the active keys. O(1),
+    /// however many keys there are: metrics with [`Times`](crate::Times) keep the sum of the
+    /// starts, and know the oldest run. O(levels) in a queue with priorities.
     ///
     /// Reports nothing after shutdown.
     ///
@@ -295,8 +298,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let (sum, longest) = self.ages(now);
             self.metrics.unfinished_work(sum);
             self.metrics.longest_running(longest);
+            self.metrics.oldest_ready(self.oldest_ready(now));
         }
         self.effect(())
+    }
+
+    /// How long the first ready key has been ready. Zero without times.
+    fn oldest_ready(&self, now: Instant) -> Duration {
+        let levels = 0..S::Priorities::LEVELS;
+        let firsts = levels.filter_map(|level| self.lists.first_ready_at(level));
+        let waited = firsts.filter_map(|id| {
+            let timestamps = &self.slots.slot(id)?.meta.timestamps;
+            Some(self.metrics.waited(timestamps, id.index(), now))
+        });
+        waited.max().unwrap_or(Duration::ZERO)
     }
 
     /// How long all runs together have lasted, and the longest of them. Zero without times.
@@ -390,7 +405,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let clean = self
             .slots
             .slot(id)
-            .is_some_and(|slot| slot.phase == Phase::Active);
+            .is_some_and(|slot| slot.phase.is_active() && !slot.phase.is_queued());
         if clean {
             // What is set after shutdown is beyond it, wherever the clock goes.
             let due = due.max(self.delays.stopped_at());

@@ -20,16 +20,18 @@ impl<K> Trace<'_, K> {
     pub(crate) fn span(&self, _key: &K, _attempt: u32, _waited: Duration) -> RunSpan {
         RunSpan(())
     }
+
+    /// Logs nothing.
+    pub(crate) fn log_overdue(&self, _key: &K, _limit: Duration) {}
 }
 
-/// The span of one run of a key: empty, because the feature `tracing` is off. Made by
-/// [`Workers::span`](crate::Workers::span).
+/// The span of one run of a key: empty, because the feature `tracing` is off.
 #[derive(Debug)]
-pub struct RunSpan(());
+pub(crate) struct RunSpan(());
 
 impl RunSpan {
     /// Runs `run`.
-    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
         run()
     }
 
@@ -38,7 +40,7 @@ impl RunSpan {
     /// # Cancel safety
     ///
     /// That of `run`.
-    pub async fn contain<F: Future>(&self, run: F) -> F::Output {
+    pub(crate) async fn contain<F: Future>(&self, run: F) -> F::Output {
         run.await
     }
 

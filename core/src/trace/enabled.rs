@@ -36,6 +36,12 @@ impl<K> Trace<'_, K> {
         }
         RunSpan(span)
     }
+
+    /// Logs a run that goes on after its deadline.
+    pub(crate) fn log_overdue(&self, key: &K, limit: Duration) {
+        let key = self.show.as_ref().map(|show| display(Shown { key, show }));
+        warn!(target: "requeue", key, ?limit, "reconcile is overdue");
+    }
 }
 
 struct Shown<'a, 'w, K> {
@@ -49,13 +55,13 @@ impl<K> fmt::Display for Shown<'_, '_, K> {
     }
 }
 
-/// The span of one run of a key. Made by [`Workers::span`].
+/// The span of one run of a key.
 #[derive(Debug)]
-pub struct RunSpan(Span);
+pub(crate) struct RunSpan(Span);
 
 impl RunSpan {
     /// Runs `run` inside the span.
-    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
         self.0.in_scope(run)
     }
 
@@ -64,7 +70,7 @@ impl RunSpan {
     /// # Cancel safety
     ///
     /// That of `run`.
-    pub async fn contain<F: Future>(&self, run: F) -> F::Output {
+    pub(crate) async fn contain<F: Future>(&self, run: F) -> F::Output {
         run.instrument(self.0.clone()).await
     }
 
@@ -79,6 +85,7 @@ pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
         Failure::Error(error) => error,
         Failure::Retry => &"asked for a retry",
         Failure::Panic(_) => &"panicked",
+        Failure::TimedOut(_) => &"timed out",
     };
     warn!(target: "requeue", attempt, ?error, "reconcile failed");
 }
@@ -90,8 +97,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
     /// the fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times, as
     /// [`Timed`](crate::Timed) does) and `outcome`. The outcome is `success`, `requeued`,
-    /// `retried later`, `released`, `failed` or `panicked`, the last two with `, given up` if the
-    /// key is given up. A run that is aborted has no outcome.
+    /// `retried later`, `released`, `failed`, `panicked` or `timed out`, the last three with
+    /// `, given up` if the key is given up. A run that is aborted has no outcome.
     ///
     /// # Examples
     ///

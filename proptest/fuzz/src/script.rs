@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
-use requeue_proptest::histories::Step;
+use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Key, Setup};
+use requeue_proptest::subject::{Key, Left, Setup};
 
 use crate::draw;
 
@@ -82,7 +82,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=45_u8)? {
+    Ok(match bytes.int_in_range(0..=47_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -113,7 +113,9 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         39 => Step::ExpediteAll,
         41 => Step::Pause,
         42 => Step::Resume,
-        43..=44 => Step::AddDebounced(
+        44 => Step::Snapshot,
+        43 => Step::Restore(left(bytes, keys)?),
+        45..=46 => Step::AddDebounced(
             key(bytes, keys)?,
             draw::duration(bytes)?,
             draw::duration(bytes)?,
@@ -128,6 +130,16 @@ pub(crate) fn key(bytes: &mut Unstructured, keys: Key) -> Result<Key> {
     bytes.int_in_range(1..=keys)
 }
 
+/// What another queue may have left.
+pub(crate) fn left(bytes: &mut Unstructured, keys: Key) -> Result<Left> {
+    Ok(Left {
+        key: key(bytes, keys)?,
+        left: draw::duration(bytes)?,
+        requeues: draw::count(bytes)?,
+        priority: level(bytes)?,
+    })
+}
+
 /// What an add may ask for; one in eight for a level that no queue here has.
 pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
     let after = bytes.arbitrary()?;
@@ -140,7 +152,7 @@ pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
         },
         rate_limited: bytes.arbitrary()?,
         priority: if priority { Some(level(bytes)?) } else { None },
-        expedite: bytes.arbitrary()?,
+        merge: *bytes.choose(&MERGES)?,
     })
 }
 
@@ -219,7 +231,9 @@ mod tests {
             Step::RetainBelow(_) => 29,
             Step::Pause => 30,
             Step::Resume => 31,
-            Step::AddDebounced(..) => 32,
+            Step::Restore(_) => 32,
+            Step::Snapshot => 33,
+            Step::AddDebounced(..) => 34,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -236,6 +250,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..33).collect());
+        assert_eq!(drawn, (0..35).collect());
     }
 }

@@ -58,6 +58,7 @@ impl Model {
         remove(&mut self.added, key);
         let level = self.queued_level(key);
         self.schedule(key, held, level);
+        self.note_flushes_of(key);
     }
 
     fn put_off(&mut self, key: Key, held: Instant) {

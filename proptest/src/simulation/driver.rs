@@ -275,11 +275,11 @@ impl<W: World> Simulation<W> {
     /// Every worker comes to work on a new queue.
     fn start_workers(&mut self) {
         self.workers.clear();
-        self.looks.resize(self.settings.workers.count().get(), 0);
+        self.looks.resize(self.settings.workers.count(), 0);
         self.shared.cancel_turns();
         self.line.clear();
         self.closing = None;
-        for number in 0..self.settings.workers.count().get() {
+        for number in 0..self.settings.workers.count() {
             self.workers.push(Worker::new());
             // They look before anything happens, and so sleep in order.
             let Worker { getter, alarm, .. } = &mut self.workers[number];

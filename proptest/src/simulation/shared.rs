@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::task::Waker;
 
-use requeue_core::binding::{Effect, Getter, Next, Ticket, Wake};
+use requeue_core::binding::{Effect, Getter, Next, Runs, Ticket, Wake};
 use requeue_core::{
     Action, AddOptions, Added, Finished, Instant, Leftover, NotActive, Rejected, Scheduled,
 };
@@ -50,6 +50,17 @@ pub(super) struct Shared<K> {
     pub(super) aborts: Cell<bool>,
     /// When a fault last struck.
     pub(super) last_fault: Cell<Instant>,
+}
+
+impl<K: Ord + Clone + Debug> Runs<K> for Shared<K> {
+    fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    /// A run keeps its key in the queue.
+    fn holds(&self, _: &K) -> bool {
+        true
+    }
 }
 
 impl<K: Ord + Clone + Debug> Shared<K> {
@@ -150,12 +161,9 @@ impl<K: Ord + Clone + Debug> Shared<K> {
         };
         match &limited {
             Ok(Scheduled { delay, added, .. }) => {
+                let due = now + *delay;
                 let mut ledger = self.ledger.borrow_mut();
-                if options.expedite {
-                    ledger.expedited(&key, now + *delay, now);
-                } else {
-                    ledger.added(&key, now + *delay, now);
-                }
+                ledger.merged(&key, options.merge, due, now);
                 let added = format!("{added:?}").to_lowercase();
                 self.write(who, Some(&key), What::Added(how, added));
             }
@@ -231,10 +239,10 @@ impl<K: Ord + Clone + Debug> Shared<K> {
 
     fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> Effect<T>) -> T {
         let Effect { value, wake } = work(&mut **self.queue.borrow_mut());
-        match wake {
-            Wake::None => {}
-            Wake::One => self.wake_one.set(self.wake_one.get() + 1),
-            Wake::All => self.wake_all.set(true),
+        if wake == Wake::ALL {
+            self.wake_all.set(true);
+        } else if wake.contains(Wake::ONE) {
+            self.wake_one.set(self.wake_one.get() + 1);
         }
         value
     }

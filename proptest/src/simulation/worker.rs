@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, Wake};
 
-use requeue_core::binding::{Getter, RunSpan, Ticket};
+use requeue_core::binding::{BegunRun, Getter, Ticket};
 use requeue_core::{Action, Failure, Instant};
 
 use super::World;
@@ -37,8 +37,9 @@ pub(super) struct Attempt<W: World> {
     pub(super) key: W::Key,
     pub(super) number: u32,
     pub(super) ticket: Ticket,
-    pub(super) requeues: u32,
-    pub(super) span: RunSpan,
+    pub(super) begun: BegunRun,
+    /// What wakes the run at its deadline.
+    pub(super) timeout: Option<Slot>,
     pub(super) began: Instant,
     pub(super) polls: u32,
     pub(super) points: Rc<Cell<u32>>,
@@ -49,6 +50,13 @@ pub(super) type Reconciling<W> = Pin<Box<dyn Future<Output = Result<Action, <W a
 
 /// How a run ended.
 pub(super) type Outcome<W> = Result<Action, Failure<<W as World>::Error>>;
+
+impl<W: World> Attempt<W> {
+    pub(super) fn is_overdue(&self, now: Instant) -> bool {
+        let deadline = self.begun.context().deadline;
+        deadline.is_some_and(|deadline| now >= deadline)
+    }
+}
 
 impl<W: World> Worker<W> {
     pub(super) fn new() -> Self {

@@ -21,6 +21,10 @@ impl RateLimiter for Never {
     fn requeues(&self, record: &u32) -> u32 {
         *record
     }
+
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        *failures = requeues;
+    }
 }
 
 /// `advance` moves the clock as far as it goes.

@@ -201,6 +201,11 @@ impl RateLimiter for Foreign {
     fn requeues(&self, failures: &u32) -> u32 {
         *failures
     }
+
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        self.0.pass(Point::Limiter);
+        *failures = requeues;
+    }
 }
 
 impl Metrics for Foreign {

@@ -146,6 +146,21 @@ fn a_run_that_fails_panics_or_is_aborted_is_tried_again() {
 }
 
 #[test]
+fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
+    let slow = Scripted {
+        slow: vec!["a"],
+        ..Scripted::default()
+    };
+    let workers = Workers::new(1).timeout(10 * MS).max_retries(1);
+    let mut sim = simulation(slow, 1).workers(workers);
+    let _ = (sim.add("a"), sim.add("b"));
+    sim.advance(200 * MS).unwrap();
+    let runs = sim.world(|world| world.runs.clone());
+    assert_eq!(runs, [("a", 0), ("b", 10), ("a", 11)]);
+    assert_eq!(sim.world(|world| world.given_up.clone()), ["a"]);
+}
+
+#[test]
 fn a_key_is_given_up_as_the_workers_say() {
     let mut sim = simulation(Scripted::default(), 1).workers(Workers::new(1).max_retries(1));
     sim.add("a").unwrap();

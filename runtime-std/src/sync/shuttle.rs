@@ -18,7 +18,6 @@ use crate::clock::SystemClock;
 
 pub(crate) mod thread;
 
-pub(crate) use shuttle::sync::RwLock;
 pub use thread::refuse_threads;
 
 #[derive(Debug, Default)]

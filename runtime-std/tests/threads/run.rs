@@ -1,12 +1,15 @@
 //! Whole runs of workers.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use requeue_std::core::Instant;
+use requeue_std::core::binding::Clock;
 use requeue_std::core::{ItemExponentialFailure, NoLimit, WithHolds, WithRunRate};
-use requeue_std::{Action, ManualClock, WorkQueue, Workers};
+use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 
 use crate::{SECOND, queue, until_asleep};
 
@@ -105,6 +108,144 @@ fn run_hands_back_what_it_did_not_do() {
             (9, 58, 0)
         ]
     );
+}
+
+/// Counts how many runs there are at once; each ends when the test lets it.
+struct Runs {
+    began: mpsc::Sender<u32>,
+    may_end: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Runs {
+    fn run(&self, key: u32) -> Result<Action, ()> {
+        self.began.send(key).unwrap();
+        self.may_end.lock().unwrap().recv().unwrap();
+        Ok(Action::Success)
+    }
+}
+
+#[test]
+fn the_number_of_workers_changes_while_they_work() {
+    let (queue, _) = queue();
+    queue.add_many(0..6, |_| unreachable!());
+    let (began, begins) = mpsc::channel();
+    let (let_end, may_end) = mpsc::channel();
+    let runs = Runs {
+        began,
+        may_end: Mutex::new(may_end),
+    };
+    let concurrency = Concurrency::new(1);
+    let workers = Workers::new(4).concurrency(&concurrency);
+    thread::scope(|scope| {
+        let run = scope.spawn(|| queue.run(workers, |key| runs.run(*key)).unwrap());
+        assert_eq!(begins.recv(), Ok(0));
+        concurrency.set(3);
+        let mut both = [begins.recv().unwrap(), begins.recv().unwrap()];
+        both.sort_unstable();
+        assert_eq!(both, [1, 2]);
+        // No run is interrupted, and no other begins.
+        concurrency.set(0);
+        for _ in 0..3 {
+            let_end.send(()).unwrap();
+        }
+        while queue.active_len() != 0 {
+            thread::yield_now();
+        }
+        assert_eq!(queue.len(), 3);
+        concurrency.set(2);
+        let mut both = [begins.recv().unwrap(), begins.recv().unwrap()];
+        both.sort_unstable();
+        assert_eq!(both, [3, 4]);
+        for _ in 0..3 {
+            let_end.send(()).unwrap();
+        }
+        assert_eq!(begins.recv(), Ok(5));
+        // Idle workers are removed while they sleep.
+        until_asleep(&queue, 2);
+        concurrency.set(1);
+        until_asleep(&queue, 1);
+        queue.shut_down();
+        assert_eq!(run.join().unwrap(), []);
+    });
+}
+
+#[test]
+fn a_run_without_workers_drains_when_it_is_shut_down() {
+    let (queue, clock) = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let workers = Workers::new(1).concurrency(&Concurrency::new(0));
+    thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            queue
+                .run(workers, |_| Ok::<_, ()>(Action::Success))
+                .unwrap()
+        });
+        // The supervisor sleeps.
+        while clock.waiting() != 1 {
+            thread::yield_now();
+        }
+        assert_eq!(queue.len(), 2);
+        queue.shut_down();
+        assert_eq!(run.join().unwrap(), []);
+    });
+    assert!(!queue.contains(&1) && !queue.contains(&2));
+}
+
+#[test]
+fn a_run_that_is_overdue_is_reported_once_and_goes_on() {
+    let (queue, clock) = queue();
+    queue.add_many([1, 2], |_| unreachable!());
+    let (began, begins) = mpsc::channel();
+    let (let_end, may_end) = mpsc::channel();
+    let runs = Runs {
+        began,
+        may_end: Mutex::new(may_end),
+    };
+    let (reported, reports) = mpsc::channel();
+    let workers = Workers::new(1)
+        .timeout(2 * SECOND)
+        .on_overdue(|key, limit| {
+            reported.send((*key, limit)).unwrap();
+            resume_unwind(Box::new("a hook that panics ends no run"));
+        });
+    thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let reconcile = |key: &u32, run: RunContext| {
+                assert_eq!(run.deadline, Some(clock.now() + 2 * SECOND));
+                runs.run(*key)
+            };
+            queue.run_with(workers, reconcile).unwrap()
+        });
+        let advance = |by| {
+            clock.advance(by);
+            queue.clock_moved();
+        };
+        let asleep_until = |alarm| {
+            while (clock.waiting(), clock.next_alarm()) != (1, alarm) {
+                thread::yield_now();
+            }
+        };
+        let at = |seconds| Some(Instant::EPOCH + seconds * SECOND);
+        assert_eq!(begins.recv(), Ok(1));
+        asleep_until(at(2));
+        advance(SECOND);
+        assert!(reports.try_recv().is_err(), "it is in time");
+        advance(SECOND);
+        assert_eq!(reports.recv(), Ok((1, 2 * SECOND)));
+        // It is reported once, and its result counts.
+        asleep_until(None);
+        advance(60 * SECOND);
+        let_end.send(()).unwrap();
+        assert_eq!(begins.recv(), Ok(2));
+        asleep_until(at(64));
+        advance(SECOND);
+        let_end.send(()).unwrap();
+        until_asleep(&queue, 1);
+        advance(SECOND);
+        queue.shut_down();
+        assert_eq!(run.join().unwrap(), []);
+    });
+    assert_eq!(reports.try_recv().ok(), None, "the second was in time");
 }
 
 /// Without holds it runs as fast as it can, because each run is added before it fails.

@@ -2,18 +2,22 @@
 
 use std::future::poll_fn;
 use std::hash::Hash;
+use std::iter;
+use std::mem;
+use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
-use tokio_util::sync::CancellationToken;
+use requeue_core::binding::{Member, Seats, Wait};
+use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
 
 use super::Options;
+use crate::get::poll_in_turn;
 use crate::queue::{Guard, Shared, WorkQueue};
-use crate::sync::JoinSet;
+use crate::sync::{JoinSet, Mutex};
 
 /// What the workers of one run share.
 pub(super) struct Crew<K, L, S, E, F>
@@ -26,6 +30,7 @@ where
     pub(super) workers: Workers<'static, K, E>,
     pub(super) reconcile: F,
     pub(super) options: Options,
+    pub(super) seats: Mutex<Seats>,
 }
 
 impl<K, L, S, E, F, R> Crew<K, L, S, E, F>
@@ -57,83 +62,149 @@ where
     /// Runs the chosen number of workers until the queue is closed and all have ended. Dropping the
     /// future aborts them.
     async fn employ(self: &Arc<Self>) {
-        let mut count = self.options.concurrency.0.subscribe();
+        let mut changes = self.workers.wanted().changes();
         let mut tasks = JoinSet::new();
-        let mut dismissals: Vec<CancellationToken> = Vec::new();
         loop {
-            let count_now = *count.borrow_and_update();
-            while dismissals.len() < count_now {
-                let dismissed = CancellationToken::new();
-                tasks.spawn(Arc::clone(self).work(dismissed.clone()));
-                dismissals.push(dismissed);
+            let asked = poll_fn(|context| Poll::Ready(changes.get(context.waker()))).await;
+            // A drain has to end.
+            let is_draining = asked == 0 && self.queue.shutting_down();
+            let wanted = if is_draining { 1 } else { asked };
+            let (missing, has_surplus) = self.review(wanted);
+            for number in missing {
+                tasks.spawn(Arc::clone(self).work(number));
             }
-            for dismissed in dismissals.drain(count_now..) {
-                dismissed.cancel();
+            if has_surplus {
+                // Those that wait for a key see that they are surplus, and pass on their wake.
+                self.queue.wake_all();
             }
-            let mut recount = pin!(count.changed());
-            let ended = poll_fn(|context| match recount.as_mut().poll(context) {
-                Poll::Ready(_) => Poll::Ready(Some(Ok(()))),
-                Poll::Pending => tasks.poll_join_next(context),
+            let mut closed = pin!(self.queue.closed());
+            let news = poll_fn(|context| {
+                if changes.get(context.waker()) != asked {
+                    return Poll::Ready(Continue(Ok(())));
+                }
+                match ready!(tasks.poll_join_next(context)) {
+                    Some(ended) => Poll::Ready(Continue(ended)),
+                    None if self.seats.lock().is_over() => Poll::Ready(Break(())),
+                    // Only shutdown and another number concern a run without workers.
+                    None => closed.as_mut().poll(context).map(|()| Continue(Ok(()))),
+                }
             });
-            match ended.await {
-                Some(Ok(())) => {}
-                Some(Err(error)) => {
+            match news.await {
+                Continue(Ok(())) => {}
+                Continue(Err(error)) => {
                     // Only the end of the runtime aborts them.
                     if let Ok(panic) = error.try_into_panic() {
                         resume_unwind(panic);
                     }
                 }
-                None => return,
+                Break(()) => return,
             }
         }
     }
 
+    /// Returns the numbers of the workers to start, and whether there are surplus ones.
+    fn review(&self, wanted: usize) -> (Vec<usize>, bool) {
+        let mut seats = self.seats.lock();
+        let missing = iter::from_fn(|| seats.hire(wanted)).collect();
+        (missing, seats.has_surplus(wanted))
+    }
+
     /// One worker's loop: each turn ends a run and takes the next key under one lock.
-    async fn work(self: Arc<Self>, dismissed: CancellationToken) {
-        let queue = &self.queue;
-        let mut next = self.take(&dismissed, queue.get()).await;
+    async fn work(self: Arc<Self>, number: usize) {
+        let mut seat = Seat {
+            seats: &self.seats,
+            member: Member::new(number),
+        };
+        let mut next = self.take(&mut seat.member, None).await;
         while let Some(guard) = next {
-            if self.workers.is_past_drain_deadline(queue) {
+            if self.workers.is_past_drain_deadline(&self.queue) {
                 // The key becomes a leftover, without a failure.
                 let _ = guard.retry_after(Duration::ZERO);
                 return;
             }
             let action = self.reconcile(&guard).await;
-            // A worker that is stopped here drops `turn`, which ends the run all the same.
-            let turn = queue.next(guard, action);
-            next = self.take(&dismissed, turn).await;
+            next = self.take(&mut seat.member, Some((guard, action))).await;
         }
     }
 
-    /// Returns the next key, unless the worker is surplus. While the queue drains no worker is: the
-    /// others may have ended, and a key that was added during its last run is ready again.
+    /// Ends a run and returns the next key. `None` if there is none any more, or the worker is
+    /// surplus. The run ends in any case, even if the future is dropped.
     async fn take(
         &self,
-        dismissed: &CancellationToken,
-        turn: impl Future<Output = Option<Guard<K, L, S>>>,
+        member: &mut Member,
+        ends: Option<(Guard<K, L, S>, Action)>,
     ) -> Option<Guard<K, L, S>> {
-        match dismissed.run_until_cancelled(turn).await {
-            Some(next) => next,
-            None if self.queue.shutting_down() => self.queue.get().await,
-            None => None,
+        let (queue, wanted) = (&self.queue, self.workers.wanted());
+        let mut call = match ends {
+            Some((guard, action)) => Wait::after(guard, action, &*queue.shared),
+            None => Wait::for_key(&*queue.shared),
+        };
+        let mut work = None;
+        // Most calls find a key, and need not be ones that can wait.
+        if !member.may_be_surplus(wanted.get()) {
+            let look =
+                |context: &mut Context<'_>| poll_in_turn(context, |_| Poll::Ready(call.try_get()));
+            work = poll_fn(look).await;
         }
+        if work.is_none() {
+            let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
+                member.poll_get(wanted.get(), queue, now, getter)
+            };
+            work = queue.wait(call, None, look).await.ok();
+        }
+        Some(Guard::new(work?, Arc::clone(&queue.shared)))
     }
 
     /// One run of one key.
     async fn reconcile(&self, guard: &Guard<K, L, S>) -> Action {
-        let span = self.workers.span(guard, guard.attempt(), guard.waited());
-        let run = async { (self.reconcile)(guard.key().clone(), guard.context()).await };
-        let result = match span.contain(caught(run)).await {
-            Ok(result) => result.map_err(Failure::Error),
+        let queue = guard.queue();
+        let begun = self.workers.begin(guard, guard.context(), queue);
+        let aborted = Aborted {
+            workers: &self.workers,
+            key: guard.key(),
+        };
+        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.started(guard, &begun)));
+        let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
+        // Dropped inside as well, because its `Drop` may panic.
+        let result = match caught(begun.contain(queue.clock(), run)).await {
+            Ok(Some(result)) => result.map_err(Failure::Error),
+            Ok(None) => Err(Failure::TimedOut(
+                self.workers.run_limit().unwrap_or_default(),
+            )),
             Err(payload) => Err(Failure::Panic(payload)),
         };
-        let (action, report) = self.workers.judge(guard.requeues(), result, span);
+        mem::forget(aborted);
+        let (action, report) = self.workers.judge(guard, begun, result, queue);
         if let Some(report) = report {
             // A hook that panics must not end its worker and lose the key.
             let report = AssertUnwindSafe(|| self.workers.report(guard, report));
             let _ = catch_unwind(report);
         }
         action
+    }
+}
+
+/// The seat of a worker, which leaves it when this is dropped.
+struct Seat<'c> {
+    seats: &'c Mutex<Seats>,
+    member: Member,
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.seats.lock().leave(&self.member);
+    }
+}
+
+/// Reports a run that is dropped before it ends.
+struct Aborted<'c, K, E> {
+    workers: &'c Workers<'static, K, E>,
+    key: &'c K,
+}
+
+impl<K, E> Drop for Aborted<'_, K, E> {
+    fn drop(&mut self) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.aborted(self.key)));
     }
 }
 

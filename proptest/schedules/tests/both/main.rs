@@ -36,5 +36,7 @@ mod deadlines;
 mod drains;
 mod getters;
 mod rates;
+mod room;
 mod run;
+mod watching;
 mod workers;

@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use requeue_schedules::{
-    Ending, Ledger, SECOND, Waits, at_any_moment, explore, explore_all, join, stopper, uneven, with,
+    Ending, Ledger, SECOND, Waits, at_any_moment, explore, join, stopper, uneven, with,
 };
-use requeue_std::Drained;
+use requeue_std::{Concurrency, Drained};
+use shuttle::sync::Barrier;
+use shuttle::thread::{self, JoinHandle};
 
 both!(
     a_worker_is_stopped_at_any_moment,
@@ -18,10 +20,14 @@ both!(
     two_runs_share_what_there_is,
     workers_add_keys_while_they_are_stopped,
     a_key_that_is_given_up_is_not_handed_back,
+    workers_that_are_dismissed_lose_no_key,
+    there_come_as_many_workers_as_were_last_asked_for,
+    a_run_without_workers_drains_when_it_is_shut_down,
 );
 
 fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
-    explore_all::<Q>("run: a worker, a key, shut down", || {
+    // With the thread that supervises there are more schedules than can all be tried.
+    explore::<Q>("run: a worker, a key, shut down", || {
         let (queue, ledger) = (Q::new(), Ledger::default());
         assert!(ledger.add(&queue, 1));
         let stopper = with(&queue, |queue| queue.shut_down());
@@ -170,6 +176,68 @@ fn a_key_that_is_given_up_is_not_handed_back<Q: Waits>() {
         join(others);
         ledger.settle_drained(&queue, leftovers);
     });
+}
+
+fn workers_that_are_dismissed_lose_no_key<Q: Waits>() {
+    explore::<Q>("run: workers come and go", || {
+        let (queue, ledger) = (Q::new(), Ledger::default());
+        let concurrency = Concurrency::new(2);
+        let others = [
+            ledger.producer(&queue, [1, 2, 3, 4, 1]),
+            changer(&concurrency, [1, 3, 0, 1]),
+            stopper(&queue),
+        ];
+        let workers = ledger.workers(1).concurrency(&concurrency);
+        let leftovers = ledger.run(&queue, workers, uneven);
+        join(others);
+        ledger.settle_drained(&queue, leftovers);
+    });
+}
+
+fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
+    explore::<Q>("run: two keys that need two workers", || {
+        let (queue, ledger) = (Q::new(), Ledger::default());
+        let concurrency = Concurrency::new(1);
+        let changer = changer(&concurrency, [3, 0, 2]);
+        assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
+        let (together, stopping) = (Barrier::new(2), queue.clone());
+        let workers = ledger.workers(1).concurrency(&concurrency);
+        let leftovers = ledger.run(&queue, workers, move |_, _| {
+            together.wait();
+            stopping.shut_down();
+            Ending::Done
+        });
+        assert!(leftovers.is_empty());
+        changer.join().unwrap();
+        ledger.settle_drained(&queue, leftovers);
+    });
+}
+
+fn a_run_without_workers_drains_when_it_is_shut_down<Q: Waits>() {
+    explore::<Q>("run: no worker, shut down", || {
+        let (queue, ledger) = (Q::new(), Ledger::default());
+        let concurrency = Concurrency::new(0);
+        let others = [
+            ledger.producer(&queue, [1, 2]),
+            changer(&concurrency, [1, 0]),
+            stopper(&queue),
+        ];
+        let workers = ledger.workers(1).concurrency(&concurrency);
+        let leftovers = ledger.run(&queue, workers, |_, _| Ending::Done);
+        join(others);
+        assert!(leftovers.is_empty());
+        ledger.settle_drained(&queue, leftovers);
+    });
+}
+
+fn changer<const N: usize>(concurrency: &Concurrency, to: [usize; N]) -> JoinHandle<()> {
+    let concurrency = concurrency.clone();
+    thread::spawn(move || {
+        for workers in to {
+            at_any_moment();
+            concurrency.set(workers);
+        }
+    })
 }
 
 /// By as much as the first retry takes, sooner or later.

@@ -7,14 +7,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_schedules::{
-    Fragile, Ledger, Tasks, Waits, at_any_moment, explore, is_at_rest, stopper, uneven, with,
+    Ending, Fragile, Ledger, Tasks, Waits, at_any_moment, explore, explore_all, stopper, uneven,
+    with,
 };
 use requeue_tokio::core::RateLimiter;
 use requeue_tokio::core::binding::Lock;
-use requeue_tokio::{Action, CancellationToken, Concurrency, Drained, Leftover, WorkQueue};
+use requeue_tokio::{Action, CancellationToken, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
-use shuttle::sync::Barrier;
 use shuttle::thread;
+
+#[test]
+fn a_worker_is_stopped_at_any_moment() {
+    explore_all::<Tasks>("run: a worker, a key, shut down", || {
+        let (queue, ledger) = (Tasks::new(), Ledger::default());
+        assert!(ledger.add(&queue, 1));
+        let stopper = with(&queue, |queue| queue.shut_down());
+        let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
+        assert!(leftovers.is_empty());
+        stopper.join().unwrap();
+        ledger.settle_drained(&queue, leftovers);
+    });
+}
 
 #[test]
 fn a_run_is_shut_down_by_its_token_at_any_moment() {
@@ -56,47 +69,6 @@ fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
         let leftovers = block_on(run.shut_down_on(token).into_future());
         requeue_schedules::join(others);
         ledger.settle(&queue, leftovers);
-    });
-}
-
-#[test]
-fn workers_that_are_dismissed_lose_no_key() {
-    explore::<Tasks>("run: workers come and go", || {
-        let (queue, ledger) = (Tasks::new(), Ledger::default());
-        let concurrency = Concurrency::new(2);
-        let others = [
-            ledger.producer(&queue, [1, 2, 3, 4, 1]),
-            changer(&concurrency, [1, 3, 1]),
-            stopper(&queue),
-        ];
-        let run = queue.run(ledger.workers(1), reconciler(&ledger));
-        let leftovers = block_on(run.concurrency(&concurrency).into_future());
-        requeue_schedules::join(others);
-        ledger.settle_drained(&queue, leftovers);
-    });
-}
-
-#[test]
-fn there_come_as_many_workers_as_were_last_asked_for() {
-    explore::<Tasks>("run: two keys that need two workers", || {
-        let queue = Tasks::new();
-        let concurrency = Concurrency::new(1);
-        let changer = changer(&concurrency, [3, 1, 2]);
-        queue.add_many([1, 2], |_| unreachable!());
-        let together = Arc::new(Barrier::new(2));
-        let (working, stopping) = (Arc::clone(&together), queue.clone());
-        let run = queue.run(1, move |_| {
-            let (together, queue) = (Arc::clone(&working), stopping.clone());
-            async move {
-                together.wait();
-                queue.shut_down();
-                Ok::<_, &str>(Action::Success)
-            }
-        });
-        let leftovers = block_on(run.concurrency(&concurrency).into_future());
-        assert!(leftovers.is_empty());
-        changer.join().unwrap();
-        is_at_rest(&queue);
     });
 }
 
@@ -182,15 +154,5 @@ fn canceller(token: &CancellationToken) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         at_any_moment();
         token.cancel();
-    })
-}
-
-fn changer<const N: usize>(concurrency: &Concurrency, to: [usize; N]) -> thread::JoinHandle<()> {
-    let concurrency = concurrency.clone();
-    thread::spawn(move || {
-        for workers in to {
-            at_any_moment();
-            concurrency.set(workers);
-        }
     })
 }

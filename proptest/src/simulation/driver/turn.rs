@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{Next, Ticket};
-use requeue_core::{Action, Failure, Finished};
+use requeue_core::{Action, Failure, Finished, RunContext};
 
 use super::{Breach, Property, Simulation, World};
 use crate::caught::{describe, guarded};
@@ -81,7 +82,14 @@ impl<W: World> Simulation<W> {
         let attempt = requeues.saturating_add(1);
         self.shared
             .write(who, Some(&key), What::Begins { run, attempt });
-        let span = self.settings.workers.span(&key, attempt, waited);
+        let mut context = RunContext::new(attempt);
+        context.waited = waited;
+        let workers = Rc::clone(&self.settings.workers);
+        let begun = workers.begin(&key, context, &*self.shared);
+        let timeout = begun.context().deadline.map(|deadline| {
+            let waker = Arc::clone(&self.workers[number].bell).into();
+            self.shared.plan(deadline, 0, Task::Wake(waker))
+        });
         let points = Rc::new(Cell::new(0));
         let context = Context {
             world: Rc::clone(&self.world),
@@ -99,8 +107,8 @@ impl<W: World> Simulation<W> {
             key,
             number: run,
             ticket,
-            requeues,
-            span,
+            begun,
+            timeout,
             began,
             polls: 0,
             points,
@@ -123,6 +131,10 @@ impl<W: World> Simulation<W> {
         }
         match poll {
             Poll::Ready(answer) => self.end(number, answer),
+            Poll::Pending if run.is_overdue(self.shared.now()) => {
+                let limit = self.settings.workers.run_limit().unwrap_or_default();
+                self.end(number, Err(Failure::TimedOut(limit)))
+            }
             Poll::Pending if run.polls < POLLS_MAX => Ok(()),
             Poll::Pending => {
                 let reason = format!(
@@ -151,14 +163,13 @@ impl<W: World> Simulation<W> {
         let Attempt {
             key,
             ticket,
-            requeues,
-            span,
+            begun,
             future,
             ..
         } = run;
         self.drop_future(future)?;
         // As the runtimes do it: a hook that panics must not take the key with it.
-        let (action, report) = workers.judge(requeues, answer, span);
+        let (action, report) = workers.judge(&key, begun, answer, &*self.shared);
         if let Some(report) = report {
             let _ = guarded(|| workers.report(&key, report));
         }
@@ -194,7 +205,12 @@ impl<W: World> Simulation<W> {
 
     fn leave_run(&mut self, number: usize) -> Option<Attempt<W>> {
         match std::mem::replace(&mut self.workers[number].state, State::Idle) {
-            State::Busy(run) => Some(run),
+            State::Busy(run) => {
+                if let Some(slot) = run.timeout {
+                    let _ = self.shared.cancel(slot);
+                }
+                Some(run)
+            }
             other => {
                 self.workers[number].state = other;
                 None

@@ -97,6 +97,12 @@ impl RateLimiter for Limiter {
         let counts = parts.map(|(part, failures)| part.requeues(failures));
         counts.max().unwrap_or_default()
     }
+
+    fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+        for (failures, part) in record.iter_mut().zip(&self.0) {
+            part.set_requeues(failures, requeues);
+        }
+    }
 }
 
 impl RateLimiter for Part {
@@ -115,6 +121,14 @@ impl RateLimiter for Part {
             Self::Exponential(limiter) => limiter.requeues(failures),
             Self::FastSlow(limiter) => limiter.requeues(failures),
             Self::Bucket(limiter) => limiter.requeues(&()),
+        }
+    }
+
+    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+        match self {
+            Self::Exponential(limiter) => limiter.set_requeues(failures, requeues),
+            Self::FastSlow(limiter) => limiter.set_requeues(failures, requeues),
+            Self::Bucket(limiter) => limiter.set_requeues(&mut (), requeues),
         }
     }
 }

@@ -1,0 +1,150 @@
+//! The number of workers, which can change while they work.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::task::Waker;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Workers;
+
+/// How many workers a `run` has: it can change while they work, down to zero. Clones change the
+/// same runs.
+///
+/// With zero workers no key of that `run` is worked on, as in a
+/// [paused](crate::Queue::pause) queue. Shutdown counts zero as one, because a drain has to end.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Concurrency, Workers};
+///
+/// let concurrency = Concurrency::new(4);
+/// let workers: Workers<'_, String, String> = Workers::new(1).concurrency(&concurrency);
+/// assert_eq!(workers.count(), 4);
+/// concurrency.set(0);
+/// assert_eq!(workers.count(), 0);
+/// ```
+#[derive(Clone)]
+pub struct Concurrency(Arc<Shared>);
+
+struct Shared {
+    count: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The calls that wait for another number, each with a number of its own.
+    waiting: Vec<(u64, Waker)>,
+    last_id: u64,
+}
+
+impl Concurrency {
+    /// Creates a number of workers.
+    pub fn new(workers: usize) -> Self {
+        Self(Arc::new(Shared {
+            count: AtomicUsize::new(workers),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Changes the number of workers. O(n) in the runs that share it.
+    ///
+    /// Surplus workers finish their runs first, and then take no key. One that takes a key just as
+    /// this is called still runs it. None is removed between shutdown and the end of the drain.
+    pub fn set(&self, workers: usize) {
+        self.0.count.store(workers, Ordering::SeqCst);
+        let waiting = mem::take(&mut self.lock().waiting);
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Returns the number that was set last. O(1).
+    pub fn get(&self) -> usize {
+        self.0.count.load(Ordering::SeqCst)
+    }
+
+    /// Returns a listener to changes. For runtimes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::task::Waker;
+    /// use requeue_core::Concurrency;
+    ///
+    /// let concurrency = Concurrency::new(4);
+    /// let mut changes = concurrency.changes();
+    /// assert_eq!(changes.get(Waker::noop()), 4, "the next call of `set` calls this waker");
+    /// ```
+    pub fn changes(&self) -> Changes {
+        let mut state = self.lock();
+        state.last_id = state.last_id.wrapping_add(1);
+        let id = state.last_id;
+        drop(state);
+        let of = self.clone();
+        Changes { of, id }
+    }
+
+    /// No code of others runs under this lock, so nothing is lost if it was poisoned.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Concurrency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Concurrency").field(&self.get()).finish()
+    }
+}
+
+/// Waits for another number of workers. Made by [`Concurrency::changes`]. For runtimes.
+#[derive(Debug)]
+pub struct Changes {
+    of: Concurrency,
+    id: u64,
+}
+
+impl Changes {
+    /// Returns the number of workers, and has `waker` called when it is set again. Replaces the
+    /// waker of the last call. O(n) in the runs that share the number.
+    pub fn get(&mut self, waker: &Waker) -> usize {
+        // Cloned and dropped outside of the lock, because a waker is foreign code.
+        let own = waker.clone();
+        let mut state = self.of.lock();
+        let stale = state.remove(self.id);
+        state.waiting.push((self.id, own));
+        drop(state);
+        drop(stale);
+        // Read after the waker is registered, so that no change is missed.
+        self.of.get()
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        let stale = self.of.lock().remove(self.id);
+        drop(stale);
+    }
+}
+
+impl State {
+    fn remove(&mut self, id: u64) -> Option<(u64, Waker)> {
+        let at = self.waiting.iter().position(|(other, _)| *other == id)?;
+        Some(self.waiting.swap_remove(at))
+    }
+}
+
+impl<K, E> Workers<'_, K, E> {
+    /// Takes the number of workers from `concurrency`, so that it can change while they work.
+    pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
+        self.count = concurrency.clone();
+        self
+    }
+
+    /// Returns where the number of workers comes from. For runtimes.
+    pub fn wanted(&self) -> &Concurrency {
+        &self.count
+    }
+}

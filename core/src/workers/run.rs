@@ -1,0 +1,297 @@
+//! One run of a key, from its beginning to the report of its failure.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::fmt;
+use core::hash::Hash;
+use core::time::Duration;
+
+use super::{RunEvent, Workers};
+use crate::Instant;
+use crate::action::{Action, RunContext};
+use crate::limiter::RateLimiter;
+use crate::lock::Lock;
+use crate::metrics::Metrics;
+use crate::storage::Storage;
+use crate::time::Clock;
+use crate::timer::{Timer, timeout_at};
+use crate::trace::{Outcome, RunSpan};
+use crate::wait::WaitList;
+use crate::work_queue::{State, WorkQueue};
+
+/// Why a run failed.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::Failure;
+///
+/// fn describe(failure: &Failure<&str>) -> String {
+///     match failure {
+///         Failure::Error(error) => format!("error: {error}"),
+///         other => other.to_string(),
+///     }
+/// }
+///
+/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
+/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
+/// assert_eq!(describe(&Failure::TimedOut(Duration::from_secs(5))), "took longer than 5s");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure<E> {
+    /// The reconciler returned an error.
+    Error(E),
+    /// The reconciler returned [`Action::Retry`], without an error.
+    Retry,
+    /// The reconciler panicked, with this payload.
+    Panic(Box<dyn Any + Send>),
+    /// The run took longer than this [timeout](Workers::timeout), and was stopped.
+    TimedOut(Duration),
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => error.fmt(f),
+            Self::Retry => f.write_str("asked for a retry"),
+            Self::Panic(payload) => {
+                let message = payload.downcast_ref::<&str>().copied();
+                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
+                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
+            }
+            Self::TimedOut(limit) => write!(f, "took longer than {limit:?}"),
+        }
+    }
+}
+
+/// What [`Workers`] ask of the queue whose keys they run. Every [`WorkQueue`] implements it. For
+/// runtimes.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("../work_queue/example.txt")]
+/// queue.add("node-7").unwrap();
+/// let keys: &dyn Runs<&str> = &queue;
+/// assert!(keys.holds(&"node-7") && !keys.holds(&"node-8"));
+/// ```
+pub trait Runs<K> {
+    /// Returns the time of the queue's clock.
+    fn now(&self) -> Instant;
+
+    /// Returns whether the queue holds a key, if only for its failures.
+    fn holds(&self, key: &K) -> bool;
+}
+
+impl<K, S, L, M, W, Q, C> Runs<K> for WorkQueue<Q, C>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+    W: WaitList,
+    Q: Lock<State = State<K, S, L, M, W>>,
+    C: Clock,
+{
+    fn now(&self) -> Instant {
+        self.clock().now()
+    }
+
+    fn holds(&self, key: &K) -> bool {
+        self.contains(key)
+    }
+}
+
+/// For how long keys have failed, if workers give them up by that.
+pub(super) trait Ages<K> {
+    /// Notes a failure. Returns whether the key has failed for too long.
+    fn is_too_old(&self, key: &K, is_first: bool, queue: &dyn Runs<K>) -> bool;
+
+    /// Notes that a key has worked, or is given up.
+    fn forget(&self, key: &K);
+}
+
+/// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::judge`]. For runtimes.
+#[derive(Debug)]
+#[must_use = "a run that has begun has to be judged"]
+pub struct BegunRun {
+    context: RunContext,
+    /// The epoch, if no limit and no observer needs the time.
+    began: Instant,
+    span: RunSpan,
+}
+
+impl BegunRun {
+    /// Returns what the reconciler receives: the run's context, with its deadline.
+    pub fn context(&self) -> RunContext {
+        self.context
+    }
+
+    /// Runs `run` inside the span of the run.
+    pub fn in_scope<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.span.in_scope(run)
+    }
+
+    /// Runs `run` inside the span of the run, until its deadline. Returns `None` if the deadline
+    /// comes first: then `run` has been dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of `run`.
+    pub async fn contain<F: Future>(&self, clock: &impl Timer, run: F) -> Option<F::Output> {
+        let run = timeout_at(clock, self.context.deadline, run);
+        self.span.contain(run).await
+    }
+}
+
+/// The end of a run, which has to be passed to [`Workers::report`]: that calls the hooks.
+#[derive(Debug)]
+pub struct Report<E> {
+    result: Result<Action, Failure<E>>,
+    attempt: u32,
+    gives_up: bool,
+    took: Duration,
+}
+
+impl<K, E> Workers<'_, K, E> {
+    /// Begins a run: creates its span, which is empty without the feature `tracing`, and sets its
+    /// deadline. For runtimes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("../work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let workers = Workers::new(1).max_retries(0).timeout(minute);
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    ///
+    /// let run = workers.begin(guard.key(), guard.context(), &queue);
+    /// assert_eq!(run.context().deadline, Some(Instant::EPOCH + minute));
+    /// let result = run.in_scope(|| Err(Failure::Error("no route")));
+    /// let (action, report) = workers.judge(guard.key(), run, result, &queue);
+    /// if let Some(report) = report {
+    ///     workers.report(guard.key(), report);
+    /// }
+    /// assert_eq!(action, Action::Success, "it is given up");
+    /// assert_eq!(guard.finish(action), Ok(Finished::Idle));
+    /// ```
+    pub fn begin(&self, key: &K, mut context: RunContext, queue: &impl Runs<K>) -> BegunRun {
+        let mut began = Instant::EPOCH;
+        if self.timeout.is_some() || !self.observers.is_empty() {
+            began = queue.now();
+        }
+        context.deadline = self.timeout.map(|limit| began + limit);
+        let span = self.trace.span(key, context.attempt, context.waited);
+        BegunRun {
+            context,
+            began,
+            span,
+        }
+    }
+
+    /// Returns how a run with this result ends, and what there is to [report](Self::report), if
+    /// anything. Ends the run's span. For runtimes. [`begin`](Self::begin) has an example.
+    pub fn judge(
+        &self,
+        key: &K,
+        run: BegunRun,
+        result: Result<Action, Failure<E>>,
+        queue: &impl Runs<K>,
+    ) -> (Action, Option<Report<E>>) {
+        let BegunRun {
+            context,
+            began,
+            span,
+        } = run;
+        let result = match result {
+            Ok(Action::Retry) => Err(Failure::Retry),
+            other => other,
+        };
+        let mut report = Report {
+            result,
+            attempt: context.attempt,
+            gives_up: false,
+            took: Duration::ZERO,
+        };
+        if !self.observers.is_empty() {
+            report.took = queue.now().saturating_since(began);
+        }
+        let failure = match &report.result {
+            Err(failure) => failure,
+            Ok(action) => {
+                let action = *action;
+                if action.forgets()
+                    && let Some(ages) = &self.ages
+                {
+                    ages.forget(key);
+                }
+                span.end(Outcome::of(action));
+                return (action, Some(report).filter(|_| !self.observers.is_empty()));
+            }
+        };
+        report.gives_up = self.gives_up(key, context.attempt, queue);
+        if self.fail.is_none() {
+            span.in_scope(|| (self.log)(failure, context.attempt));
+        }
+        span.end(Outcome::of_failure(failure, report.gives_up));
+        let action = if report.gives_up {
+            Action::Success
+        } else {
+            Action::Retry
+        };
+        (action, Some(report))
+    }
+
+    /// Decides whether a key that has failed is given up.
+    fn gives_up(&self, key: &K, attempt: u32, queue: &impl Runs<K>) -> bool {
+        let is_exhausted = !self.retries.allow(attempt.saturating_sub(1));
+        let Some(ages) = &self.ages else {
+            return is_exhausted;
+        };
+        let gives_up = is_exhausted || ages.is_too_old(key, attempt == 1, queue);
+        if gives_up {
+            ages.forget(key);
+        }
+        gives_up
+    }
+
+    /// Reports a run that is overdue and goes on. For runtimes, which catch the hooks' panics.
+    pub fn overdue(&self, key: &K) {
+        let limit = self.timeout.unwrap_or_default();
+        self.observe(key, &RunEvent::Overdue(limit));
+        match &self.overdue {
+            Some(hook) => hook(key, limit),
+            None => self.trace.log_overdue(key, limit),
+        }
+    }
+
+    /// Calls the observers and hooks for a run that ends. For runtimes, which catch their panics.
+    pub fn report(&self, key: &K, report: Report<E>) {
+        let (took, attempt) = (report.took, report.attempt);
+        let failure = match report.result {
+            Ok(action) => return self.observe(key, &RunEvent::Finished { action, took }),
+            Err(failure) => failure,
+        };
+        let event = RunEvent::Failed {
+            failure: &failure,
+            attempt,
+            is_given_up: report.gives_up,
+            took,
+        };
+        self.observe(key, &event);
+        if let Some(hook) = &self.fail {
+            hook(key, &failure, attempt);
+        }
+        if report.gives_up
+            && let Some(hook) = &self.give_up
+        {
+            hook(key, failure);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Which workers a run has, and which are surplus: the same for every runtime.
+
+use alloc::vec::Vec;
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::outcome::{Effect, Next};
+use crate::queue::Queue;
+use crate::sleepers::Getter;
+use crate::storage::Storage;
+use crate::work::Work;
+
+/// The workers that a `run` has, numbered from 0. A worker is surplus if its number is not less
+/// than the number of workers wanted. For runtimes, which put this behind a lock.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::binding::{Member, Seats};
+///
+/// let mut seats = Seats::new();
+/// assert_eq!([(); 3].map(|()| seats.hire(2)), [Some(0), Some(1), None]);
+/// let first = Member::new(0);
+/// seats.leave(&first);
+/// assert!(seats.is_over(), "it has left by itself: no more are started");
+/// assert_eq!(seats.hire(2), None);
+/// ```
+#[derive(Debug, Default)]
+pub struct Seats {
+    /// By number.
+    taken: Vec<bool>,
+    is_over: bool,
+}
+
+impl Seats {
+    /// Creates the seats of a run without workers. O(1).
+    pub const fn new() -> Self {
+        Self {
+            taken: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Takes the first free seat, if fewer than `wanted` workers are there, and returns its number:
+    /// the runtime starts a worker for it. `None` once a worker has left by itself. O(n) in the
+    /// workers.
+    pub fn hire(&mut self, wanted: usize) -> Option<usize> {
+        if self.is_over {
+            return None;
+        }
+        let free = self.taken.iter().position(|is_taken| !is_taken);
+        let number = free.unwrap_or(self.taken.len());
+        if number >= wanted {
+            return None;
+        }
+        match self.taken.get_mut(number) {
+            Some(taken) => *taken = true,
+            None => self.taken.push(true),
+        }
+        Some(number)
+    }
+
+    /// Notes a worker that ends. If that was not because it was surplus, no more are started. O(1).
+    pub fn leave(&mut self, member: &Member) {
+        if let Some(taken) = self.taken.get_mut(member.number) {
+            *taken = false;
+        }
+        self.is_over |= !member.is_surplus;
+    }
+
+    /// Returns whether there is a worker with a number that is not less than `wanted`. O(n).
+    pub fn has_surplus(&self, wanted: usize) -> bool {
+        self.taken.iter().skip(wanted).any(|is_taken| *is_taken)
+    }
+
+    /// Returns whether there are no workers. O(n).
+    pub fn is_empty(&self) -> bool {
+        !self.has_surplus(0)
+    }
+
+    /// Returns whether a worker has ended by itself, because the queue is closed, or by a panic.
+    pub const fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+/// One worker of a `run`. For runtimes. [`Seats`] has an example.
+#[derive(Debug)]
+pub struct Member {
+    number: usize,
+    /// Whether it ends because it is surplus.
+    is_surplus: bool,
+}
+
+impl Member {
+    /// Creates a worker with this number, which is not surplus.
+    pub const fn new(number: usize) -> Self {
+        Self {
+            number,
+            is_surplus: false,
+        }
+    }
+
+    /// Returns whether the worker may be surplus. [`poll_get`](Self::poll_get) decides it.
+    pub const fn may_be_surplus(&self, wanted: usize) -> bool {
+        self.number >= wanted
+    }
+
+    /// As [`Queue::poll_get`], but ends the call of a surplus worker, as in a queue that is closed.
+    /// A wake that was sent to it passes on. While the queue drains no worker is surplus: the
+    /// others may have ended, and a key that was added during its last run is ready again.
+    pub fn poll_get<K, S, L, M>(
+        &mut self,
+        wanted: usize,
+        queue: &mut Queue<K, S, L, M>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<Work<K>>>
+    where
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+    {
+        self.is_surplus = self.may_be_surplus(wanted) && !queue.shutting_down();
+        if self.is_surplus {
+            return queue.leave(getter).map(|()| Next::Closed);
+        }
+        queue.poll_get(now, getter)
+    }
+}

@@ -1,0 +1,174 @@
+//! The workers of one run, and the thread that supervises them: the one that called it.
+//!
+//! The supervisor starts workers, dismisses surplus ones and reports runs that are overdue. In
+//! between it sleeps, as a call that waits for the queue: so the clock of the queue is its timer,
+//! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps
+//! without a timer; otherwise it finds the run when its timer rings.
+//!
+//! Locks are taken in one order: the queue's, then the roster's. No code of a key or of a hook runs
+//! under the roster's.
+
+use std::hash::Hash;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use requeue_core::binding::{Clock, Effect, Member, Next, Wait, Wake};
+use requeue_core::{Action, Failure, Instant, Queue, RateLimiter, RunContext, Storage, Workers};
+
+use super::roster::Roster;
+use crate::queue::{Guard, Shared, WorkQueue};
+use crate::sync::{Parker, thread};
+
+/// What the threads of one run share.
+pub(super) struct Crew<'r, 'w, K, L, S, E, F>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    S: Storage,
+{
+    pub(super) queue: &'r WorkQueue<K, L, S>,
+    pub(super) workers: Workers<'w, K, E>,
+    pub(super) reconcile: F,
+    pub(super) roster: Roster<K>,
+}
+
+impl<'r, K, L, S, E, F> Crew<'r, '_, K, L, S, E, F>
+where
+    K: Eq + Hash + Clone + Send + Sync,
+    L: RateLimiter,
+    S: Storage,
+    Shared<K, L, S>: Send + Sync,
+    F: Fn(&K, RunContext) -> Result<Action, E> + Sync,
+{
+    /// Keeps the chosen number of workers until the queue is closed and all have ended.
+    pub(super) fn work_off(&self) -> io::Result<()> {
+        let waker = Parker::with(|parker| parker.waker().clone());
+        let mut changes = self.workers.wanted().changes();
+        // `scope` waits for the workers, and passes a panic on.
+        thread::scope(|scope| {
+            let mut refused = None;
+            loop {
+                let asked = changes.get(&waker);
+                // A drain has to end.
+                let is_draining = asked == 0 && self.queue.shutting_down();
+                let wanted = if is_draining { 1 } else { asked };
+                let review = self.roster.review(self.roster.allowed(wanted), |number| {
+                    let thread = thread::Builder::new().name(format!("requeue-worker-{number}"));
+                    thread.spawn_scoped(scope, move || self.work(number))?;
+                    Ok(())
+                });
+                let review = match review {
+                    Ok(review) => review,
+                    Err(error) => {
+                        refused = Some(error);
+                        continue;
+                    }
+                };
+                if review.is_over {
+                    return refused.map_or(Ok(()), Err);
+                }
+                if review.has_surplus {
+                    // Those that wait for a key see that they are surplus, and pass on their wake.
+                    self.queue.wake_all();
+                }
+                self.sleep(asked, review.alarm);
+                self.report_overdue();
+            }
+        })
+    }
+
+    /// Sleeps until the supervisor has something to do.
+    fn sleep(&self, asked: usize, alarm: Option<Instant>) {
+        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| {
+            let is_asked = self.workers.wanted().get() != asked;
+            let value = if is_asked || self.roster.has_news(queue.shutting_down()) {
+                Next::Work(())
+            } else {
+                Next::Wait { until: None }
+            };
+            let wake = Wake::NONE;
+            Effect { value, wake }
+        };
+        let call = Wait::for_state(&*self.queue.shared);
+        // An error says that it is time for the alarm.
+        let _ = self.queue.wait(call, alarm, look);
+    }
+
+    fn report_overdue(&self) {
+        for key in self.roster.take_overdue(|| self.queue.clock().now()) {
+            let report = AssertUnwindSafe(|| self.workers.overdue(&key));
+            let _ = catch_unwind(report);
+        }
+    }
+
+    /// One worker's loop: each turn ends a run and takes the next key under one lock.
+    fn work(&self, number: usize) {
+        let Some(mut joined) = self.roster.join(number) else {
+            return;
+        };
+        let mut next = self.take(&mut joined.member, None);
+        while let Some(guard) = next {
+            if self.workers.is_past_drain_deadline(self.queue) {
+                // The key becomes a leftover, without a failure.
+                let _ = guard.retry_after(Duration::ZERO);
+                return;
+            }
+            let action = self.reconcile(&guard);
+            next = self.take(&mut joined.member, Some((guard, action)));
+        }
+    }
+
+    /// Ends a run and returns the next key. `None` if there is none any more, or the worker is
+    /// surplus.
+    fn take(
+        &self,
+        member: &mut Member,
+        ends: Option<(Guard<'_, K, L, S>, Action)>,
+    ) -> Option<Guard<'r, K, L, S>> {
+        let shared = &*self.queue.shared;
+        let mut call = match ends {
+            Some((guard, action)) => Wait::after(guard, action, shared),
+            None => Wait::for_key(shared),
+        };
+        // Most calls find a key, and need not be ones that can wait.
+        if !member.may_be_surplus(self.allowed())
+            && let Some(work) = call.try_get()
+        {
+            return Some(Guard::new(work, shared));
+        }
+        let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
+            member.poll_get(self.allowed(), queue, now, getter)
+        };
+        let work = self.queue.wait(call, None, look).ok()?;
+        Some(Guard::new(work, shared))
+    }
+
+    /// Returns how many workers may take keys.
+    fn allowed(&self) -> usize {
+        self.roster.allowed(self.workers.wanted().get())
+    }
+
+    /// One run of one key.
+    fn reconcile(&self, guard: &Guard<'_, K, L, S>) -> Action {
+        let (queue, workers) = (guard.queue(), &self.workers);
+        let begun = workers.begin(guard, guard.context(), queue);
+        let _ = catch_unwind(AssertUnwindSafe(|| workers.started(guard, &begun)));
+        let deadline = begun.context().deadline;
+        let watched = deadline.map(|deadline| self.roster.watch(guard.key().clone(), deadline));
+        // The reconciler answers for its own state, as after any panic on a thread.
+        let run = || begun.in_scope(|| (self.reconcile)(guard, begun.context()));
+        let result = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result.map_err(Failure::Error),
+            Err(payload) => Err(Failure::Panic(payload)),
+        };
+        drop(watched);
+        let (action, report) = workers.judge(guard, begun, result, queue);
+        if let Some(report) = report {
+            // A hook that panics must not end its worker and lose the key.
+            let report = AssertUnwindSafe(|| workers.report(guard, report));
+            let _ = catch_unwind(report);
+        }
+        action
+    }
+}
