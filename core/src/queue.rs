@@ -250,9 +250,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if forgets {
             self.limiter.forget(&mut slot.meta.record);
         }
-        self.limiter.ended(&mut slot.meta.record, now);
-        let held = self.limiter.held_until(&slot.meta.record);
-        let is_held = held.is_after(now);
+        let mut is_held = false;
+        if L::HOLDS {
+            self.limiter.ended(&mut slot.meta.record, now);
+            is_held = self.limiter.held_until(&slot.meta.record).is_after(now);
+        }
         let started = self.metrics.ended(&slot.meta.timestamps, id.index());
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);

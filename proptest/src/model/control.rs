@@ -36,11 +36,10 @@ impl Model {
         let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
         let held = self.held_until(key);
         match entry {
-            Some(entry) if is_after(held, self.now) => {
-                if entry.due > held {
-                    self.move_deadline(key, held);
-                }
+            Some(entry) if is_after(held, self.now) && entry.due > held => {
+                self.move_deadline(key, held);
             }
+            Some(_) if is_after(held, self.now) => {}
             Some(entry) => {
                 self.stop_waiting(key);
                 self.mark(key, self.now, entry.level);
