@@ -28,7 +28,7 @@ pub(crate) struct Tracker<T, K: Resource> {
     keys_of: KeysOf<T, K>,
     known: Known<K>,
     /// What the list that is under way has brought so far.
-    listing: Option<Known<K>>,
+    listing: Vec<(Name, Seen<K>)>,
     has_listed: bool,
     hasher: RandomState,
 }
@@ -63,7 +63,7 @@ where
         Self {
             keys_of,
             known: Known::new(),
-            listing: None,
+            listing: Vec::new(),
             has_listed: false,
             hasher: RandomState::new(),
         }
@@ -75,12 +75,12 @@ where
     pub(crate) fn see(&mut self, event: &Event<T>) -> Changes<K> {
         match event {
             Event::Init => {
-                self.listing = Some(Known::new());
+                self.listing.clear();
                 Changes::none()
             }
             Event::InitApply(object) => {
                 let (name, seen) = self.look(object);
-                self.listing.get_or_insert_default().insert(name, seen);
+                self.listing.push((name, seen));
                 Changes::none()
             }
             Event::InitDone => self.compare(),
@@ -103,18 +103,19 @@ where
 
     /// The end of a list: what is new in it, what is not in it any more, and what is as before.
     fn compare(&mut self) -> Changes<K> {
-        let new = self.listing.take().unwrap_or_default();
-        let mut before = std::mem::replace(&mut self.known, new);
+        let mut before = std::mem::take(&mut self.known);
         let (mut listed, mut changed) = (Vec::new(), Vec::new());
-        for (name, seen) in &self.known {
-            let old = before.remove(name);
+        for (name, seen) in std::mem::take(&mut self.listing) {
+            let old = before.remove(&name);
             let is_old = old.as_ref().is_some_and(|old| old.version == seen.version);
             if is_old || !self.has_listed {
-                listed.extend(self.keys(name, seen));
+                listed.extend(self.keys(&name, &seen));
             } else {
-                changed.extend(self.keys(name, seen));
-                self.add_owners(&mut changed, old);
+                let mut keys = self.keys(&name, &seen);
+                self.add_owners(&mut keys, old);
+                changed.append(&mut keys);
             }
+            self.known.insert(name, seen);
         }
         for (name, seen) in &before {
             changed.extend(self.keys(name, seen));

@@ -6,7 +6,6 @@
 //! slow or refuses, watches that end, and a history that has been compacted.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,20 +93,31 @@ impl Link {
     /// splitmix64.
     fn random(&self, below: u64) -> u64 {
         let step = 0x9e37_79b9_7f4a_7c15;
-        let mut x = self.0.random.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
+        let mut x = self
+            .0
+            .random
+            .fetch_add(step, Ordering::Relaxed)
+            .wrapping_add(step);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (x ^ (x >> 31)) % below.max(1)
     }
 
-    async fn travel(&self) {
+    /// What is sent while the link is down is lost, which is noticed when it is up again, or after
+    /// half a minute.
+    async fn travel(&self) -> io::Result<()> {
         let latency = self.0.latency.load(Ordering::Relaxed);
         if latency > 0 {
             sleep(Duration::from_millis(self.random(latency))).await;
         }
-        if self.0.is_down.load(Ordering::Relaxed) {
-            std::future::pending().await
+        for second in 0..30 {
+            if self.0.is_down.load(Ordering::Relaxed) {
+                sleep(Duration::from_secs(1)).await;
+            } else if second == 0 {
+                return Ok(());
+            }
         }
+        Err(io::Error::other("connection lost"))
     }
 
     fn fails(&self) -> bool {
@@ -137,7 +147,7 @@ impl Cluster {
         let (cluster, link) = (self.clone(), link.clone());
         let service = service_fn(move |request: Request<Body>| {
             let (cluster, link) = (cluster.clone(), link.clone());
-            async move { Ok::<_, Infallible>(cluster.serve(request, link).await) }
+            async move { cluster.serve(request, link).await }
         });
         Client::new(service, "default")
     }
@@ -156,7 +166,9 @@ impl Cluster {
 
     /// Refuses every request for a resource with this status.
     pub(crate) fn refuse(&self, resource: &str, code: u16, reason: &'static str) {
-        self.state().refused.insert(resource.to_owned(), (code, reason));
+        self.state()
+            .refused
+            .insert(resource.to_owned(), (code, reason));
     }
 
     pub(crate) fn allow(&self, resource: &str) {
@@ -165,7 +177,11 @@ impl Cluster {
 
     /// The object as it is.
     pub(crate) fn get(&self, resource: &str, name: &str) -> Option<Value> {
-        let key = (resource.to_owned(), Some("default".to_owned()), name.to_owned());
+        let key = (
+            resource.to_owned(),
+            Some("default".to_owned()),
+            name.to_owned(),
+        );
         self.state().objects.get(&key).cloned()
     }
 
@@ -175,14 +191,22 @@ impl Cluster {
         let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
         let key = (resource.to_owned(), namespace, name);
         let mut state = self.state();
-        let mut new = state.objects.get(&key).cloned().unwrap_or_else(|| json!({}));
+        let mut new = state
+            .objects
+            .get(&key)
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         json_patch::merge(&mut new, &object);
         state.store(key, new);
         self.tell(state);
     }
 
     pub(crate) fn delete(&self, resource: &str, name: &str) {
-        let key = (resource.to_owned(), Some("default".to_owned()), name.to_owned());
+        let key = (
+            resource.to_owned(),
+            Some("default".to_owned()),
+            name.to_owned(),
+        );
         let mut state = self.state();
         let _ = state.delete(&key);
         self.tell(state);
@@ -198,21 +222,28 @@ impl Cluster {
         self.news.send_modify(|(newest, _)| *newest = version);
     }
 
-    async fn serve(&self, request: Request<Body>, link: Link) -> Response<ResponseBody> {
-        link.travel().await;
+    async fn serve(
+        &self,
+        request: Request<Body>,
+        link: Link,
+    ) -> io::Result<Response<ResponseBody>> {
+        link.travel().await?;
         let path = Path::parse(request.uri());
         let refused = self.state().refused.get(&path.resource).copied();
         if let Some((code, reason)) = refused {
             let message = format!("{} is refused", path.resource);
-            return respond(&Err(Refusal(code, reason, message)));
+            return Ok(respond(&Err(Refusal(code, reason, message))));
         }
-        let watches = path.query.get("watch").is_some_and(|watch| watch == "true" || watch == "1");
+        let watches = path
+            .query
+            .get("watch")
+            .is_some_and(|watch| watch == "true" || watch == "1");
         if request.method() == Method::GET && watches {
-            return self.watch(&path, link);
+            return Ok(self.watch(&path, link));
         }
         if link.fails() {
             let message = "before it was carried out".to_owned();
-            return respond(&Err(Refusal(500, "InternalError", message)));
+            return Ok(respond(&Err(Refusal(500, "InternalError", message))));
         }
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -221,10 +252,10 @@ impl Cluster {
         let answer = self.carry_out(&parts.method, &path, kind, &body);
         if link.fails() {
             let message = "after it was carried out".to_owned();
-            return respond(&Err(Refusal(500, "InternalError", message)));
+            return Ok(respond(&Err(Refusal(500, "InternalError", message))));
         }
-        link.travel().await;
-        respond(&answer)
+        link.travel().await?;
+        Ok(respond(&answer))
     }
 
     fn carry_out(&self, method: &Method, path: &Path, kind: &str, body: &[u8]) -> Answer {
@@ -236,15 +267,27 @@ impl Cluster {
             ("PUT", Some(_)) => state.replace(path, json_of(body)),
             ("PATCH", Some(_)) => state.patch(path, kind, body),
             ("DELETE", Some(_)) => state.delete(&path.key()),
-            _ => Err(Refusal(405, "MethodNotAllowed", format!("{method} {path:?}"))),
+            _ => Err(Refusal(
+                405,
+                "MethodNotAllowed",
+                format!("{method} {path:?}"),
+            )),
         };
         self.tell(state);
         answer
     }
 
     fn watch(&self, path: &Path, link: Link) -> Response<ResponseBody> {
-        let from = path.query.get("resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0);
-        let seconds = path.query.get("timeoutSeconds").and_then(|v| v.parse().ok()).unwrap_or(290);
+        let from = path
+            .query
+            .get("resourceVersion")
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0);
+        let seconds = path
+            .query
+            .get("timeoutSeconds")
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(290);
         let news = self.news.subscribe();
         let cuts = news.borrow().1;
         let watching = Watching {
@@ -261,7 +304,8 @@ impl Cluster {
         };
         let lines = stream::unfold(watching, |mut watching| async {
             let line = watching.next().await?;
-            Some((Ok(Frame::data(Bytes::from(format!("{line}\n")))), watching))
+            let frame = line.map(|line| Frame::data(Bytes::from(format!("{line}\n"))));
+            Some((frame, watching))
         });
         Response::new(StreamBody::new(lines.boxed()))
     }
@@ -281,9 +325,9 @@ struct Watching {
 }
 
 impl Watching {
-    async fn next(&mut self) -> Option<Value> {
+    async fn next(&mut self) -> Option<io::Result<Value>> {
         if let Some(again) = self.again.take() {
-            return Some(again);
+            return Some(Ok(again));
         }
         loop {
             if self.has_ended || self.news.borrow_and_update().1 != self.cuts {
@@ -291,12 +335,15 @@ impl Watching {
             }
             match self.look() {
                 Some(line) => {
-                    self.link.travel().await;
+                    if let Err(error) = self.link.travel().await {
+                        self.has_ended = true;
+                        return Some(Err(error));
+                    }
                     if self.news.borrow().1 != self.cuts {
                         return None;
                     }
                     self.again = self.link.repeats().then(|| line.clone());
-                    return Some(line);
+                    return Some(Ok(line));
                 }
                 // A bookmark a minute, and the end at its time.
                 None => {
@@ -305,8 +352,7 @@ impl Watching {
                     if timeout_at(until, self.news.changed()).await.is_err() {
                         self.has_ended = Instant::now() >= self.ends;
                         if !self.has_ended {
-                            self.link.travel().await;
-                            return Some(self.bookmark());
+                            return Some(Ok(self.bookmark()));
                         }
                     }
                 }
@@ -318,7 +364,11 @@ impl Watching {
         let state = self.cluster.state();
         if self.seen < state.compacted {
             self.has_ended = true;
-            let status = status(&Refusal(410, "Expired", "too old resource version".to_owned()));
+            let status = status(&Refusal(
+                410,
+                "Expired",
+                "too old resource version".to_owned(),
+            ));
             return Some(json!({"type": "ERROR", "object": status}));
         }
         let concerns = |change: &&Change| {
@@ -335,7 +385,11 @@ impl Watching {
     fn bookmark(&mut self) -> Value {
         let state = self.cluster.state();
         // Nothing of this resource is newer than what was looked at.
-        let version = if self.seen < state.compacted { self.seen } else { state.version };
+        let version = if self.seen < state.compacted {
+            self.seen
+        } else {
+            state.version
+        };
         self.seen = version;
         let object = json!({
             "kind": "Bookmark", "apiVersion": "v1",
@@ -370,7 +424,10 @@ impl State {
     }
 
     fn create(&mut self, path: &Path, mut object: Value) -> Answer {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let key = (path.resource.clone(), path.namespace.clone(), name);
         if self.objects.contains_key(&key) {
             let message = format!("{} {} exists", key.0, key.2);
@@ -403,7 +460,13 @@ impl State {
         if kind.starts_with("application/json-patch") {
             let patch: json_patch::Patch =
                 serde_json::from_slice(body).map_err(|error| failed(error.to_string()))?;
+            // As the real one: what is absent passes a test for null.
+            let finalizers = &mut object["metadata"]["finalizers"];
+            let was_absent = finalizers.is_null();
             json_patch::patch(&mut object, &patch).map_err(|error| failed(error.to_string()))?;
+            if was_absent && object["metadata"]["finalizers"].is_null() {
+                json_patch::merge(&mut object, &json!({"metadata": {"finalizers": null}}));
+            }
         } else {
             json_patch::merge(&mut object, &json_of(body));
         }
@@ -427,7 +490,9 @@ impl State {
         if old == Some(&object) {
             return object;
         }
-        let finalizers = object["metadata"]["finalizers"].as_array().map_or(0, Vec::len);
+        let finalizers = object["metadata"]["finalizers"]
+            .as_array()
+            .map_or(0, Vec::len);
         if object["metadata"]["deletionTimestamp"].is_string() && finalizers == 0 {
             return self.remove(&key, object);
         }
@@ -443,7 +508,10 @@ impl State {
 
     fn delete(&mut self, key: &Key) -> Answer {
         let mut object = self.find(key)?;
-        if object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) {
+        if object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
+        {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
             return Ok(self.store(key.clone(), object));
         }
@@ -468,7 +536,10 @@ impl State {
     fn is_orphan(&self, object: &Value) -> bool {
         let owners = object["metadata"]["ownerReferences"].as_array();
         let exists = |owner: &Value| {
-            let owned = self.objects.values().map(|object| &object["metadata"]["uid"]);
+            let owned = self
+                .objects
+                .values()
+                .map(|object| &object["metadata"]["uid"]);
             owned.into_iter().any(|uid| *uid == owner["uid"])
         };
         owners.is_some_and(|owners| !owners.is_empty() && !owners.iter().any(exists))

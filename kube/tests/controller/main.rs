@@ -38,5 +38,6 @@ fn name_of(map: &ConfigMap) -> String {
 
 fn wanted(map: &ConfigMap) -> String {
     let data = map.data.as_ref();
-    data.and_then(|data| data.get("want").cloned()).unwrap_or_default()
+    data.and_then(|data| data.get("want").cloned())
+        .unwrap_or_default()
 }

@@ -21,14 +21,16 @@ async fn an_error_policy_decides_when_an_object_runs_again() {
         at.lock().unwrap().push(Instant::now());
         Err::<Action, _>("down")
     };
-    let policy = |_: Arc<ConfigMap>, _: &&str, _: Arc<Mutex<Vec<Instant>>>| {
-        Action::requeue(seconds(5))
-    };
+    let policy =
+        |_: Arc<ConfigMap>, _: &&str, _: Arc<Mutex<Vec<Instant>>>| Action::requeue(seconds(5));
     let reconcile = with_error_policy(reconcile, policy, Arc::clone(&at));
     let running = tokio::spawn(maps(&client).run(1, stop.clone(), reconcile));
     sleep(seconds(16)).await;
     let at = at.lock().unwrap().clone();
-    let gaps: Vec<u64> = at.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+    let gaps: Vec<u64> = at
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_secs())
+        .collect();
     assert_eq!(gaps, [5, 5, 5]);
     stop.cancel();
     running.await.unwrap().unwrap();
@@ -42,7 +44,10 @@ async fn a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup() {
     cluster.put("configmaps", wanted);
     let client = cluster.client(&Link::default());
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let (noted, api) = (Arc::clone(&told), Api::<ConfigMap>::default_namespaced(client.clone()));
+    let (noted, api) = (
+        Arc::clone(&told),
+        Api::<ConfigMap>::default_namespaced(client.clone()),
+    );
     let run = maps(&client).run(1, stop.clone(), move |map, _| {
         let (told, api) = (Arc::clone(&noted), api.clone());
         async move {
@@ -51,7 +56,9 @@ async fn a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup() {
                     Event::Apply(map) => ("apply", map),
                     Event::Cleanup(map) => ("clean", map),
                 };
-                told.lock().unwrap().push(format!("{word} {}", name_of(map)));
+                told.lock()
+                    .unwrap()
+                    .push(format!("{word} {}", name_of(map)));
                 Ok::<_, std::convert::Infallible>(Action::RequeueAfter(seconds(100)))
             })
             .await
@@ -61,7 +68,11 @@ async fn a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup() {
     sleep(seconds(1)).await;
     assert_eq!(*told.lock().unwrap(), ["apply a"]);
     sleep(seconds(100)).await;
-    assert_eq!(*told.lock().unwrap(), ["apply a", "apply a"], "the action is the reconciler's");
+    assert_eq!(
+        *told.lock().unwrap(),
+        ["apply a", "apply a"],
+        "the action is the reconciler's"
+    );
 
     cluster.delete("configmaps", "a");
     sleep(seconds(1)).await;

@@ -19,19 +19,25 @@ impl Path {
     /// `/api/v1/…` or `/apis/GROUP/VERSION/…`, then `namespaces/NAMESPACE/` or not, then the plural
     /// and the name. A subresource is the object itself here.
     pub(crate) fn parse(uri: &Uri) -> Self {
-        let mut words = uri.path().split('/').filter(|word| !word.is_empty()).peekable();
+        let mut words = uri
+            .path()
+            .split('/')
+            .filter(|word| !word.is_empty())
+            .peekable();
         let group = match words.next() {
             Some("apis") => words.next().unwrap_or_default(),
             _ => "",
         };
         let version = words.next().unwrap_or_default();
         let mut namespace = None;
-        if words.peek() == Some(&"namespaces") {
-            words.next();
-            namespace = words.next().map(str::to_owned);
+        let mut plural = words.next().unwrap_or_default();
+        let mut name = words.next().map(str::to_owned);
+        // Namespaces are objects too.
+        if plural == "namespaces" && words.peek().is_some() {
+            namespace = name.take();
+            plural = words.next().unwrap_or_default();
+            name = words.next().map(str::to_owned);
         }
-        let plural = words.next().unwrap_or_default();
-        let name = words.next().map(str::to_owned);
         let (resource, api_version) = if group.is_empty() {
             (plural.to_owned(), version.to_owned())
         } else {
@@ -44,7 +50,9 @@ impl Path {
             api_version,
             namespace,
             name,
-            query: query.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            query: query
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
         }
     }
 

@@ -32,8 +32,10 @@ impl Runs {
 type Reconciled = Result<Action, kube::Error>;
 
 /// A reconciler that notes `name=want`.
-fn note(runs: &Runs) -> impl Fn(Arc<ConfigMap>, Context<ConfigMap>) -> std::future::Ready<Reconciled>
-+ Send + Sync + 'static {
+fn note(
+    runs: &Runs,
+) -> impl Fn(Arc<ConfigMap>, Context<ConfigMap>) -> std::future::Ready<Reconciled> + Send + Sync + 'static
+{
     let runs = runs.clone();
     move |map, _| {
         runs.push(format!("{}={}", name_of(&map), wanted(&map)));
@@ -67,7 +69,12 @@ async fn a_change_goes_ahead_of_what_was_listed() {
     let client = cluster.client(&Link::default());
     let noted = runs.clone();
     let run = maps(&client).run(1, stop.clone(), move |map, context| {
-        noted.push(format!("{}={} {}", name_of(&map), wanted(&map), context.changed));
+        noted.push(format!(
+            "{}={} {}",
+            name_of(&map),
+            wanted(&map),
+            context.changed
+        ));
         async {
             sleep(seconds(10)).await;
             Reconciled::Ok(Action::Success)
@@ -77,7 +84,10 @@ async fn a_change_goes_ahead_of_what_was_listed() {
     sleep(seconds(1)).await;
     cluster.put("configmaps", map("d", "2"));
     sleep(seconds(60)).await;
-    assert_eq!(runs.take(), ["a=1 false", "d=2 true", "b=1 false", "c=1 false"]);
+    assert_eq!(
+        runs.take(),
+        ["a=1 false", "d=2 true", "b=1 false", "c=1 false"]
+    );
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -92,27 +102,41 @@ async fn a_failing_object_comes_back_with_backoff_of_its_own() {
     let noted = Arc::clone(&at);
     let run = maps(&client)
         .backoff(Duration::from_millis(5), seconds(1000))
-        .run(Workers::new(2).on_error(|_, _, _| {}), stop.clone(), move |map, context| {
-            let name = name_of(&map);
-            noted.lock().unwrap().entry(name.clone()).or_default().push(Instant::now());
-            async move {
-                match (name.as_str(), context.attempt) {
-                    ("good", _) => Ok(Action::Success),
-                    (_, attempt) if attempt % 2 == 0 => panic!("every second time"),
-                    _ => Err("down"),
+        .run(
+            Workers::new(2).on_error(|_, _, _| {}),
+            stop.clone(),
+            move |map, context| {
+                let name = name_of(&map);
+                noted
+                    .lock()
+                    .unwrap()
+                    .entry(name.clone())
+                    .or_default()
+                    .push(Instant::now());
+                async move {
+                    match (name.as_str(), context.attempt) {
+                        ("good", _) => Ok(Action::Success),
+                        (_, attempt) if attempt % 2 == 0 => panic!("every second time"),
+                        _ => Err("down"),
+                    }
                 }
-            }
-        });
+            },
+        );
     let running = tokio::spawn(run);
     sleep(seconds(1)).await;
     let at = at.lock().unwrap().clone();
-    let gaps = at["bad"].windows(2).map(|pair| (pair[1] - pair[0]).as_millis());
+    let gaps = at["bad"]
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_millis());
     assert_eq!(gaps.collect::<Vec<_>>(), [5, 10, 20, 40, 80, 160, 320]);
     assert_eq!(at["good"].len(), 1);
 
     stop.cancel();
     let left = running.await.unwrap().unwrap();
-    assert_eq!((left.len(), left[0].key.name.as_str(), left[0].requeues), (1, "bad", 8));
+    assert_eq!(
+        (left.len(), left[0].key.name.as_str(), left[0].requeues),
+        (1, "bad", 8)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,11 +148,15 @@ async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
         let controller = maps(&client);
         let running = if asked {
             let runs = runs.clone();
-            controller.run_keys(1, stop.clone(), move |map: Option<Arc<ConfigMap>>, context| {
-                let want = map.map(|map| wanted(&map));
-                runs.push(format!("{}={want:?}", context.key.name));
-                std::future::ready(Reconciled::Ok(Action::Success))
-            })
+            controller.run_keys(
+                1,
+                stop.clone(),
+                move |map: Option<Arc<ConfigMap>>, context| {
+                    let want = map.map(|map| wanted(&map));
+                    runs.push(format!("{}={want:?}", context.key.name));
+                    std::future::ready(Reconciled::Ok(Action::Success))
+                },
+            )
         } else {
             controller.run(1, stop.clone(), note(&runs))
         };
@@ -136,7 +164,11 @@ async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
         sleep(seconds(1)).await;
         cluster.delete("configmaps", "a");
         sleep(seconds(1)).await;
-        let expected: &[&str] = if asked { &["a=Some(\"1\")", "a=None"] } else { &["a=1"] };
+        let expected: &[&str] = if asked {
+            &["a=Some(\"1\")", "a=None"]
+        } else {
+            &["a=1"]
+        };
         assert_eq!(runs.take(), expected);
         stop.cancel();
         running.await.unwrap().unwrap();
@@ -148,8 +180,10 @@ async fn parts_run_their_owner_by_kind_and_group() {
     let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
     cluster.put("configmaps", map("a", "1"));
     let client = cluster.client(&Link::default());
-    let controller = maps(&client)
-        .owns(Api::<Secret>::all(client.clone()), watcher::Config::default());
+    let controller = maps(&client).owns(
+        Api::<Secret>::all(client.clone()),
+        watcher::Config::default(),
+    );
     let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
     sleep(seconds(1)).await;
     runs.take();
@@ -169,7 +203,11 @@ async fn parts_run_their_owner_by_kind_and_group() {
         let name = format!("{kind}-{}", api_version.replace('/', "-")).to_lowercase();
         cluster.put("secrets", part(&name, kind, api_version));
         sleep(seconds(1)).await;
-        assert_eq!(runs.take(), vec!["a=1"; usize::from(ran)], "{kind} {api_version}");
+        assert_eq!(
+            runs.take(),
+            vec!["a=1"; usize::from(ran)],
+            "{kind} {api_version}"
+        );
     }
     stop.cancel();
     running.await.unwrap().unwrap();
@@ -185,10 +223,15 @@ async fn an_owner_that_loses_a_part_to_another_runs_too() {
     // A secret says in a label for which map it is.
     let keys = |secret: &Secret| {
         let labels = secret.metadata.labels.clone().unwrap_or_default();
-        labels.get("for").map(|name| ObjectRef::new(name).within("default"))
+        labels
+            .get("for")
+            .map(|name| ObjectRef::new(name).within("default"))
     };
-    let controller = maps(&client)
-        .watches(Api::<Secret>::all(client.clone()), watcher::Config::default(), keys);
+    let controller = maps(&client).watches(
+        Api::<Secret>::all(client.clone()),
+        watcher::Config::default(),
+        keys,
+    );
     let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
     let secret = |owner: &str| {
         let meta = json!({"name": "s", "namespace": "default", "labels": {"for": owner}});
@@ -214,14 +257,24 @@ async fn a_cluster_scoped_owner_of_a_namespaced_part_has_one_key() {
     let seen = Runs::default();
     let noted = seen.clone();
     let keys = |map: &ConfigMap| {
-        map.metadata.namespace.as_ref().map(|namespace| ObjectRef::new("n").within(namespace))
+        map.metadata
+            .namespace
+            .as_ref()
+            .map(|namespace| ObjectRef::new("n").within(namespace))
     };
-    let run = Controller::new(Api::<Namespace>::all(client.clone()), watcher::Config::default())
-        .watches(Api::<ConfigMap>::all(client.clone()), watcher::Config::default(), keys)
-        .run(4, stop.clone(), move |_, context: Context<Namespace>| {
-            noted.push(context.key.to_string());
-            async { Ok::<_, kube::Error>(Action::Success) }
-        });
+    let run = Controller::new(
+        Api::<Namespace>::all(client.clone()),
+        watcher::Config::default(),
+    )
+    .watches(
+        Api::<ConfigMap>::all(client.clone()),
+        watcher::Config::default(),
+        keys,
+    )
+    .run(4, stop.clone(), move |_, context: Context<Namespace>| {
+        noted.push(context.key.to_string());
+        async { Ok::<_, kube::Error>(Action::Success) }
+    });
     let running = tokio::spawn(run);
     sleep(seconds(1)).await;
     cluster.put("configmaps", map("a", "1"));
@@ -247,8 +300,10 @@ async fn a_drain_hands_back_what_is_left() {
     sleep(seconds(11)).await;
     stop.cancel();
     let left = running.await.unwrap().unwrap();
-    let mut names: Vec<(&str, u64)> =
-        left.iter().map(|left| (&*left.key.name, left.left.as_secs())).collect();
+    let mut names: Vec<(&str, u64)> = left
+        .iter()
+        .map(|left| (&*left.key.name, left.left.as_secs()))
+        .collect();
     names.sort_unstable();
     assert_eq!(names, [("a", 50), ("b", 60), ("c", 0)]);
 }
@@ -279,17 +334,31 @@ async fn a_kind_that_cannot_be_listed_ends_the_controller_with_its_name() {
         cluster.refuse("secrets", code, reason);
         let client = cluster.client(&Link::default());
         let controller = maps(&client)
-            .owns(Api::<Secret>::all(client.clone()), watcher::Config::default())
+            .owns(
+                Api::<Secret>::all(client.clone()),
+                watcher::Config::default(),
+            )
             .sync_timeout(seconds(30));
         let health = controller.health();
         let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
         sleep(seconds(20)).await;
         let ready = health.ready();
-        assert!(!ready.passes && ready.body.contains("[+]configmaps ok"), "{}", ready.body);
-        assert!(ready.body.contains("[-]secrets not listed yet"), "{}", ready.body);
+        assert!(
+            !ready.passes && ready.body.contains("[+]configmaps ok"),
+            "{}",
+            ready.body
+        );
+        assert!(
+            ready.body.contains("[-]secrets not listed yet"),
+            "{}",
+            ready.body
+        );
 
         let error = running.await.unwrap().unwrap_err();
-        assert!(matches!(&error, Error::NotSynced { kind, .. } if kind == "secrets"), "{error}");
+        assert!(
+            matches!(&error, Error::NotSynced { kind, .. } if kind == "secrets"),
+            "{error}"
+        );
         assert!(error.to_string().contains("secrets is refused"), "{error}");
         assert!(runs.take().is_empty(), "no worker has begun");
     }
@@ -300,8 +369,10 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
     let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
     cluster.put("configmaps", map("a", "1"));
     let client = cluster.client(&Link::default());
-    let controller = maps(&client)
-        .owns(Api::<Secret>::all(client.clone()), watcher::Config::default());
+    let controller = maps(&client).owns(
+        Api::<Secret>::all(client.clone()),
+        watcher::Config::default(),
+    );
     let health = controller.health();
     let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
     sleep(seconds(1)).await;
@@ -315,9 +386,15 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
 
     cluster.allow("secrets");
     sleep(seconds(120)).await;
-    cluster.put("secrets", json!({"metadata": {"name": "s", "namespace": "default"}}));
+    cluster.put(
+        "secrets",
+        json!({"metadata": {"name": "s", "namespace": "default"}}),
+    );
     sleep(seconds(1)).await;
-    assert_eq!(health.ready().body, "[+]configmaps ok\n[+]secrets ok\nreadyz check passed\n");
+    assert_eq!(
+        health.ready().body,
+        "[+]configmaps ok\n[+]secrets ok\nreadyz check passed\n"
+    );
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -343,10 +420,16 @@ async fn a_stream_of_requests_runs_what_it_names() {
     let names = futures::stream::unfold(names, |mut names| async {
         names.recv().await.map(|name| (name, names))
     });
-    let running = tokio::spawn(maps(&client).reconcile_on(names).run(1, stop.clone(), note(&runs)));
+    let running = tokio::spawn(
+        maps(&client)
+            .reconcile_on(names)
+            .run(1, stop.clone(), note(&runs)),
+    );
     sleep(seconds(1)).await;
     named.send(ObjectRef::new("a").within("default")).unwrap();
-    named.send(ObjectRef::new("unknown").within("default")).unwrap();
+    named
+        .send(ObjectRef::new("unknown").within("default"))
+        .unwrap();
     drop(named);
     sleep(seconds(1)).await;
     assert_eq!(runs.take(), ["a=1", "a=1"]);

@@ -32,7 +32,10 @@ async fn what_happened_unseen_is_noticed_by_the_next_list() {
     let runs = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&runs);
     let run = maps(&client)
-        .owns(Api::<Secret>::all(client.clone()), watcher::Config::default())
+        .owns(
+            Api::<Secret>::all(client.clone()),
+            watcher::Config::default(),
+        )
         .run(1, stop.clone(), move |map, context| {
             let run = (name_of(&map), wanted(&map), context.changed);
             noted.lock().unwrap().push(run);
@@ -66,7 +69,10 @@ async fn what_happened_unseen_is_noticed_by_the_next_list() {
         run("new", "1", true),
     ];
     for expected in expected {
-        assert!(runs.contains(&expected), "{expected:?} is not among {runs:?}");
+        assert!(
+            runs.contains(&expected),
+            "{expected:?} is not among {runs:?}"
+        );
     }
     stop.cancel();
     running.await.unwrap().unwrap();
