@@ -29,8 +29,8 @@ use crate::path::Path;
 #[derive(Clone)]
 pub(crate) struct Cluster {
     state: Arc<Mutex<State>>,
-    /// The newest version, and how often all watches were cut.
-    news: watch::Sender<(u64, u64)>,
+    /// Told whenever something has changed that a watch has to look at.
+    news: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -39,8 +39,10 @@ struct State {
     /// By resource (`deployments.apps`), namespace and name.
     objects: BTreeMap<Key, Value>,
     history: Vec<Change>,
-    /// Changes up to this version are forgotten.
+    /// A watch cannot begin before this version.
     compacted: u64,
+    /// How often the watches of a resource were cut.
+    cuts: BTreeMap<String, u64>,
     /// Resources that nobody may see: the status that a client gets instead.
     refused: BTreeMap<String, (u16, &'static str)>,
 }
@@ -138,7 +140,7 @@ impl Cluster {
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
-            news: watch::Sender::new((0, 0)),
+            news: watch::Sender::new(()),
         }
     }
 
@@ -152,16 +154,18 @@ impl Cluster {
         Client::new(service, "default")
     }
 
-    /// Ends every watch: clients begin again where they were.
-    pub(crate) fn cut_watches(&self) {
-        self.news.send_modify(|(_, cuts)| *cuts += 1);
+    /// Ends every watch of a resource: clients begin again where they were.
+    pub(crate) fn cut_watches(&self, resource: &str) {
+        let mut state = self.state();
+        *state.cuts.entry(resource.to_owned()).or_default() += 1;
+        self.tell(state);
     }
 
-    /// Forgets the history: a client that has not seen all of it has to list again.
+    /// Forgets the history: a watch that begins before now is refused, and its client has to list
+    /// again. Watches that go on are not concerned.
     pub(crate) fn compact(&self) {
         let mut state = self.state();
         state.compacted = state.version;
-        state.history.clear();
     }
 
     /// Refuses every request for a resource with this status.
@@ -217,9 +221,8 @@ impl Cluster {
     }
 
     fn tell(&self, state: MutexGuard<'_, State>) {
-        let version = state.version;
         drop(state);
-        self.news.send_modify(|(newest, _)| *newest = version);
+        self.news.send_replace(());
     }
 
     async fn serve(
@@ -289,8 +292,12 @@ impl Cluster {
             .and_then(|v| v.parse().ok())
             .unwrap_or(290);
         let news = self.news.subscribe();
-        let cuts = news.borrow().1;
+        let (cuts, too_old) = {
+            let state = self.state();
+            (state.cuts_of(&path.resource), from < state.compacted)
+        };
         let watching = Watching {
+            too_old,
             cluster: self.clone(),
             link,
             news,
@@ -314,8 +321,9 @@ impl Cluster {
 struct Watching {
     cluster: Cluster,
     link: Link,
-    news: watch::Receiver<(u64, u64)>,
+    news: watch::Receiver<()>,
     cuts: u64,
+    too_old: bool,
     resource: String,
     namespace: Option<String>,
     seen: u64,
@@ -330,7 +338,8 @@ impl Watching {
             return Some(Ok(again));
         }
         loop {
-            if self.has_ended || self.news.borrow_and_update().1 != self.cuts {
+            self.news.mark_unchanged();
+            if self.has_ended || self.is_cut() {
                 return None;
             }
             match self.look() {
@@ -339,7 +348,7 @@ impl Watching {
                         self.has_ended = true;
                         return Some(Err(error));
                     }
-                    if self.news.borrow().1 != self.cuts {
+                    if self.is_cut() {
                         return None;
                     }
                     self.again = self.link.repeats().then(|| line.clone());
@@ -360,9 +369,13 @@ impl Watching {
         }
     }
 
+    fn is_cut(&self) -> bool {
+        self.cluster.state().cuts_of(&self.resource) != self.cuts
+    }
+
     fn look(&mut self) -> Option<Value> {
         let state = self.cluster.state();
-        if self.seen < state.compacted {
+        if self.too_old {
             self.has_ended = true;
             let status = status(&Refusal(
                 410,
@@ -385,11 +398,7 @@ impl Watching {
     fn bookmark(&mut self) -> Value {
         let state = self.cluster.state();
         // Nothing of this resource is newer than what was looked at.
-        let version = if self.seen < state.compacted {
-            self.seen
-        } else {
-            state.version
-        };
+        let version = state.version;
         self.seen = version;
         let object = json!({
             "kind": "Bookmark", "apiVersion": "v1",
@@ -400,6 +409,10 @@ impl Watching {
 }
 
 impl State {
+    fn cuts_of(&self, resource: &str) -> u64 {
+        self.cuts.get(resource).copied().unwrap_or_default()
+    }
+
     fn find(&self, key: &Key) -> Answer {
         let missing = || Refusal(404, "NotFound", format!("{} {} not found", key.0, key.2));
         self.objects.get(key).cloned().ok_or_else(missing)

@@ -10,14 +10,14 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use proptest::prelude::*;
-use requeue_kube::{Action, CancellationToken, Context, Leader, Workers};
+use requeue_kube::{Action, CancellationToken, Context, Controller, Leader, Workers};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::api::{Cluster, Link};
 use crate::leader::Watchdog;
-use crate::{map, maps, name_of, seconds, wanted};
+use crate::{map, name_of, seconds, wanted};
 
 /// What happens to the cluster and to the controllers. Objects and replicas are numbers.
 #[derive(Clone, Debug)]
@@ -26,8 +26,9 @@ enum Step {
     Delete(u8),
     DeletePart(u8),
     SpoilPart(u8),
-    /// The API server closes every watch, and may have forgotten what happened before.
+    /// The API server closes every watch of a kind, and may have forgotten what happened before.
     Cut {
+        parts: bool,
         compacts: bool,
     },
     /// A replica cannot reach the API server for so many seconds.
@@ -51,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => object.clone().prop_map(Step::Delete),
         2 => object.clone().prop_map(Step::DeletePart),
         2 => object.prop_map(Step::SpoilPart),
-        2 => any::<bool>().prop_map(|compacts| Step::Cut { compacts }),
+        3 => any::<(bool, bool)>().prop_map(|(parts, compacts)| Step::Cut { parts, compacts }),
         1 => (replica.clone(), 1..40_u8).prop_map(|(replica, time)| Step::CutOff(replica, time)),
         2 => (replica.clone(), 0..30_u8, 0..40_u8, 0..50_u8)
             .prop_map(|(replica, latency, failures, repeats)| {
@@ -119,11 +120,12 @@ impl World {
                     self.cluster.put("secrets", part);
                 }
             }
-            Step::Cut { compacts } => {
+            Step::Cut { parts, compacts } => {
                 if *compacts {
                     self.cluster.compact();
                 }
-                self.cluster.cut_watches();
+                self.cluster
+                    .cut_watches(if *parts { "secrets" } else { "configmaps" });
             }
             Step::CutOff(replica, time) => {
                 let link = self.replicas[index(replica)].link.clone();
@@ -179,9 +181,10 @@ async fn process(client: Client, born: u64, elects: bool, watchdog: Watchdog) {
         starts += 1;
         let who = format!("replica-{born}-{starts}");
         let config = watcher::Config::default;
-        let mut controller = maps(&client)
-            .owns(Api::<Secret>::all(client.clone()), config().page_size(2))
-            .backoff(Duration::from_millis(5), seconds(20));
+        let mut controller =
+            Controller::new(Api::<ConfigMap>::all(client.clone()), config().page_size(2))
+                .owns(Api::<Secret>::all(client.clone()), config().page_size(2))
+                .backoff(Duration::from_millis(5), seconds(20));
         if elects {
             let leader = Leader::lease(client.clone(), "default", "test").identity(&who);
             controller = controller.leader(leader);
@@ -255,7 +258,7 @@ fn simulate(steps: &[Step], elects: bool) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
     #[test]
     fn every_object_is_as_wanted_in_the_end(steps in prop::collection::vec(step(), 1..40)) {

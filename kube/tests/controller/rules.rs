@@ -377,7 +377,7 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
     let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
     sleep(seconds(1)).await;
     cluster.refuse("secrets", 403, "Forbidden");
-    cluster.cut_watches();
+    cluster.cut_watches("secrets");
     sleep(seconds(60)).await;
     assert!(health.ready().passes && health.ready().body.contains("secrets is refused"));
     cluster.put("configmaps", map("a", "2"));
