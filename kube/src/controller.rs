@@ -199,6 +199,22 @@ where
         self
     }
 
+    /// Runs every object that is known, behind those that changed, whenever a stream asks for it:
+    /// for instance when a file of configuration has changed.
+    pub fn reconcile_all_on(mut self, trigger: impl Stream<Item = ()> + Send + 'static) -> Self {
+        let (store, dyntype) = (self.store.clone(), self.dyntype.clone());
+        let changes = trigger.map(move |()| {
+            let key = |object: &Arc<K>| ObjectRef::from_obj_with(&**object, dyntype.clone());
+            let listed = store.state().iter().map(key).map(bare).collect();
+            Changes {
+                listed,
+                ..Changes::changed(Vec::new())
+            }
+        });
+        self.requests.push(changes.boxed());
+        self
+    }
+
     /// Sets the name of the controller. With the feature `metrics` the queue's metrics have it as
     /// the label `name`, and those of the controller as the label `controller`. Without a name
     /// nothing is counted.

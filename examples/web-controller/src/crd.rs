@@ -16,26 +16,26 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.readyReplicas"}"#
 )]
 #[serde(rename_all = "camelCase")]
-pub struct WebSpec {
+pub(crate) struct WebSpec {
     /// The text of the page.
-    pub page: String,
+    pub(crate) page: String,
     /// How many pods serve it.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
-    pub replicas: i32,
+    pub(crate) replicas: i32,
     /// A server that serves what is in `/usr/share/nginx/html`.
     #[serde(default = "nginx")]
-    pub image: String,
+    pub(crate) image: String,
 }
 
 /// What there is of it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WebStatus {
+pub(crate) struct WebStatus {
     /// The generation of the `Web` that the parts were made for.
-    pub observed_generation: i64,
+    pub(crate) observed_generation: i64,
     /// How many pods are ready.
-    pub ready_replicas: i32,
+    pub(crate) ready_replicas: i32,
 }
 
 fn one() -> i32 {

@@ -60,12 +60,14 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
     let manager = variable("WEB_CONTROLLER_MANAGER", MANAGER);
     let namespace = variable("WEB_CONTROLLER_NAMESPACE", "default");
-    let second = Duration::from_secs(1);
+    // The lease in seconds; the rest in proportion. With client-go's 15 s these are its 10 s, and
+    // half a second between two looks, so that a successor is quick.
+    let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
 
     let everything = watcher::Config::default;
     let leader = Leader::lease(client.clone(), &namespace, MANAGER)
         .identity(format!("{manager}-{}", std::process::id()))
-        .times(15 * second, 10 * second, second / 2);
+        .times(lease, lease * 2 / 3, lease / 30);
     let controller = Controller::new(Api::<Web>::all(client.clone()), everything())
         .owns(Api::<Deployment>::all(client.clone()), everything())
         .owns(Api::<Service>::all(client.clone()), everything())
@@ -77,7 +79,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let stop = CancellationToken::new();
     let health = controller.health();
     let data = Arc::new(Data::new(client, manager));
-    let workers = Workers::new(8).drain_deadline(10 * second);
+    let workers = Workers::new(8).drain_deadline(Duration::from_secs(10));
     let running = controller.run(workers, stop.clone(), move |web, _| {
         reconcile(web, Arc::clone(&data))
     });

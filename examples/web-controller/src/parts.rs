@@ -15,7 +15,7 @@ use crate::crd::Web;
 /// # Errors
 ///
 /// None in practice: the value has the shape of its type.
-pub fn config_map(web: &Web) -> serde_json::Result<ConfigMap> {
+pub(crate) fn config_map(web: &Web) -> serde_json::Result<ConfigMap> {
     part(web, json!({"data": {"index.html": web.spec.page}}))
 }
 
@@ -24,7 +24,7 @@ pub fn config_map(web: &Web) -> serde_json::Result<ConfigMap> {
 /// # Errors
 ///
 /// None in practice: the value has the shape of its type.
-pub fn deployment(web: &Web) -> serde_json::Result<Deployment> {
+pub(crate) fn deployment(web: &Web) -> serde_json::Result<Deployment> {
     let labels = labels(web);
     let container = json!({
         "name": "server",
@@ -50,7 +50,7 @@ pub fn deployment(web: &Web) -> serde_json::Result<Deployment> {
 /// # Errors
 ///
 /// None in practice: the value has the shape of its type.
-pub fn service(web: &Web) -> serde_json::Result<Service> {
+pub(crate) fn service(web: &Web) -> serde_json::Result<Service> {
     let ports = json!([{"port": 80, "protocol": "TCP", "targetPort": 80}]);
     part(
         web,

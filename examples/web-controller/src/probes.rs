@@ -12,7 +12,11 @@ use tokio::net::{TcpListener, TcpStream};
 /// # Errors
 ///
 /// The address is taken.
-pub async fn serve(address: &str, health: Health, metrics: PrometheusHandle) -> io::Result<()> {
+pub(crate) async fn serve(
+    address: &str,
+    health: Health,
+    metrics: PrometheusHandle,
+) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
     loop {
         let (stream, _) = listener.accept().await?;

@@ -1,11 +1,13 @@
 //! A controller that runs.
 
 use std::fmt::Debug;
+use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
-use futures::future::{self, Either, select};
+use futures::future::{Either, select};
 use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
 use requeue::tokio::{Action, CancellationToken, Leftover, RunContext, Workers};
@@ -151,10 +153,20 @@ where
 
     async fn reconcile(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
         let _active = self.tenure.begin();
-        if !self.tenure.lasts() {
-            // The lease may be another's by now. This run is aborted as soon as that is noticed.
-            return future::pending().await;
-        }
+        let mut run = pin!(self.reconcile_key(key, run));
+        poll_fn(|context| {
+            if self.tenure.lasts() {
+                run.as_mut().poll(context)
+            } else {
+                // The lease may be another's by now, for instance because this process was stopped
+                // for a while. The run is aborted as soon as that is noticed.
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    async fn reconcile_key(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
         let object = self.store.get(&key);
         if let Some(object) = &object {
             let own = bare(ObjectRef::from_obj_with(&**object, key.dyntype.clone()));
