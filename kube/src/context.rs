@@ -1,4 +1,4 @@
-//! What a reconciler is told besides the object.
+//! What a reconciler gets beside the object.
 
 use std::fmt;
 

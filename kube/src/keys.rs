@@ -18,7 +18,7 @@ pub const LISTED: u8 = 0;
 pub const CHANGED: u8 = 1;
 
 /// Returns a reference with the name and the namespace alone, without the uid and the resource
-/// version that a reference may carry besides, so that a queue holds no more of an object than it
+/// version that a reference may also carry, so that a queue holds no more of an object than it
 /// compares.
 pub(crate) fn bare<K: Resource>(key: ObjectRef<K>) -> ObjectRef<K> {
     named(&key.name, key.namespace.as_deref(), key.dyntype)

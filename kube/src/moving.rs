@@ -1,4 +1,4 @@
-//! What a reconciler that was written for kube-rs's `Controller` needs besides.
+//! What a reconciler that was written for kube-rs's `Controller` also needs.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;

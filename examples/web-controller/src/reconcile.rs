@@ -104,7 +104,7 @@ async fn apply(web: &Web, data: &Data) -> Result<Action, kube::Error> {
 }
 
 /// The parts go with their owner where a cluster collects garbage; here in the order that serves
-/// nobody an empty page: first the address, then the pods, then the page.
+/// no visitor an empty page: first the address, then the pods, then the page.
 async fn clean_up(web: &Web, data: &Data) -> Result<Action, kube::Error> {
     delete::<Service>(web, data).await?;
     delete::<Deployment>(web, data).await?;

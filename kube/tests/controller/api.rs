@@ -43,7 +43,7 @@ struct State {
     compacted: u64,
     /// How often the watches of a resource were cut.
     cuts: BTreeMap<String, u64>,
-    /// Resources that nobody may see: the status that a client gets instead.
+    /// Resources that are refused: the status that a client gets instead.
     refused: BTreeMap<String, (u16, &'static str)>,
 }
 
