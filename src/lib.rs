@@ -14,9 +14,9 @@ pub use requeue_core::{Bare, Batch, Builder, Failure, Growable, RandomState, Rep
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Attempt, Attempts, Backoff, BackoffManager, BackoffUntil,
-    Bucket, DefaultController, DefaultItemBased, DelayWithReset, Drained,
+    Bucket, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry,
     ExponentialBackoffManager, Finished, Fixed, GetError, Guard, Index, Instant,
-    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Metrics,
+    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics,
     NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer, Queue,
     RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
     TooManyWaiters, WithMaxWait, default_controller, default_item_based, jitter, rand_core,

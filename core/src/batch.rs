@@ -112,6 +112,24 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
         self.work.iter().map(|work| &work.key)
     }
 
+    /// Returns the keys that were [cancelled](WorkQueue::cancel) since they were handed out. O(1)
+    /// per key, each under a lock of its own. See [`Guard::is_cancelled`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let batch = Batch::take(&queue, 2);
+    /// queue.cancel("node-8");
+    /// assert!(batch.cancelled().eq(&["node-8"]));
+    /// # batch.success().unwrap();
+    /// ```
+    pub fn cancelled(&self) -> impl Iterator<Item = &K> {
+        let cancelled = |work: &&Work<K>| self.queue.is_cancelled(&work.ticket);
+        self.work.iter().filter(cancelled).map(|work| &work.key)
+    }
+
     /// Returns the number of keys. O(1).
     pub fn len(&self) -> usize {
         self.work.len()

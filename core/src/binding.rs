@@ -15,7 +15,7 @@ pub use crate::builder::Runtime;
 pub use crate::guard::Finish;
 pub use crate::lock::Lock;
 pub use crate::outcome::{Drain, Effect, Next, Step, Wake};
-pub use crate::queue::{Queue, Sweep};
+pub use crate::queue::{Adding, Flush, Queue, Sweep};
 pub use crate::sleepers::Getter;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until};

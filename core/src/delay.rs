@@ -118,6 +118,21 @@ impl<N: Nodes> Delays<N> {
         scheduled
     }
 
+    /// Lets a slot wait until `due`, also if that is later than its present deadline, which it
+    /// returns. O(log n).
+    pub(crate) fn move_to(&mut self, id: SlotId, due: Instant) -> Option<Instant> {
+        let position = self.nodes.position(id);
+        let before = position.map(|index| self.due_at(index));
+        let index = position.unwrap_or_else(|| {
+            self.nodes.grow();
+            self.nodes.len() - 1
+        });
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        self.put(index, Node { due, sequence, id });
+        before
+    }
+
     /// The earliest deadline, unless it never comes. O(1).
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
@@ -145,6 +160,12 @@ impl<N: Nodes> Delays<N> {
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.due_node(0, now).is_some()
+    }
+
+    /// Whether the deadline of a slot has passed. O(1).
+    pub(crate) fn has_passed(&self, id: SlotId, now: Instant) -> bool {
+        let index = self.nodes.position(id);
+        index.is_some_and(|index| self.due_node(index, now).is_some())
     }
 
     /// Whether a deadline may have passed: one comparison, for the most frequent answer.
@@ -255,10 +276,18 @@ impl<N: Nodes> Delays<N> {
     fn fill(&mut self, index: usize, last: usize) {
         let moved = self.nodes.node(last);
         self.nodes.shrink();
-        if let Some(moved) = moved
-            && (index == 0 || self.sift_up(index, moved) == index)
-        {
-            self.sift_down(index, moved);
+        if let Some(moved) = moved {
+            self.put(index, moved);
+        }
+    }
+
+    /// Puts a node into the hole at an index, or wherever it belongs above or below.
+    // Always inlined with what it calls, because a heap that only loses its root must not pay for
+    // one whose deadlines move.
+    #[inline(always)]
+    fn put(&mut self, index: usize, node: Node) {
+        if index == 0 || self.sift_up(index, node) == index {
+            self.sift_down(index, node);
         }
     }
 
@@ -277,6 +306,7 @@ impl<N: Nodes> Delays<N> {
     }
 
     /// Moves a hole down until `node` fits, and puts it there. At most log4 n steps.
+    #[inline(always)]
     fn sift_down(&mut self, mut index: usize, node: Node) {
         while let Some((below, child)) = self.nodes.child_before(index, &node) {
             self.nodes.place(index, child);
@@ -423,6 +453,43 @@ mod tests {
             let ordered = order(&mut heap).into_iter().map(u64::from);
             assert!(ordered.eq(expected), "{step}, {gone}");
         }
+    }
+
+    /// Each slot in turn moves to each place of the order, later and earlier, and back.
+    #[test]
+    fn a_deadline_moves_anywhere() {
+        moves_anywhere(Delays::new(FixedNodes::<64, u8>::new()));
+        #[cfg(feature = "alloc")]
+        moves_anywhere(Delays::new(crate::storage::growable::GrowableNodes::new()));
+    }
+
+    fn moves_anywhere<N: Nodes>(mut heap: Delays<N>) {
+        const SLOTS: u64 = 64;
+        let id = |slot: u64| SlotId::from_index(slot as usize);
+        let home = |slot: u64| at(slot * 37 % SLOTS * 10);
+        for slot in 0..SLOTS {
+            assert_eq!(heap.move_to(id(slot), home(slot)), None);
+            heap.assert_valid(|_| true, 64);
+        }
+        for (slot, place) in (0..SLOTS).flat_map(|slot| (0..SLOTS).map(move |to| (slot, to * 10))) {
+            assert_eq!(heap.move_to(id(slot), at(place + 5)), Some(home(slot)));
+            heap.assert_valid(|_| true, 64);
+            let first = (0..SLOTS).map(|id| if id == slot { at(place + 5) } else { home(id) });
+            assert_eq!(heap.earliest(), first.min());
+            assert_eq!(heap.move_to(id(slot), home(slot)), Some(at(place + 5)));
+        }
+        heap.assert_valid(|_| true, 64);
+        let in_order = std::iter::from_fn(|| heap.pop()).map(|(_, due)| due.as_nanos());
+        assert!(in_order.eq((0..SLOTS).map(|place| place * 10)));
+    }
+
+    #[test]
+    fn a_deadline_that_moves_to_an_equal_one_leaves_after_it() {
+        let mut heap = heap(&[10, 20, 30]);
+        assert_eq!(heap.move_to(SlotId(0), at(20)), Some(at(10)));
+        assert_eq!(heap.move_to(SlotId(2), at(20)), Some(at(30)));
+        assert_eq!(heap.move_to(SlotId(1), at(20)), Some(at(20)));
+        assert_eq!(order(&mut heap), [0, 2, 1]);
     }
 
     #[test]

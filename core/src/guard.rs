@@ -63,6 +63,9 @@ pub trait Finish {
         action: Action,
     ) -> Result<(), NotActive>;
 
+    /// Returns whether the key of a run was cancelled since the run began. O(1).
+    fn is_cancelled(&self, ticket: &Ticket) -> bool;
+
     /// Removes a call that waits.
     #[doc(hidden)]
     fn leave(&self, waiting: &mut Waiting<Self::WaiterId>);
@@ -91,6 +94,10 @@ where
         action: Action,
     ) -> Result<(), NotActive> {
         self.finish_many(tickets, action)
+    }
+
+    fn is_cancelled(&self, ticket: &Ticket) -> bool {
+        self.is_cancelled(ticket)
     }
 
     fn leave(&self, waiting: &mut Waiting<W::Id>) {
@@ -217,6 +224,30 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// ```
     pub fn priority(&self) -> u8 {
         self.priority
+    }
+
+    /// Returns whether the key was [cancelled](WorkQueue::cancel) since this run began. O(1), under
+    /// the lock.
+    ///
+    /// A run that takes long asks now and then, and stops. It stays so even if the key is added
+    /// meanwhile: that makes another run. A reconciler of a `run`, which has no guard, asks
+    /// [`state`](WorkQueue::state).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// assert!(!guard.is_cancelled());
+    /// queue.cancel("node-7");
+    /// assert!(guard.is_cancelled());
+    /// assert!(queue.state("node-7").unwrap().cancelled);
+    /// # guard.release().unwrap();
+    /// ```
+    pub fn is_cancelled(&self) -> bool {
+        let ticket = self.run.ticket.as_ref();
+        ticket.is_some_and(|ticket| self.run.queue.is_cancelled(ticket))
     }
 
     /// Returns what a reconciler receives about this run. For runtimes.

@@ -63,9 +63,9 @@ pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]
 pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
-pub use options::AddOptions;
+pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
+    Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
     Scheduled,
 };
 pub use priority::{Levels, NoPriorities, Priorities};

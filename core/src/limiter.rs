@@ -74,6 +74,10 @@ pub use token_bucket::Bucket;
 ///     fn requeues(&self, failures: &u32) -> u32 {
 ///         *failures
 ///     }
+///
+///     fn record(&self, requeues: u32) -> u32 {
+///         requeues
+///     }
 /// }
 ///
 /// let mut limiter = Linear(Duration::from_millis(10));
@@ -97,6 +101,15 @@ pub trait RateLimiter {
     /// Returns how many failures are on record: client-go's `NumRequeues`.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, record: &Self::Record) -> u32;
+
+    /// Returns the record of a key with so many failures: the inverse of
+    /// [`requeues`](Self::requeues), for [`Queue::restore`](crate::Queue::restore). Charges
+    /// nothing.
+    ///
+    /// Zero failures MUST give a default record. A limiter that keeps more than a count, such as
+    /// the time of the first failure, returns the record that delays the next retry by as much as
+    /// is known to be right. A limiter that keeps nothing of a key returns a default record.
+    fn record(&self, requeues: u32) -> Self::Record;
 }
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
@@ -108,5 +121,9 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
 
     fn requeues(&self, record: &L::Record) -> u32 {
         (**self).requeues(record)
+    }
+
+    fn record(&self, requeues: u32) -> L::Record {
+        (**self).record(requeues)
     }
 }

@@ -11,7 +11,7 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, NoLimit, Queue};
+/// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, Merge, NoLimit, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<8, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
@@ -27,7 +27,7 @@ use core::time::Duration;
 /// // The node changes: it runs now, before all others, and the resync is no longer needed.
 /// let changed = AddOptions {
 ///     priority: Some(1),
-///     expedite: true,
+///     merge: Merge::Once,
 ///     ..AddOptions::new()
 /// };
 /// let scheduled = queue.add_with("node-7", changed, now).value.unwrap();
@@ -53,13 +53,72 @@ pub struct AddOptions {
     /// An add can raise the level of a key, but never lowers it.
     pub priority: Option<u8>,
 
-    /// The key runs once, at the earlier of the times for which it was added.
-    ///
-    /// Without this a delay is an add that happens later, as in client-go: a key that is added
-    /// without a delay while it waits for a deadline runs twice. With it an add without a delay
-    /// removes the pending one, and a delayed add of a key that is ready or dirty sets no deadline.
-    /// This is what controller-runtime's priority queue always does.
-    pub expedite: bool,
+    /// What becomes of a deadline that the key already waits for.
+    pub merge: Merge,
+}
+
+/// What an add makes of a deadline that the key already waits for: a field of [`AddOptions`].
+///
+/// A key waits for one deadline at most. If it waits for none, every rule does the same, except
+/// that [`Once`](Self::Once) also looks at whether the key is ready.
+///
+/// | rule | an add with a delay: it counts | an add without a delay |
+/// |---|---|---|
+/// | `Earliest` | if its deadline is earlier | the key is ready now, and again at its deadline |
+/// | `Once` | if its deadline is earlier and the key is not ready | the key is ready now instead |
+/// | `Latest` | if its deadline is later | changes nothing |
+/// | `Replace` | in any case | the key is ready now instead |
+/// | `Keep` | not at all | changes nothing |
+///
+/// Under each rule the priority level of an add can raise that of the deadline. A key that is
+/// ready, active or dirty stays so: a rule never takes back an add that has happened.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{AddOptions, Added, Fixed, Instant, Merge, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut add = |merge, seconds| {
+///     let after = Some(Duration::from_secs(seconds));
+///     let options = AddOptions { after, merge, ..AddOptions::new() };
+///     queue.add_with("lease-3", options, now).value.unwrap().added
+/// };
+/// assert_eq!(add(Merge::Earliest, 60), Added::Delayed);
+/// // The lease was renewed, so that it is due later than was known.
+/// assert_eq!(add(Merge::Latest, 90), Added::Later);
+/// assert_eq!(add(Merge::Latest, 30), Added::Coalesced);
+/// // Its owner has set another time.
+/// assert_eq!(add(Merge::Replace, 45), Added::Sooner);
+/// // A check in ten minutes, unless one is planned.
+/// assert_eq!(add(Merge::Keep, 600), Added::Coalesced);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Merge {
+    /// Of two deadlines the earlier counts, and a delay is an add that happens later: a key that is
+    /// added without a delay while it waits for a deadline runs twice. client-go's rule.
+    #[default]
+    Earliest,
+    /// The key runs once, at the earlier of the times for which it was added: an add without a
+    /// delay removes the deadline, and a delayed add of a key that is ready or dirty sets none.
+    /// controller-runtime's rule.
+    Once,
+    /// The later deadline counts, and an add without a delay changes nothing. A key that is added
+    /// again and again may never run.
+    Latest,
+    /// The time of this add counts, whether it is earlier or later, as with `mod_delayed_work` of
+    /// Linux and `k_work_reschedule` of Zephyr.
+    #[doc(alias("mod_delayed_work", "k_work_reschedule"))]
+    Replace,
+    /// The deadline that the key waits for counts, whatever the time of this add, as with
+    /// `queue_delayed_work` of Linux and `k_work_schedule` of Zephyr. If that deadline is
+    /// [`Instant::NEVER`](crate::Instant::NEVER) it never comes.
+    #[doc(alias("queue_delayed_work", "k_work_schedule"))]
+    Keep,
 }
 
 impl AddOptions {
@@ -78,7 +137,7 @@ impl AddOptions {
             after: None,
             rate_limited: false,
             priority: None,
-            expedite: false,
+            merge: Merge::Earliest,
         }
     }
 

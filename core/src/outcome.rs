@@ -4,6 +4,7 @@
 //! the lock is released.
 
 use core::fmt;
+use core::ops::BitOr;
 use core::time::Duration;
 
 use crate::Instant;
@@ -20,7 +21,7 @@ use crate::wait::TooManyWaiters;
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let effect = queue.add(7, Instant::EPOCH);
 /// assert_eq!(effect.value, Ok(Added::Ready));
-/// assert_eq!(effect.wake, Wake::None, "no getter sleeps yet");
+/// assert_eq!(effect.wake, Wake::NONE, "no getter sleeps yet");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -56,7 +57,7 @@ impl<T> Effect<T> {
     }
 }
 
-/// Which sleeping getters to wake.
+/// Which calls that wait to wake: a set.
 ///
 /// # Examples
 ///
@@ -70,22 +71,86 @@ impl<T> Effect<T> {
 /// let mut getter = Getter::new();
 /// let _ = queue.poll_get(now, &mut getter);
 ///
-/// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+/// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
 /// // The sleeper has been woken already.
-/// assert_eq!(queue.add("node-8", now).wake, Wake::None);
-/// assert_eq!(queue.shut_down(now).wake, Wake::All);
+/// assert_eq!(queue.add("node-8", now).wake, Wake::NONE);
+/// assert_eq!(queue.shut_down(now).wake, Wake::ALL);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a sleeper that is not woken sleeps on"]
-pub enum Wake {
-    /// No getter.
-    #[default]
-    None,
+pub struct Wake(u32);
+
+impl Wake {
+    /// No call.
+    pub const NONE: Self = Self(0);
     /// Any one sleeping getter. It wakes the next one if there is more to do.
-    One,
-    /// Every sleeping getter, and every call that waits for the drain.
-    All,
+    pub const ONE: Self = Self(1);
+    /// The first call that [waits for room](crate::Queue::poll_add). It wakes the next one if there
+    /// is more room.
+    pub const ROOM: Self = Self(1 << 1);
+    /// Every call that waits for a state of the queue: [`poll_idle`](crate::Queue::poll_idle) and
+    /// its neighbours.
+    pub const WATCHERS: Self = Self(1 << 2);
+    /// Every call.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// Returns whether these calls are among those to wake. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Wake;
+    ///
+    /// assert!(Wake::ALL.contains(Wake::ROOM));
+    /// assert!(!Wake::ONE.contains(Wake::ROOM));
+    /// assert!((Wake::ONE | Wake::ROOM).contains(Wake::ROOM));
+    /// ```
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What is left to wake after a call of a kind, of which only the first may be meant.
+    pub(crate) fn without_first(self, kind: Self) -> Self {
+        match self {
+            Self::ALL => self,
+            _ if kind == Self::WATCHERS => self,
+            _ => Self(self.0 & !kind.0),
+        }
+    }
+}
+
+impl BitOr for Wake {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PARTS: [(Wake, &str); 3] = [
+            (Wake::ONE, "ONE"),
+            (Wake::ROOM, "ROOM"),
+            (Wake::WATCHERS, "WATCHERS"),
+        ];
+        match *self {
+            Self::NONE => return f.write_str("NONE"),
+            Self::ALL => return f.write_str("ALL"),
+            _ => {}
+        }
+        let mut separator = "";
+        for (part, name) in PARTS {
+            if self.contains(part) {
+                write!(f, "{separator}{name}")?;
+                separator = " | ";
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What became of a key that was added.
@@ -118,8 +183,11 @@ pub enum Added {
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
-    /// The key was already ready, dirty, or waiting for this deadline or an earlier one: nothing
-    /// changed.
+    /// The key was waiting for an earlier deadline, which is later now, as
+    /// [`Merge`](crate::Merge) asks for.
+    Later,
+    /// The key was already ready, dirty, or waiting for this deadline or for one that
+    /// [counts](crate::Merge) instead: nothing changed.
     Coalesced,
     /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
     /// the higher level, now or once it is ready.
@@ -195,8 +263,9 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Scheduled {
-    /// The delay that the limiter or the caller has set. An earlier deadline that the key had
-    /// before still counts.
+    /// The delay that the limiter or the caller has set. If the key had a deadline before,
+    /// [`AddOptions::merge`](crate::AddOptions::merge) says which of the two counts: the earlier,
+    /// by default.
     pub delay: Duration,
     /// What became of the key.
     pub added: Added,
@@ -316,6 +385,9 @@ pub struct Step<T> {
 }
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
+/// [`restore`](crate::Queue::restore) adds it to another queue.
+///
+/// With the feature `serde` it can be saved as it is.
 ///
 /// # Examples
 ///
@@ -334,6 +406,7 @@ pub struct Step<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Leftover<K> {
     /// The key.
@@ -345,6 +418,32 @@ pub struct Leftover<K> {
     pub requeues: u32,
     /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
+}
+
+impl<K> Leftover<K> {
+    /// Creates a leftover that is ready, has not failed, and is at the lowest level. The fields can
+    /// be set to what was saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Queue};
+    ///
+    /// let mut saved = Leftover::new("lease-3");
+    /// saved.left = Duration::from_secs(40);
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.restore(saved, Instant::EPOCH).value, Ok(Added::Delayed));
+    /// ```
+    pub const fn new(key: K) -> Self {
+        Self {
+            key,
+            left: Duration::ZERO,
+            requeues: 0,
+            priority: 0,
+        }
+    }
 }
 
 /// The key is not active, or the run of this ticket has ended before. Nothing has changed.
@@ -471,6 +570,8 @@ pub struct KeyState {
     pub active: bool,
     /// The key is active, and will run again after its present run.
     pub dirty: bool,
+    /// The key is active, and was [cancelled](crate::Queue::cancel) since its present run began.
+    pub cancelled: bool,
     /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
     /// a deadline that never comes.
     pub due: Option<Instant>,
@@ -480,6 +581,72 @@ pub struct KeyState {
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
     /// [`Levels`](crate::Levels).
     pub priority: u8,
+}
+
+/// A key that the queue holds, as a [snapshot](crate::Queue::snapshot_some) shows it.
+///
+/// # Examples
+///
+/// Saving what a queue has to do, without shutting it down:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+///
+/// let later = now + Duration::from_secs(20);
+/// let mut saved = Vec::new();
+/// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
+/// let mut sweep = Sweep::new();
+/// while queue.snapshot_some(&mut sweep, later, &mut save) {}
+/// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Entry<K> {
+    /// The key.
+    pub key: K,
+    /// What the queue knows about it.
+    pub state: KeyState,
+    /// When its present run began. `None` if it is not active, and if the
+    /// [metrics](crate::Metrics::Timestamps) keep no times.
+    pub active_since: Option<Instant>,
+}
+
+impl<K> Entry<K> {
+    /// Returns the key as something that another queue can [restore](crate::Queue::restore), `None`
+    /// if it is held for its failures alone. O(1).
+    ///
+    /// A key that is ready or active is ready there, because the end of its run cannot be known; a
+    /// delay that it also has is left out.
+    pub fn leftover(self, now: Instant) -> Option<Leftover<K>> {
+        let left = match self.state {
+            KeyState { ready: true, .. } | KeyState { active: true, .. } => Duration::ZERO,
+            KeyState { due, .. } if due?.is_never() => Duration::MAX,
+            KeyState { due, .. } => due?.saturating_since(now),
+        };
+        Some(Leftover {
+            key: self.key,
+            left,
+            requeues: self.state.requeues,
+            priority: self.state.priority,
+        })
+    }
+}
+
+impl<K: Clone> Entry<&K> {
+    /// Returns an entry with a copy of the key. [`Entry`] has an example.
+    pub fn cloned(self) -> Entry<K> {
+        Entry {
+            key: self.key.clone(),
+            state: self.state,
+            active_since: self.active_since,
+        }
+    }
 }
 
 /// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an

@@ -22,16 +22,25 @@ mod check;
 mod claim;
 mod construct;
 mod expedite;
+mod merge;
 mod pause;
 mod produce;
 mod query;
 mod release;
+mod restore;
 mod retain;
+mod room;
 mod shutdown;
 mod slot;
+mod snapshot;
+mod watch;
 mod work;
 
 pub use retain::Sweep;
+pub(crate) use retain::VISITS_MAX;
+pub use room::Adding;
+pub use watch::Flush;
+use watch::Watched;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///
@@ -85,6 +94,8 @@ pub use retain::Sweep;
 ///   began, and the sum of these times is right.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
+/// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come,
+///   or the call has been woken.
 ///
 /// # Cost
 ///
@@ -149,9 +160,9 @@ where
     metrics: M,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
-    /// Slots in phase Active or Dirty.
+    /// Slots that are active, dirty or not.
     active: usize,
-    /// Slots in phase Dirty.
+    /// Slots that are active and dirty.
     dirty: usize,
     /// Numbers the runs, so that no two tickets of a slot are the same.
     runs: u32,
@@ -162,8 +173,8 @@ where
     closed: bool,
     /// Getters wait although keys may be ready. Not after shutdown.
     paused: bool,
-    /// The queue has just drained, and the calls that wait for that have not been woken.
-    drain_unreported: bool,
+    /// What calls wait for, other than keys.
+    watched: Watched,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
     epoch: u32,
 }
@@ -198,15 +209,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.lists.push_ready(id, level);
                 Added::Ready
             }
-            Phase::Active => {
-                slot.phase = Phase::Dirty;
+            phase if phase.is_queued() => {
+                self.metrics.coalesced();
+                return self.raise(id, level);
+            }
+            phase => {
+                slot.phase = phase.made_dirty();
                 self.dirty += 1;
                 self.lists.note_dirty(level);
                 Added::Dirty
-            }
-            Phase::Ready | Phase::Dirty => {
-                self.metrics.coalesced();
-                return self.raise(id, level);
             }
         };
         slot.meta.levels.set_queued(level);
@@ -234,7 +245,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let started = self.metrics.ended(&slot.meta.timestamps, id.index());
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
-        let again = slot.phase == Phase::Dirty;
+        let again = slot.phase.is_queued();
         let has_failed = slot.meta.record != L::Record::default();
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
@@ -244,7 +255,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.note_clean(level);
             self.lists.push_ready(id, level);
         }
-        self.note_drain();
+        self.note_change();
         if !again {
             self.release_if_unused(id, has_failed);
         }
@@ -292,7 +303,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.delays.remove(id).is_some() {
             self.metrics.delayed(self.delays.len());
         }
-        self.note_drain();
+        self.note_change();
         self.report_depth(level);
         self.release_if_idle(id);
     }
@@ -308,26 +319,25 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Notes whether the queue has drained, after a key has left the ready list or its run has
-    /// ended.
+    /// Notes that a key has left the ready list or lost its delay, or that its run has ended: calls
+    /// may wait for that.
     #[inline]
-    fn note_drain(&mut self) {
-        if self.closed {
-            self.drain_unreported = self.is_drained();
-        }
+    fn note_change(&mut self) {
+        self.watched.note_change();
     }
 
     /// The outcome of an operation, and the wake that it has to send.
     #[inline]
     pub(crate) fn effect<T>(&mut self, value: T) -> Effect<T> {
-        if self.drain_unreported {
+        if self.watched.has_changed() {
             let wake = self.wake();
             return Effect { value, wake };
         }
         self.effect_in_use(value)
     }
 
-    /// [`effect`](Self::effect) of an operation that cannot have drained the queue.
+    /// [`effect`](Self::effect) of an operation after which no key has left the ready list but by
+    /// being handed out, and no run has ended.
     #[inline]
     fn effect_in_use<T>(&mut self, value: T) -> Effect<T> {
         let wake = self.wake_in_use();
@@ -337,22 +347,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     fn wake_in_use(&mut self) -> Wake {
         if self.sleepers.asleep() == 0 {
-            return Wake::None;
+            return Wake::NONE;
         }
         self.wake()
     }
 
+    #[inline(never)]
     fn wake(&mut self) -> Wake {
-        if core::mem::take(&mut self.drain_unreported) {
-            self.sleepers.all_woken();
-            return Wake::All;
+        let mut wake = Wake::NONE;
+        if self.watched.has_changed() {
+            wake = self.wake_watchers();
         }
-        if self.paused {
-            return Wake::None;
+        if self.paused || wake == Wake::ALL {
+            return wake;
         }
         let ready = self.lists.ready_len() > 0;
         let earliest = self.open_deadline();
-        self.sleepers.wake_needed(ready, earliest)
+        wake | self.sleepers.wake_needed(ready, earliest)
     }
 
     /// Reports the depth, after a key has entered or left a level.
@@ -367,7 +378,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
-    fn take(&mut self, now: Instant) -> Option<Work<K>> {
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.
         if self.paused {
@@ -407,6 +418,6 @@ const LOWEST: u8 = 0;
 fn quiet<T>(value: T) -> Effect<T> {
     Effect {
         value,
-        wake: Wake::None,
+        wake: Wake::NONE,
     }
 }

@@ -19,7 +19,7 @@
 use crate::Instant;
 use crate::outcome::Wake;
 
-/// One call of `get`, from its first look at the queue to its last.
+/// One call that waits, such as `get`, from its first look at the queue to its last.
 ///
 /// A runtime makes one per call. It passes the getter to
 /// [`Queue::poll_get`](crate::Queue::poll_get) each time it looks, and to
@@ -53,6 +53,8 @@ enum State {
     Asleep,
     /// Asleep until a deadline, as the timer owner of this generation.
     TimerOwner(u32),
+    /// Waits for room, which is no affair of the sleepers.
+    WantsRoom,
 }
 
 impl Getter {
@@ -66,6 +68,20 @@ impl Getter {
     /// Whether it may be dropped, because it does not sleep.
     pub(crate) fn is_awake(&self) -> bool {
         self.state == State::Awake
+    }
+
+    /// Notes that the call waits for room from now on.
+    pub(crate) fn want_room(&mut self) {
+        self.state = State::WantsRoom;
+    }
+
+    /// Notes that the call waits for room no longer. Returns whether it did.
+    pub(crate) fn had_wanted_room(&mut self) -> bool {
+        let did = self.state == State::WantsRoom;
+        if did {
+            self.state = State::Awake;
+        }
+        did
     }
 }
 
@@ -101,7 +117,7 @@ impl Sleepers {
     /// Notes that a getter looks at the queue and so sleeps no longer.
     pub(crate) fn arrive(&mut self, getter: &mut Getter) {
         match core::mem::take(&mut getter.state) {
-            State::Awake => return,
+            State::Awake | State::WantsRoom => return,
             State::Asleep => {}
             State::TimerOwner(generation) => {
                 if self
@@ -143,10 +159,10 @@ impl Sleepers {
     #[inline]
     pub(crate) fn wake_needed(&mut self, ready: bool, earliest: Option<Instant>) -> Wake {
         if self.asleep == 0 || self.wake_in_flight || !self.needs_wake(ready, earliest) {
-            return Wake::None;
+            return Wake::NONE;
         }
         self.wake_in_flight = true;
-        Wake::One
+        Wake::ONE
     }
 
     /// Notes that every sleeping getter is woken.

@@ -138,7 +138,7 @@ impl<K, N, T> Slot<K, N, T> {
     /// Whether the run of a ticket has not ended.
     #[inline]
     pub(crate) fn is_run_by(&self, ticket: &Ticket) -> bool {
-        matches!(self.phase, Phase::Active | Phase::Dirty) && self.run == ticket.run
+        self.phase.is_active() && self.run == ticket.run
     }
 }
 
@@ -154,6 +154,41 @@ pub enum Phase {
     Active,
     /// Handed out to a worker, and added meanwhile.
     Dirty,
+    /// As `Active`, and cancelled meanwhile.
+    CancelledActive,
+    /// As `Dirty`, and cancelled meanwhile, before the last add.
+    CancelledDirty,
+}
+
+impl Phase {
+    /// Whether the key was handed out and its run has not ended.
+    #[inline]
+    pub(crate) const fn is_active(self) -> bool {
+        self as u8 >= Self::Active as u8
+    }
+
+    /// Whether the key will be handed out without another add or deadline.
+    #[inline]
+    pub(crate) const fn is_queued(self) -> bool {
+        // The odd ones.
+        self as u8 % 2 == 1
+    }
+
+    /// The phase of an active key that is added.
+    #[inline]
+    pub(crate) const fn made_dirty(self) -> Self {
+        if self.is_cancelled() {
+            Self::CancelledDirty
+        } else {
+            Self::Dirty
+        }
+    }
+
+    /// Whether the key was cancelled during its present run.
+    #[inline]
+    pub(crate) const fn is_cancelled(self) -> bool {
+        self as u8 >= Self::CancelledActive as u8
+    }
 }
 
 pub(crate) mod sealed {

@@ -1,4 +1,4 @@
-//! Waiting, for a key or for the drain: one loop for every runtime.
+//! Waiting, for a key or for anything else: one loop for every runtime.
 //!
 //! The lock of a [`WorkQueue`] protects the state machine **and** the list of the calls that wait
 //! for it. If a call finds nothing, it counts as asleep and its waker enters the list, all under
@@ -142,10 +142,18 @@ impl<H: Deref<Target: Finish>> Wait<H> {
         Self::new(queue, WaitsFor::Key, ends)
     }
 
-    /// Creates a call that waits for the drain: it looks with
-    /// [`poll_drain`](crate::Queue::poll_drain). Added keys do not wake it. O(1).
-    pub fn for_drain(queue: H) -> Self {
-        Self::new(queue, WaitsFor::Drain, None)
+    /// Creates a call that waits for a state of the queue: it looks with
+    /// [`poll_drain`](crate::Queue::poll_drain), [`poll_idle`](crate::Queue::poll_idle),
+    /// [`poll_settled`](crate::Queue::poll_settled) or [`poll_flush`](crate::Queue::poll_flush).
+    /// Added keys do not wake it. O(1).
+    pub fn for_state(queue: H) -> Self {
+        Self::new(queue, WaitsFor::State, None)
+    }
+
+    /// Creates a call that waits for room: it looks with [`poll_add`](crate::Queue::poll_add).
+    /// O(1).
+    pub fn for_room(queue: H) -> Self {
+        Self::new(queue, WaitsFor::Room, None)
     }
 
     /// Returns the queue. O(1).

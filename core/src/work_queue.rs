@@ -21,7 +21,9 @@ mod expedite;
 mod pause;
 mod produce;
 mod query;
+mod restore;
 mod shutdown;
+mod snapshot;
 mod work;
 
 pub use batch::KEYS_PER_LOCK;
@@ -218,8 +220,7 @@ where
     /// queue.wake_all();
     /// ```
     pub fn wake_all(&self) {
-        let all = self.lock.with(|state| state.waiters.take_all());
-        all.into_iter().for_each(task::Waker::wake);
+        self.wake(Wake::ALL);
     }
 
     /// Runs `work` under the lock, then wakes the calls that it names.
@@ -233,7 +234,7 @@ where
         let unwound = OnUnwind(|| self.wake_all());
         let Effect { value, wake } = self.lock.with(work);
         mem::forget(unwound);
-        if wake != Wake::None {
+        if wake != Wake::NONE {
             self.wake(wake);
         }
         value
@@ -244,14 +245,13 @@ where
     /// looked at the queue itself, and has passed on what it left.
     #[inline(never)]
     fn wake(&self, wake: Wake) {
-        match wake {
-            Wake::None => {}
-            Wake::One => {
-                let first = self.lock.with(|state| state.waiters.take_first());
-                first.into_iter().for_each(task::Waker::wake);
-            }
-            Wake::All => self.wake_all(),
+        if wake == Wake::ONE {
+            let first = self.lock.with(|state| state.waiters.take_first());
+            first.into_iter().for_each(task::Waker::wake);
+            return;
         }
+        let taken = self.lock.with(|state| state.waiters.take(wake));
+        taken.into_iter().for_each(task::Waker::wake);
     }
 }
 

@@ -239,7 +239,7 @@ fn each_of_many_that_sleep_gets_one_of_many_due_keys() {
         };
         handed.push(work.key);
         let last = handed.len() == 5;
-        assert_eq!(looked.wake, if last { Wake::None } else { Wake::One });
+        assert_eq!(looked.wake, if last { Wake::NONE } else { Wake::ONE });
         queue.assert_valid();
     }
     assert_eq!(handed, [0, 1, 2, 3, 4]);
@@ -259,7 +259,7 @@ fn a_drain_hands_out_what_was_due_when_it_began() {
         let work = queue.try_get(later).value.unwrap();
         assert_eq!(work.key, key);
         let wake = queue.release(work.ticket, later).wake;
-        assert_eq!(wake, if key == 3 { Wake::All } else { Wake::None });
+        assert_eq!(wake, if key == 3 { Wake::ALL } else { Wake::NONE });
     }
     assert_eq!(queue.drain_status(&drain), Drained::Complete);
     assert_eq!(

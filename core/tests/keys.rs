@@ -8,7 +8,7 @@ use clock::Hand;
 use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
-    AddOptions, Added, DefaultItemBased, Fixed, Instant, KeyedLimiter, NoMetrics, NotActive,
+    AddOptions, Added, DefaultItemBased, Fixed, Instant, KeyedLimiter, Merge, NoMetrics, NotActive,
     Producer, Rejected, default_item_based,
 };
 
@@ -41,7 +41,7 @@ fn a_producer_hides_the_queue_and_does_the_same() {
     assert_eq!(scheduled.added, Added::Sooner);
     assert_eq!(queue.num_requeues("b"), 1);
     let at_once = AddOptions {
-        expedite: true,
+        merge: Merge::Once,
         ..AddOptions::new()
     };
     assert_eq!(

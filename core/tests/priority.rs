@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Fixed, Growable, Instant, ItemExponentialFailure, Levels, Metrics,
-    RandomState, Rejected, Storage,
+    Action, AddOptions, Added, Fixed, Growable, Instant, ItemExponentialFailure, Levels, Merge,
+    Metrics, RandomState, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -275,7 +275,7 @@ mod rules {
 
     pub(super) fn expedite_ends_the_delay<S: Storage>(mut script: Script<S>) {
         let expedite = |options: AddOptions| AddOptions {
-            expedite: true,
+            merge: Merge::Once,
             ..options
         };
         let high = AddOptions {
@@ -294,7 +294,7 @@ mod rules {
 
     pub(super) fn expedite_asks_for_one_run<S: Storage>(mut script: Script<S>) {
         let later = AddOptions {
-            expedite: true,
+            merge: Merge::Once,
             priority: Some(1),
             ..after(SECOND)
         };

@@ -51,7 +51,7 @@ fn waits(queue: &mut Keys, now: Instant, getter: &mut Getter, until: Option<u64>
             until: until.map(at)
         }
     );
-    assert_eq!(wake, Wake::None);
+    assert_eq!(wake, Wake::NONE);
 }
 
 #[track_caller]
@@ -73,27 +73,27 @@ fn add_after(queue: &mut Keys, key: u8, nanos: u64) -> Wake {
 #[test]
 fn no_wake_is_sent_while_no_getter_sleeps() {
     let mut queue = Keys::growable(NoLimit);
-    assert_eq!(add(&mut queue, 1, NOW), Wake::None);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::NONE);
 }
 
 #[test]
 fn one_wake_is_in_flight_and_the_woken_wakes_the_next() {
     let mut queue = Keys::growable(NoLimit);
     let [mut first, mut second] = asleep(&mut queue);
-    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
-    assert_eq!(add(&mut queue, 2, NOW), Wake::None);
-    assert_eq!(works(&mut queue, NOW, &mut first, 1), Wake::One);
-    assert_eq!(works(&mut queue, NOW, &mut second, 2), Wake::None);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::ONE);
+    assert_eq!(add(&mut queue, 2, NOW), Wake::NONE);
+    assert_eq!(works(&mut queue, NOW, &mut first, 1), Wake::ONE);
+    assert_eq!(works(&mut queue, NOW, &mut second, 2), Wake::NONE);
 }
 
 #[test]
 fn a_getter_that_was_awake_and_takes_the_work_leaves_no_wake_behind() {
     let mut queue = Keys::growable(NoLimit);
     let [mut sleeper] = asleep(&mut queue);
-    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
-    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::ONE);
+    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::NONE);
     waits(&mut queue, NOW, &mut sleeper, None);
-    assert_eq!(add(&mut queue, 2, NOW), Wake::One, "no wake is in flight");
+    assert_eq!(add(&mut queue, 2, NOW), Wake::ONE, "no wake is in flight");
 }
 
 #[test]
@@ -112,12 +112,12 @@ fn an_earlier_deadline_wakes_a_sleeper_that_takes_the_timer_over() {
     let (mut owner, mut other) = (Getter::new(), Getter::new());
     waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(add_after(&mut queue, 2, 60), Wake::None, "it comes later");
-    assert_eq!(add_after(&mut queue, 3, 20), Wake::One);
+    assert_eq!(add_after(&mut queue, 2, 60), Wake::NONE, "it comes later");
+    assert_eq!(add_after(&mut queue, 3, 20), Wake::ONE);
     waits(&mut queue, NOW, &mut other, Some(20));
     // The old owner looks at its own time: the timer has another owner.
     waits(&mut queue, at(10), &mut owner, None);
-    assert_eq!(works(&mut queue, at(20), &mut other, 3), Wake::One);
+    assert_eq!(works(&mut queue, at(20), &mut other, 3), Wake::ONE);
     waits(&mut queue, at(20), &mut owner, Some(50));
 }
 
@@ -128,8 +128,8 @@ fn a_timer_owner_that_leaves_with_other_work_passes_the_timer_on() {
     let (mut owner, mut other) = (Getter::new(), Getter::new());
     waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(add(&mut queue, 2, NOW), Wake::One);
-    assert_eq!(works(&mut queue, NOW, &mut owner, 2), Wake::One);
+    assert_eq!(add(&mut queue, 2, NOW), Wake::ONE);
+    assert_eq!(works(&mut queue, NOW, &mut owner, 2), Wake::ONE);
     waits(&mut queue, NOW, &mut other, Some(50));
 }
 
@@ -141,8 +141,8 @@ fn two_keys_due_at_once_reach_two_sleepers() {
     let (mut owner, mut other) = (Getter::new(), Getter::new());
     waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(works(&mut queue, at(50), &mut owner, 1), Wake::One);
-    assert_eq!(works(&mut queue, at(50), &mut other, 2), Wake::None);
+    assert_eq!(works(&mut queue, at(50), &mut owner, 1), Wake::ONE);
+    assert_eq!(works(&mut queue, at(50), &mut other, 2), Wake::NONE);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_timer_owner_that_is_cancelled_passes_the_timer_on() {
     let (mut owner, mut other) = (Getter::new(), Getter::new());
     waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(queue.leave(&mut owner).wake, Wake::One);
+    assert_eq!(queue.leave(&mut owner).wake, Wake::ONE);
     waits(&mut queue, NOW, &mut other, Some(50));
 }
 
@@ -160,9 +160,9 @@ fn a_timer_owner_that_is_cancelled_passes_the_timer_on() {
 fn a_wake_that_reached_a_cancelled_getter_is_passed_on() {
     let mut queue = Keys::growable(NoLimit);
     let [mut first, mut second] = asleep(&mut queue);
-    assert_eq!(add(&mut queue, 1, NOW), Wake::One);
-    assert_eq!(queue.leave(&mut first).wake, Wake::One);
-    assert_eq!(works(&mut queue, NOW, &mut second, 1), Wake::None);
+    assert_eq!(add(&mut queue, 1, NOW), Wake::ONE);
+    assert_eq!(queue.leave(&mut first).wake, Wake::ONE);
+    assert_eq!(works(&mut queue, NOW, &mut second, 1), Wake::NONE);
 }
 
 #[test]
@@ -183,10 +183,10 @@ fn a_paused_queue_arms_no_timer_and_wakes_no_getter() {
     for now in [NOW, at(5), at(6)] {
         waits(&mut queue, now, &mut getter, None);
     }
-    assert_eq!(queue.add(2, at(6)).wake, Wake::None);
+    assert_eq!(queue.add(2, at(6)).wake, Wake::NONE);
     assert_eq!(queue.next_deadline(), None);
-    assert_eq!(queue.resume().wake, Wake::One);
-    assert_eq!(works(&mut queue, at(6), &mut getter, 1), Wake::None);
+    assert_eq!(queue.resume().wake, Wake::ONE);
+    assert_eq!(works(&mut queue, at(6), &mut getter, 1), Wake::NONE);
 }
 
 #[test]
@@ -195,21 +195,21 @@ fn the_last_run_to_end_wakes_every_call_that_waits_for_the_drain() {
     let _ = add(&mut queue, 1, NOW);
     let work = queue.try_get(NOW).value.unwrap();
     let drain = queue.begin_drain(NOW);
-    assert_eq!(drain.wake, Wake::All);
+    assert_eq!(drain.wake, Wake::ALL);
     assert_eq!(queue.drain_status(&drain.value), Drained::Pending);
     let ended = queue.release(work.ticket, NOW);
-    assert_eq!(ended.wake, Wake::All);
+    assert_eq!(ended.wake, Wake::ALL);
     assert_eq!(queue.drain_status(&drain.value), Drained::Complete);
     let rejected = queue.add(2, NOW);
     assert_eq!(rejected.value, Err(Rejected::Closed(2)));
-    assert_eq!(rejected.wake, Wake::None);
+    assert_eq!(rejected.wake, Wake::NONE);
 }
 
 #[test]
 fn shutdown_wakes_every_sleeper_and_closes_it() {
     let mut queue = Keys::growable(NoLimit);
     let [mut first, mut second] = asleep(&mut queue);
-    assert_eq!(queue.shut_down(NOW).wake, Wake::All);
+    assert_eq!(queue.shut_down(NOW).wake, Wake::ALL);
     for getter in [&mut first, &mut second] {
         assert_eq!(queue.poll_get(NOW, getter).value, Next::Closed);
     }
@@ -223,11 +223,11 @@ fn a_getter_that_was_woken_with_all_others_is_not_woken_twice() {
     let work = queue.try_get(NOW).value.unwrap();
     assert_eq!(queue.add(1, NOW).value, Ok(Added::Dirty));
     let [_first, _second] = asleep(&mut queue);
-    assert_eq!(queue.shut_down(NOW).wake, Wake::All);
+    assert_eq!(queue.shut_down(NOW).wake, Wake::ALL);
     // The key becomes ready, but both sleepers were woken already.
-    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::None);
+    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::NONE);
     // A getter that was awake takes it: it clears no wake.
-    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::None);
+    assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::NONE);
 }
 
 #[test]

@@ -319,7 +319,7 @@ mod rules {
     pub(super) fn calls_that_wait_for_the_drain_are_not_woken_by_adds<W: WaitList>(
         queue: &Keys<W>,
     ) {
-        let mut drains = Call::new(Wait::for_drain(queue));
+        let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
             call.wait
                 .look(&call.waker, None, |queue, _, _| queue.poll_drain(None))
@@ -341,7 +341,7 @@ mod rules {
     pub(super) fn a_second_shutdown_ends_the_wait_for_a_drain<W: WaitList>(queue: &Keys<W>) {
         add(queue, 1);
         let drain = queue.begin_drain();
-        let mut drains = Call::new(Wait::for_drain(queue));
+        let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
             call.wait.look(&call.waker, None, |queue, _, _| {
                 queue.poll_drain(Some(&drain))
@@ -450,7 +450,7 @@ mod rules {
         add(queue, 1);
         let guard = queue.try_get().unwrap();
         let drain = queue.begin_drain();
-        let mut drains = Call::new(Wait::for_drain(queue));
+        let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
             let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
             call.wait.look(&call.waker, None, look)
@@ -541,7 +541,7 @@ fn a_call_without_a_place_gets_an_error_and_changes_nothing() {
     assert_eq!((sleeping(&queue), waits.wakes()), (1, 0), "as before");
     drop(refused);
 
-    let mut drains = Wait::for_drain(&queue);
+    let mut drains = Wait::for_state(&queue);
     let look = drains.look(Waker::noop(), None, |queue, _, _| queue.poll_drain(None));
     assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
 

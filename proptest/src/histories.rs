@@ -27,10 +27,10 @@ mod watch;
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Instant};
+use requeue_core::{Action, AddOptions, Instant, Merge};
 
 use crate::caught::guarded;
-use crate::subject::{Call, Key, NewSubject, Setup, Subject, boxed};
+use crate::subject::{Call, Key, Left, NewSubject, Setup, Subject, boxed};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
@@ -70,6 +70,10 @@ pub enum Step {
     /// Takes back the work of all keys but those below one; unless several of them would be kept
     /// for their failures alone, because then their order is not specified.
     RetainBelow(Key),
+    /// Adds a key as another queue has left it.
+    Restore(Left),
+    /// Looks at every key.
+    Snapshot,
     /// Hands out no key from now on.
     Pause,
     /// Ends a pause.
@@ -135,6 +139,15 @@ pub enum Looks {
     /// Not at all: what calls answer tells more of a fault.
     Never,
 }
+
+/// Every rule by which an add meets a deadline.
+pub const MERGES: [Merge; 5] = [
+    Merge::Earliest,
+    Merge::Once,
+    Merge::Latest,
+    Merge::Replace,
+    Merge::Keep,
+];
 
 /// How long threads are waited for that should have answered, before it is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -202,7 +215,9 @@ impl Step {
             | Self::CancelKey(key)
             | Self::CancelDelay(key)
             | Self::Expedite(key)
-            | Self::DoneKey(key) => *key,
+            | Self::DoneKey(key)
+            | Self::Start(Call::Flush(key) | Call::CancelAndWait(key) | Call::AddWait(key))
+            | Self::Restore(Left { key, .. }) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
             _ => 0,
         }

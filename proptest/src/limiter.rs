@@ -173,6 +173,22 @@ impl RateLimiter for AnyLimiter {
             Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
         }
     }
+
+    fn record(&self, requeues: u32) -> AnyRecord {
+        match self {
+            _ if requeues == 0 => AnyRecord::Fresh,
+            Self::Exponential(limiter) => AnyRecord::Failures(limiter.record(requeues)),
+            Self::FastSlow(limiter) => AnyRecord::Failures(limiter.record(requeues)),
+            Self::DefaultController(limiter) => AnyRecord::Failures(limiter.record(requeues).0),
+            Self::Bucket(_) | Self::NoLimit(_) => AnyRecord::Fresh,
+            Self::MaxOf(limiters) => {
+                let mut record = AnyRecord::Fresh;
+                record.with_both(|both| *both = limiters.as_ref().record(requeues));
+                record
+            }
+            Self::WithMaxWait(limiter) => limiter.as_ref().record(requeues),
+        }
+    }
 }
 
 impl AnyRecord {
@@ -193,10 +209,7 @@ impl AnyRecord {
         delay
     }
 
-    fn with_both(
-        &mut self,
-        when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> Duration,
-    ) -> Duration {
+    fn with_both<T>(&mut self, when: impl FnOnce(&mut (AnyRecord, AnyRecord)) -> T) -> T {
         let mut both = match std::mem::take(self) {
             Self::Both(both) => both,
             Self::Fresh | Self::Failures(_) => Box::default(),

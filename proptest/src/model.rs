@@ -9,6 +9,7 @@ mod control;
 mod drains;
 mod extensions;
 mod fingerprint;
+mod flushes;
 mod priorities;
 mod records;
 mod subject;
@@ -60,6 +61,8 @@ pub struct Model {
     running_at: Vec<(Key, u8)>,
     /// Keys that are being worked on.
     processing: Vec<Key>,
+    /// Those of them whose work was taken back since.
+    cancelled: Vec<Key>,
     /// Keys that will be added later, each at most once.
     waiting: Vec<Waiting>,
     /// What the limiter remembers of the keys that have failed.
@@ -75,6 +78,8 @@ pub struct Model {
     drains: Drains,
     /// Numbers the runs.
     runs: u64,
+    /// Those who wait for the work of a key.
+    flushes: Vec<flushes::Flush>,
     /// The last run of each key.
     last_run: Vec<(Key, u64)>,
     /// Numbers the waiting entries.
@@ -134,6 +139,8 @@ impl Model {
             closed_at: (Instant::EPOCH, 0),
             drains: Drains::default(),
             runs: 0,
+            flushes: Vec::new(),
+            cancelled: Vec::new(),
             last_run: Vec::new(),
             entries: 0,
             figures: Figures::default(),
@@ -397,6 +404,7 @@ impl Model {
         self.runs += 1;
         remove(&mut self.last_run, key);
         self.last_run.push((key, self.runs));
+        self.note_flushes_of(key);
         Some(Handed {
             key,
             ticket: Ticket::Numbered(NumberedRun {
@@ -417,7 +425,9 @@ impl Model {
             let duration = self.now.saturating_since(started);
             self.figures.work_durations.push(duration);
         }
+        self.end_flushes_of(key);
         self.processing.retain(|other| *other != key);
+        self.cancelled.retain(|other| *other != key);
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
@@ -447,6 +457,7 @@ impl Model {
             ready: self.queue.contains(&key),
             active,
             dirty: active && self.dirty.contains(&key),
+            cancelled: self.cancelled.contains(&key),
             due: entry.map(|entry| entry.due),
             requeues: self.failures_of(key),
             priority: match entry {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Instant, KeyState, Leftover,
     NotActive, Rejected,
 };
 
@@ -132,12 +132,20 @@ pub trait Subject {
     /// Takes back the work of all keys but those below `key`, and returns of how many.
     fn retain_below(&mut self, key: Key) -> usize;
 
+    /// Adds a key as it was left over by another queue.
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>>;
+
     /// Hands out no key until [`resume`](Self::resume).
     fn pause(&mut self);
     /// Ends a pause.
     fn resume(&mut self);
     /// Whether the queue is paused.
     fn is_paused(&mut self) -> bool;
+
+    /// Whether no key is ready or active.
+    fn is_idle(&mut self) -> bool;
+    /// Whether no key is ready, active or delayed.
+    fn is_settled(&mut self) -> bool;
 
     /// Hands out the first ready key.
     fn try_get(&mut self) -> Option<Handed>;
@@ -178,6 +186,8 @@ pub trait Subject {
     /// How many keys are ready. Like every operation that could tell, it first releases what is
     /// due.
     fn len(&mut self) -> usize;
+    /// What the queue knows of each key that it holds, in the order of the keys.
+    fn snapshot(&mut self) -> Vec<(Key, Known)>;
     /// What the queue knows of a key.
     fn state(&mut self, key: Key) -> Option<Known>;
     /// Whether there is work to be done on a key.
@@ -403,12 +413,22 @@ pub struct Known {
     pub active: bool,
     /// The key is active and will be once more.
     pub dirty: bool,
+    /// The key is active, and its work was taken back since it was handed out.
+    pub cancelled: bool,
     /// The deadline the key waits for.
     pub due: Option<Instant>,
     /// How many failures are remembered of it.
     pub requeues: u32,
     /// The priority level at which it is ready or will be; else of its run; else of its deadline.
     pub priority: u8,
+}
+
+/// A snapshot, in the order of the keys.
+fn in_order(entries: impl IntoIterator<Item = Entry<Key>>) -> Vec<(Key, Known)> {
+    let known = |entry: Entry<Key>| (entry.key, Known::from(entry.state));
+    let mut snapshot: Vec<_> = entries.into_iter().map(known).collect();
+    snapshot.sort_by_key(|(key, _)| *key);
+    snapshot
 }
 
 /// What a queue says of all its keys together.
@@ -455,12 +475,32 @@ impl From<Leftover<Key>> for Left {
     }
 }
 
+impl From<Left> for Leftover<Key> {
+    fn from(left: Left) -> Self {
+        let mut leftover = Self::new(left.key);
+        leftover.left = left.left;
+        leftover.requeues = left.requeues;
+        leftover.priority = left.priority;
+        leftover
+    }
+}
+
+/// The same, with what was handed back in our words.
+fn refused(rejected: Rejected<Leftover<Key>>) -> Rejected<Left> {
+    match rejected {
+        Rejected::Full(leftover) => Rejected::Full(leftover.into()),
+        Rejected::Closed(leftover) => Rejected::Closed(leftover.into()),
+        other => Rejected::UnknownPriority(other.into_key().into()),
+    }
+}
+
 impl From<KeyState> for Known {
     fn from(state: KeyState) -> Self {
         Self {
             ready: state.ready,
             active: state.active,
             dirty: state.dirty,
+            cancelled: state.cancelled,
             due: state.due,
             requeues: state.requeues,
             priority: state.priority,

@@ -120,6 +120,16 @@ fn histories_on_embassy_with_room_for_two_keys() {
     drawn::histories_of_calls::<OnWorkQueue<Embassy<2>>>(HISTORIES);
 }
 
+#[test]
+fn histories_on_std_with_room_for_two_keys() {
+    drawn::histories_of_calls::<OnWorkQueue<Threads<Fixed<2>>>>(HISTORIES);
+}
+
+#[test]
+fn histories_on_tokio_with_room_for_two_keys() {
+    drawn::histories_of_calls::<OnWorkQueue<Tasks<Fixed<2>>>>(HISTORIES);
+}
+
 const OF_CAPACITY: &[&str] = &[
     "capacity::a_cancelled_key_gives_its_room_back",
     "capacity::a_key_that_is_done_gives_its_room_back",
@@ -138,6 +148,7 @@ const OF_LEVELS: &[&str] = &[
     "priorities::a_raise_goes_to_the_end_of_its_level",
     "priorities::a_delayed_key_keeps_its_priority",
     "priorities::a_priority_survives_retries",
+    "restore::a_restored_key_keeps_its_level",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
@@ -153,6 +164,7 @@ const OF_FUTURES: &[&str] = &[
     "cancelled_getters::a_place_is_given_back",
     "cancelled_getters::a_run_that_was_declared_over_is_completed",
     "drain_wakes::a_cancelled_wait_for_the_drain_harms_no_other",
+    "room_wakes::a_cancelled_wait_for_room_passes_the_place_on",
 ];
 
 /// The groups of rules about calls that wait.
@@ -163,6 +175,8 @@ const OF_CALLS: &[&str] = &[
     "drain_wakes",
     "timed_getters",
     "pauses",
+    "watch_wakes",
+    "room_wakes",
 ];
 
 /// These rules, and no others, are not tried; of a queue without calls none of calls is.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Fixed, Growable};
+use requeue_core::{Action, AddOptions, Fixed, Growable, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
-use requeue_proptest::subject::{Direct, Setup, Subject};
+use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
 
 /// Every kind of step that a program of one thread can take.
 fn steps() -> Vec<Step> {
@@ -29,6 +29,7 @@ fn steps() -> Vec<Step> {
         Step::Pause,
         Step::Resume,
         Step::RetainBelow(2),
+        Step::Snapshot,
     ];
     for key in 1..=2 {
         steps.extend([
@@ -41,9 +42,33 @@ fn steps() -> Vec<Step> {
             Step::CancelKey(key),
             Step::CancelDelay(key),
             Step::Expedite(key),
+            Step::Restore(left(key)),
+            Step::AddWith(key, replacing(key)),
         ]);
     }
     steps
+}
+
+/// A key that has failed once: the first is ready, the second delayed.
+const fn left(key: Key) -> Left {
+    Left {
+        key,
+        left: Duration::from_nanos(key as u64 - 1),
+        requeues: 1,
+        priority: 0,
+    }
+}
+
+/// An add that replaces a deadline: for the first key now, for the second by one 2 ns away.
+const fn replacing(key: Key) -> AddOptions {
+    AddOptions {
+        after: match key {
+            1 => None,
+            _ => Some(Duration::from_nanos(2)),
+        },
+        merge: Merge::Replace,
+        ..AddOptions::new()
+    }
 }
 
 /// So many states that the soak comes to their end.

@@ -166,7 +166,7 @@ impl<P: Plan> Toys<P> {
         if P::FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
             return poll_fn(|_| Poll::Pending).await;
         }
-        let mut call = Wait::for_drain(&*self.0);
+        let mut call = Wait::for_state(&*self.0);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
         match call.wait(deadline, look).await {
             Ok(ended) => Answer::Drained(ended),

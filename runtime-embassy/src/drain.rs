@@ -96,7 +96,7 @@ where
         drain: Option<&Drain>,
         deadline: Option<Instant>,
     ) -> Result<Drained, TooManyWaiters> {
-        let mut call = Wait::for_drain(&self.shared);
+        let mut call = Wait::for_state(&self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(drain);
         match Self::logged(call.wait(deadline, look).await) {
             Ok(ended) => Ok(ended),

@@ -10,7 +10,9 @@ mod get;
 mod logging;
 mod parts;
 mod queue;
+mod room;
 mod sync;
+mod watch;
 mod workers;
 
 pub use embassy_sync::blocking_mutex::raw;
@@ -21,8 +23,8 @@ pub use clock::{EmbassyClock, ManualClock};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Drained, Finished, GetError, Leftover, Producer, Queue, Rejected,
-    Retries, RunContext, TooManyWaiters,
+    Action, AddOptions, Added, Drained, Entry, Finished, GetError, Leftover, Merge, Producer,
+    Queue, Rejected, Retries, RunContext, TooManyWaiters,
 };
 pub use sync::Locked;
 pub use workers::Failed;

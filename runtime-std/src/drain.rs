@@ -62,7 +62,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     fn drain_until(&self, deadline: Option<Instant>) -> Drained {
         let drain = self.begin_drain();
-        let call = Wait::for_drain(&*self.shared);
+        let call = Wait::for_state(&*self.shared);
         let ended = self.wait(call, deadline, |queue, _, _| queue.poll_drain(Some(&drain)));
         ended.unwrap_or(Drained::Pending)
     }

@@ -7,7 +7,9 @@ mod clock;
 mod drain;
 mod get;
 mod queue;
+mod room;
 mod sync;
+mod watch;
 mod workers;
 
 pub use requeue_core as core;
@@ -16,8 +18,8 @@ pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock, SystemClock};
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Drained, Failure, Finished, GetError, Leftover, Producer,
-    Queue, Rejected, RunContext, Workers,
+    Action, AddOptions, Added, Builder, Drained, Entry, Failure, Finished, GetError, Leftover,
+    Merge, Producer, Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

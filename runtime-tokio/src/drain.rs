@@ -104,7 +104,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # }
     /// ```
     pub async fn drained(&self) {
-        let call = Wait::for_drain(&*self.shared);
+        let call = Wait::for_state(&*self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(None);
         // Without a deadline it ends only when the queue has drained.
         let _ = self.wait(call, None, look).await;
@@ -112,7 +112,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     async fn drain_until(&self, deadline: Option<Instant>) -> Drained {
         let drain = self.begin_drain();
-        let call = Wait::for_drain(&*self.shared);
+        let call = Wait::for_state(&*self.shared);
         let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
         let ended = self.wait(call, deadline, look).await;
         ended.unwrap_or(Drained::Pending)

@@ -7,8 +7,10 @@ mod clock;
 mod drain;
 mod get;
 mod queue;
+mod room;
 mod stream;
 mod sync;
+mod watch;
 mod workers;
 
 pub use requeue_core as core;
@@ -17,8 +19,8 @@ pub use backoff::backoff_until;
 pub use clock::TokioClock;
 pub use queue::{Batch, Guard, Shared, Tasks, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Drained, Failure, Finished, GetError, Leftover, Producer,
-    Queue, Rejected, RunContext, Workers,
+    Action, AddOptions, Added, Builder, Drained, Entry, Failure, Finished, GetError, Leftover,
+    Merge, Producer, Queue, Rejected, RunContext, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -85,6 +85,10 @@ impl RateLimiter for ItemExponentialFailure {
     fn requeues(&self, failures: &u32) -> u32 {
         *failures
     }
+
+    fn record(&self, requeues: u32) -> u32 {
+        requeues
+    }
 }
 
 /// The result of a conversion of `value` to `f64` and back: 53 significant bits, ties to even.

@@ -59,6 +59,10 @@ impl RateLimiter for ItemFastSlow {
     fn requeues(&self, failures: &u32) -> u32 {
         *failures
     }
+
+    fn record(&self, requeues: u32) -> u32 {
+        requeues
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ impl RateLimiter for () {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn record(&self, _: u32) {}
 }
 
 macro_rules! max_of {
@@ -36,6 +38,10 @@ macro_rules! max_of {
                 let mut most = 0;
                 $(most = most.max(self.$index.requeues(&record.$index));)+
                 most
+            }
+
+            fn record(&self, requeues: u32) -> Self::Record {
+                ($(self.$index.record(requeues),)+)
             }
         }
     };

@@ -47,6 +47,10 @@ impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     fn requeues(&self, record: &L::Record) -> u32 {
         self.inner.requeues(record)
     }
+
+    fn record(&self, requeues: u32) -> L::Record {
+        self.inner.record(requeues)
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +83,8 @@ mod tests {
         fn requeues(&self, (): &()) -> u32 {
             0
         }
+
+        fn record(&self, _: u32) {}
     }
 
     #[test]

@@ -36,4 +36,6 @@ impl RateLimiter for NoLimit {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn record(&self, _: u32) {}
 }

@@ -175,6 +175,8 @@ impl RateLimiter for Bucket {
     fn requeues(&self, (): &()) -> u32 {
         0
     }
+
+    fn record(&self, _: u32) {}
 }
 
 /// Nanoseconds as seconds, rounded as by Go's `Duration.Seconds`: in two parts.

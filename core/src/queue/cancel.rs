@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::outcome::{Effect, KeyState};
 use crate::priority::KeyLevels;
 use crate::storage::{Located, Phase, Slots, Storage};
+use crate::work::Ticket;
 
 use super::Queue;
 
@@ -18,8 +19,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
-    /// changes. A present run goes on. The failures of the key stay on record, until
-    /// [`forget`](Self::forget). The other keys keep their order.
+    /// changes. A present run goes on, and [can ask](Self::is_cancelled). The failures of the key
+    /// stay on record, until [`forget`](Self::forget). The other keys keep their order.
     ///
     /// After shutdown this works as before, and a drain ends if nothing is left.
     ///
@@ -51,6 +52,29 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.cancel_slot(id);
         }
         self.effect(was)
+    }
+
+    /// Returns whether the key of a run was cancelled since the run began. O(1).
+    ///
+    /// It stays so until the run ends, even if the key is added meanwhile: that makes another run,
+    /// so this one may stop in any case. False if the run has ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let work = queue.try_get(now).value.unwrap();
+    /// assert!(!queue.is_cancelled(&work.ticket));
+    /// let _ = queue.cancel(&"node-7", now);
+    /// assert!(queue.is_cancelled(&work.ticket));
+    /// ```
+    pub fn is_cancelled(&self, ticket: &Ticket) -> bool {
+        let slot = self.slots.slot(ticket.id);
+        slot.is_some_and(|slot| slot.is_run_by(ticket) && slot.phase.is_cancelled())
     }
 
     /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).
@@ -101,13 +125,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.lists.remove_ready(id, level);
                 return self.retire(id);
             }
-            Phase::Dirty => {
-                slot.phase = Phase::Active;
+            Phase::Dirty | Phase::CancelledDirty => {
+                slot.phase = Phase::CancelledActive;
                 self.dirty -= 1;
                 self.lists.note_clean(level);
                 self.report_depth(level);
             }
-            Phase::Idle | Phase::Active => {}
+            Phase::Active => slot.phase = Phase::CancelledActive,
+            Phase::Idle | Phase::CancelledActive => {}
         }
         let _ = self.drop_delay(id);
         self.release_if_idle(id);
@@ -115,6 +140,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     fn drop_delay(&mut self, id: SlotId) -> Option<Instant> {
         let due = self.delays.remove(id)?;
+        self.note_change();
         self.metrics.delayed(self.delays.len());
         Some(due)
     }

@@ -33,8 +33,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Located::Absent(_) => unreachable!("Q1: a stored key is found"),
             }
             ready += usize::from(slot.phase == Phase::Ready);
-            active += usize::from(matches!(slot.phase, Phase::Active | Phase::Dirty));
-            dirty += usize::from(slot.phase == Phase::Dirty);
+            active += usize::from(slot.phase.is_active());
+            dirty += usize::from(slot.phase.is_active() && slot.phase.is_queued());
             let blank = slot.meta.record == L::Record::default();
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
@@ -62,7 +62,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             );
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
         assert!(!(self.closed && self.paused), "shutdown ends a pause");
-        assert!(!self.drain_unreported, "a drain that has ended is reported");
+        assert!(self.has_reported_what_came(), "W3: {:?}", self.watched);
     }
 
     fn assert_ready_list(&self, ready: usize) {

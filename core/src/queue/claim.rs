@@ -109,6 +109,40 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
+    /// Finds the slot of a key, or claims one, and lets it have at least so many failures. Returns
+    /// the key if there is no room.
+    pub(super) fn slot_with_failures(
+        &mut self,
+        key: K,
+        requeues: u32,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<SlotId, K> {
+        match self.locate(&key, now) {
+            Located::Found(id) => {
+                if self.requeues(id) < requeues {
+                    let record = self.limiter.record(requeues);
+                    if let Some(slot) = self.slots.slot_mut(id) {
+                        slot.meta.record = record;
+                    }
+                }
+                spare(key);
+                Ok(id)
+            }
+            Located::Absent(hash) => {
+                let Some(id) = self.make_room() else {
+                    return Err(key);
+                };
+                let meta = Meta::<S, L, M> {
+                    record: self.limiter.record(requeues),
+                    ..Meta::<S, L, M>::default()
+                };
+                self.slots.claim(id, hash, key, meta, Phase::Idle);
+                Ok(id)
+            }
+        }
+    }
+
     pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
         match self.slots.slot_mut(id) {
             Some(slot) => self.limiter.when(&mut slot.meta.record, now),

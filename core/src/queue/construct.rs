@@ -16,7 +16,7 @@ use crate::storage::Slots;
 use crate::storage::Storage;
 use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 
-use super::Queue;
+use super::{Queue, Watched};
 
 impl<K, L, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, NoMetrics>
 where
@@ -87,7 +87,7 @@ where
             closed: false,
             paused: false,
             release_max: at_least_one(Fixed::<N, I, P>::RELEASE_MAX),
-            drain_unreported: false,
+            watched: Watched::NONE,
             epoch: 0,
         }
     }
@@ -175,7 +175,7 @@ mod growable {
     use crate::storage::Storage;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
 
-    use super::Queue;
+    use super::{Queue, Watched};
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
         /// Creates an empty queue that grows as needed.
@@ -264,7 +264,7 @@ mod growable {
                 closed: false,
                 paused: false,
                 release_max: super::at_least_one(Growable::<H, P>::RELEASE_MAX),
-                drain_unreported: false,
+                watched: Watched::NONE,
                 epoch: 0,
             }
         }

@@ -51,8 +51,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut getter = Getter::new();
     /// let _ = queue.poll_get(now, &mut getter);
     /// queue.pause();
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::None);
-    /// assert_eq!(queue.resume().wake, Wake::One);
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::NONE);
+    /// assert_eq!(queue.resume().wake, Wake::ONE);
     /// # let _ = queue.leave(&mut getter);
     /// ```
     #[must_use = "a getter that is not woken sleeps on"]

@@ -266,15 +266,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         spare: impl FnOnce(K),
     ) -> Effect<Result<Scheduled, Rejected<K>>> {
+        let added = self.add_with_at_once(key, options, now, spare);
+        self.effect(added)
+    }
+
+    /// [`add_with`](Self::add_with), whose wake comes from what follows.
+    #[inline]
+    pub(super) fn add_with_at_once(
+        &mut self,
+        key: K,
+        options: AddOptions,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Result<Scheduled, Rejected<K>> {
         if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
+            return Err(Rejected::Closed(key));
         }
         let levels = S::Priorities::LEVELS;
         if options.priority.is_some_and(|level| level >= levels) {
-            return quiet(Err(Rejected::UnknownPriority(key)));
+            return Err(Rejected::UnknownPriority(key));
         }
-        let limited = self.add_with_quietly(key, options, now, spare);
-        self.effect(limited.map_err(Rejected::Full))
+        self.add_with_quietly(key, options, now, spare)
+            .map_err(Rejected::Full)
     }
 
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
@@ -334,39 +347,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             None if options.rate_limited => self.retry_level(id),
             None => LOWEST,
         };
-        let added = if options.expedite {
-            self.schedule_once(id, delay, now, level)
-        } else if let Some(delay) = delay {
-            self.schedule(id, now + delay, now, level)
-        } else {
-            self.mark(id, now, level)
-        };
+        let due = delay.map(|delay| now + delay);
+        let added = self.merge(id, options.merge, due, now, level);
         let delay = delay.unwrap_or(Duration::ZERO);
         Ok(Scheduled { delay, added })
-    }
-
-    /// Adds a key that has its slot at the earlier of its two times, and at no other.
-    fn schedule_once(
-        &mut self,
-        id: SlotId,
-        delay: Option<Duration>,
-        now: Instant,
-        mut level: u8,
-    ) -> Added {
-        let due = delay.map(|delay| now + delay);
-        if let Some(later) = due.filter(|due| *due > now || due.is_never())
-            && !self.is_queued(id)
-        {
-            return self.schedule(id, later, now, level);
-        }
-        if due.is_some() {
-            self.metrics.retry();
-        }
-        if self.delays.remove(id).is_some() {
-            level = level.max(self.levels(id).delayed());
-            self.metrics.delayed(self.delays.len());
-        }
-        self.mark(id, now, level)
     }
 
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
@@ -378,7 +362,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.
-                if self.lists.records_len() > 0 && self.is_idle(id) {
+                if self.lists.records_len() > 0 && self.is_idle_slot(id) {
                     self.lists.discard_record(id);
                 }
                 self.set_delayed(id, level);

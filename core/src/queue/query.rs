@@ -124,15 +124,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let slot = self.slots.slot(id)?;
         Some(KeyState {
             ready: slot.phase == Phase::Ready,
-            active: matches!(slot.phase, Phase::Active | Phase::Dirty),
-            dirty: slot.phase == Phase::Dirty,
+            active: slot.phase.is_active(),
+            dirty: slot.phase.is_active() && slot.phase.is_queued(),
+            cancelled: slot.phase.is_cancelled(),
             due: self.delays.due(id),
             requeues: self.limiter.requeues(&slot.meta.record),
             priority: match slot.phase {
-                Phase::Ready | Phase::Dirty => slot.meta.levels.queued(),
-                Phase::Active => slot.meta.levels.running(),
-                Phase::Idle if self.delays.has(id) => slot.meta.levels.delayed(),
-                Phase::Idle => LOWEST,
+                phase if phase.is_queued() => slot.meta.levels.queued(),
+                phase if phase.is_active() => slot.meta.levels.running(),
+                _ if self.delays.has(id) => slot.meta.levels.delayed(),
+                _ => LOWEST,
             },
         })
     }

@@ -29,9 +29,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     #[inline(never)]
     pub(super) fn release_some(&mut self, own: SlotId, now: Instant) -> bool {
-        // Shutdown has stopped the time, wherever the clock goes.
-        let now = if self.closed { Instant::NEVER } else { now };
+        let now = self.time_at(now);
         self.delays.may_be_due(now) && self.release_at_most(own, now)
+    }
+
+    /// The time by which deadlines pass: shutdown has stopped it, wherever the clock goes.
+    #[inline(always)]
+    pub(super) fn time_at(&self, now: Instant) -> Instant {
+        if self.closed { Instant::NEVER } else { now }
     }
 
     #[inline(never)]

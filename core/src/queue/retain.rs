@@ -11,9 +11,9 @@ use crate::storage::{Slots, Storage};
 
 use super::Queue;
 
-/// How far [`Queue::retain_some`] has come. It has an example.
+/// How far [`Queue::retain_some`] or [`Queue::snapshot_some`] has come. They have examples.
 #[derive(Debug, Default)]
-#[must_use = "a sweep does nothing until it is passed to `retain_some`"]
+#[must_use = "a sweep does nothing until it is passed to `retain_some` or `snapshot_some`"]
 pub struct Sweep {
     /// The slot that is looked at next.
     next: usize,
@@ -36,12 +36,31 @@ impl Sweep {
     pub const fn cancelled(&self) -> usize {
         self.cancelled
     }
+
+    /// Sets the end, in the first step.
+    pub(super) fn begin(&mut self, bound: usize) {
+        self.end.get_or_insert(bound);
+    }
+
+    /// The slot that is looked at next. `None` at the end.
+    pub(super) fn next_slot(&mut self) -> Option<SlotId> {
+        let next = self.next;
+        if self.is_over() {
+            return None;
+        }
+        self.next += 1;
+        Some(SlotId::from_index(next))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| self.next >= end)
+    }
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
-    /// it returns `false`. A step makes due keys ready, or asks about at most 32 slots and cancels
-    /// at most [`RELEASE_MAX`](Storage::RELEASE_MAX) keys, O(log n) each.
+    /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
+    /// `alloc`) and cancels at most [`RELEASE_MAX`](Storage::RELEASE_MAX) keys, O(log n) each.
     ///
     /// Asks about each key that is ready, active or delayed, in no order; the order of those that
     /// stay does not change. A key that is added between two steps may or may not be asked about.
@@ -72,14 +91,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.release_due(SlotId::NONE, now) {
             return self.effect(true);
         }
-        let end = *sweep.end.get_or_insert(self.slots.bound());
+        sweep.begin(self.slots.bound());
         let last = sweep.cancelled + usize::from(self.release_max.get());
         for _ in 0..VISITS_MAX {
-            if sweep.next >= end || sweep.cancelled >= last {
+            if sweep.cancelled >= last {
                 break;
             }
-            let id = SlotId::from_index(sweep.next);
-            sweep.next += 1;
+            let Some(id) = sweep.next_slot() else {
+                break;
+            };
             let slot = self.slots.slot(id).filter(|_| !self.is_record_only(id));
             if slot.is_some_and(|slot| !keep(&slot.key)) {
                 // Before, because the key's `Drop` may panic.
@@ -87,9 +107,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.cancel_slot(id);
             }
         }
-        self.effect(sweep.next < end)
+        self.effect(!sweep.is_over())
     }
 }
 
 /// How many slots a step looks at.
-const VISITS_MAX: usize = 32;
+pub(crate) const VISITS_MAX: usize = if cfg!(feature = "alloc") { 32 } else { 8 };

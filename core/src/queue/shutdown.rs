@@ -11,7 +11,7 @@ use crate::outcome::{Drain, Drained, Effect, Leftover, Next, Wake};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
-use super::{Queue, SlotId};
+use super::{Queue, SlotId, Watched};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Shuts the queue down: it takes no more keys. Ready keys, and dirty keys once their runs end,
@@ -62,7 +62,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let work = queue.try_get(now).value.unwrap();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
     /// // The end of the last run wakes every call that waits for the drain.
-    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::All);
+    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::ALL);
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
@@ -114,7 +114,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         Effect {
             value,
-            wake: Wake::None,
+            wake: Wake::NONE,
         }
     }
 
@@ -144,11 +144,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.closed = true;
             self.paused = false;
             self.delays.stop(now);
+            if !self.is_drained() {
+                self.watched.add(Watched::DRAIN);
+            }
         }
         self.sleepers.all_woken();
         Effect {
             value: (),
-            wake: Wake::All,
+            wake: Wake::ALL,
         }
     }
 }
@@ -157,7 +160,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
     /// no key is delayed. O(log n).
     ///
-    /// A key that is also ready or active stays so.
+    /// A key that is also ready or active stays so. The next operation returns the wake, if a call
+    /// waits for a queue that is [settled](Self::is_settled).
     ///
     /// # Examples
     ///
@@ -193,6 +197,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             leftover.left = due.saturating_since(now);
         }
         self.metrics.delayed(self.delays.len());
+        self.note_change();
         self.release_if_idle(id);
         Some(leftover)
     }
@@ -242,11 +247,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
 
     fn leftover(&self, id: SlotId, priority: u8) -> Option<Leftover<K>> {
         let slot = self.slots.slot(id)?;
-        Some(Leftover {
-            key: slot.key.clone(),
-            left: Duration::ZERO,
-            requeues: self.limiter.requeues(&slot.meta.record),
-            priority,
-        })
+        let mut leftover = Leftover::new(slot.key.clone());
+        leftover.requeues = self.limiter.requeues(&slot.meta.record);
+        leftover.priority = priority;
+        Some(leftover)
     }
 }

@@ -20,10 +20,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn is_active(&self, id: SlotId) -> bool {
         self.slots
             .slot(id)
-            .is_some_and(|slot| matches!(slot.phase, Phase::Active | Phase::Dirty))
+            .is_some_and(|slot| slot.phase.is_active())
     }
 
-    pub(super) fn is_idle(&self, id: SlotId) -> bool {
+    pub(super) fn is_idle_slot(&self, id: SlotId) -> bool {
         self.slots
             .slot(id)
             .is_some_and(|slot| slot.phase == Phase::Idle)
@@ -33,11 +33,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn is_queued(&self, id: SlotId) -> bool {
         self.slots
             .slot(id)
-            .is_some_and(|slot| matches!(slot.phase, Phase::Ready | Phase::Dirty))
+            .is_some_and(|slot| slot.phase.is_queued())
     }
 
     pub(super) fn is_record_only(&self, id: SlotId) -> bool {
-        self.is_idle(id) && !self.delays.has(id)
+        self.is_idle_slot(id) && !self.delays.has(id)
     }
 
     pub(super) fn requeues(&self, id: SlotId) -> u32 {

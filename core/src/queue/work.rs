@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::outcome::{Effect, Finished, Next, NotActive, Step};
 use crate::priority::KeyLevels;
 use crate::sleepers::Getter;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::storage::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 use super::{Queue, quiet};
@@ -37,7 +37,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: None });
     ///
     /// // The runtime puts the worker to sleep, and wakes it when the queue says so.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
     /// let Next::Work(work) = queue.poll_get(now, &mut getter).value else {
     ///     panic!("it was woken for work");
     /// };
@@ -238,8 +238,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends a call that has to wait: it was cancelled or timed out. O(1).
     ///
-    /// If its getter owned the timer or was woken, another sleeping getter is woken in its place.
-    /// Does nothing for a getter that does not sleep.
+    /// If its getter owned the timer or was woken, another sleeping getter is woken in its place,
+    /// and so is another call that waits for room. Does nothing for a getter that does not sleep.
     ///
     /// # Examples
     ///
@@ -254,10 +254,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let _ = queue.poll_get(now, &mut patient);
     ///
     /// // The wake goes to the getter that gives up: the other one is woken in its place.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::One);
-    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::One);
+    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
+    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::ONE);
     /// ```
     pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        self.pass_room_on(getter);
         self.sleepers.arrive(getter);
         self.effect(())
     }
@@ -381,7 +382,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let clean = self
             .slots
             .slot(id)
-            .is_some_and(|slot| slot.phase == Phase::Active);
+            .is_some_and(|slot| slot.phase.is_active() && !slot.phase.is_queued());
         if clean {
             // What is set after shutdown is beyond it, wherever the clock goes.
             let due = due.max(self.delays.stopped_at());

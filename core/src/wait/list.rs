@@ -6,6 +6,8 @@ use core::task::Waker;
 
 use heapless::Vec;
 
+use crate::outcome::Wake;
+
 /// The wakers of the calls that wait for a queue, in the order in which they came.
 ///
 /// The list is behind the lock of the queue. A call keeps its place when it is woken, so that a
@@ -31,9 +33,9 @@ pub trait WaitList: sealed::Sealed {
     /// The place of a call. The default is no place.
     #[doc(hidden)]
     type Id: Default + PartialEq + fmt::Debug;
-    /// All wakers of the list.
+    /// Wakers that were taken out of the list.
     #[doc(hidden)]
-    type All: IntoIterator<Item = Waker>;
+    type Taken: IntoIterator<Item = Waker>;
 
     /// Registers a call at the end, or at the place it has, and returns the waker that it had
     /// before. O(places) in a fixed list, O(log n) in a growable one, as every method but the last.
@@ -53,13 +55,14 @@ pub trait WaitList: sealed::Sealed {
     #[doc(hidden)]
     fn remove(&mut self, id: &mut Self::Id) -> Option<Waker>;
 
-    /// Takes the waker of the first call that waits for a key.
+    /// Takes the waker of the first call that waits for a key: [`take`](Self::take) of
+    /// [`Wake::ONE`], which is what most wakes are.
     #[doc(hidden)]
     fn take_first(&mut self) -> Option<Waker>;
 
-    /// Takes every waker. O(n).
+    /// Takes the wakers that a wake names. O(n).
     #[doc(hidden)]
-    fn take_all(&mut self) -> Self::All;
+    fn take(&mut self, wake: Wake) -> Self::Taken;
 }
 
 /// What a call waits for.
@@ -67,12 +70,25 @@ pub trait WaitList: sealed::Sealed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
     Key,
-    Drain,
+    Room,
+    /// A state of the queue, or of a key.
+    State,
+}
+
+impl WaitsFor {
+    /// The wake that is for such a call.
+    pub(super) const fn wake(self) -> Wake {
+        match self {
+            Self::Key => Wake::ONE,
+            Self::Room => Wake::ROOM,
+            Self::State => Wake::WATCHERS,
+        }
+    }
 }
 
 /// More calls wait for one queue than it has places for. The queue is unchanged.
 ///
-/// A call takes a place once it has to wait, for a key or for the drain, and keeps it until it
+/// A call takes a place once it has to wait, for a key or for anything else, and keeps it until it
 /// ends.
 ///
 /// # Examples
@@ -153,7 +169,7 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
     // The waker of a task in a `static` is copied, not counted.
     const CLONES_FIRST: bool = true;
     type Id = Option<u16>;
-    type All = Vec<Waker, N>;
+    type Taken = Vec<Waker, N>;
 
     fn register(
         &mut self,
@@ -200,13 +216,23 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         let mut waiters = self.waiters.iter_mut();
         waiters.find_map(|waiter| match waiter.waits_for {
             WaitsFor::Key => waiter.waker.take(),
-            WaitsFor::Drain => None,
+            WaitsFor::Room | WaitsFor::State => None,
         })
     }
 
-    fn take_all(&mut self) -> Vec<Waker, N> {
-        let wakers = self.waiters.iter_mut();
-        wakers.filter_map(|waiter| waiter.waker.take()).collect()
+    fn take(&mut self, mut wake: Wake) -> Vec<Waker, N> {
+        let mut taken = Vec::new();
+        for waiter in &mut self.waiters {
+            let own = waiter.waits_for.wake();
+            if wake.contains(own)
+                && let Some(waker) = waiter.waker.take()
+            {
+                // There is room: no more are taken than there are places.
+                let _ = taken.push(waker);
+                wake = wake.without_first(own);
+            }
+        }
+        taken
     }
 }
 

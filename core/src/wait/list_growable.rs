@@ -2,20 +2,25 @@
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::IntoValues;
+use core::array;
+use core::iter::{Chain, Flatten};
 use core::mem;
 use core::task::Waker;
 
 use super::list::{TooManyWaiters, WaitList, WaitsFor, sealed};
+use crate::outcome::Wake;
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.
 #[derive(Debug, Default)]
 pub struct GrowableWaitList {
-    /// The calls that wait for a key come before those that wait for the drain.
-    waiters: BTreeMap<(WaitsFor, u64), Waker>,
+    /// The calls that wait for a key come first, then those that wait for room.
+    waiters: BTreeMap<Place, Waker>,
     /// Numbers the places. 64 bits outlast any program.
     last_id: u64,
 }
+
+type Place = (WaitsFor, u64);
 
 impl GrowableWaitList {
     /// Creates an empty list. O(1).
@@ -30,8 +35,8 @@ impl GrowableWaitList {
 impl sealed::Sealed for GrowableWaitList {}
 
 impl WaitList for GrowableWaitList {
-    type Id = Option<(WaitsFor, u64)>;
-    type All = IntoValues<(WaitsFor, u64), Waker>;
+    type Id = Option<Place>;
+    type Taken = Chain<Flatten<array::IntoIter<Option<Waker>, 2>>, IntoValues<Place, Waker>>;
 
     fn register(
         &mut self,
@@ -58,11 +63,26 @@ impl WaitList for GrowableWaitList {
         let first = self.waiters.first_entry()?;
         match first.key().0 {
             WaitsFor::Key => Some(first.remove()),
-            WaitsFor::Drain => None,
+            WaitsFor::Room | WaitsFor::State => None,
         }
     }
 
-    fn take_all(&mut self) -> Self::All {
-        mem::take(&mut self.waiters).into_values()
+    fn take(&mut self, wake: Wake) -> Self::Taken {
+        let mut firsts = [None, None];
+        if wake != Wake::ALL && wake.contains(Wake::ONE) {
+            firsts[0] = self.take_first();
+        }
+        if wake != Wake::ALL && wake.contains(Wake::ROOM) {
+            let mut waiters = self.waiters.range((WaitsFor::Room, 0)..);
+            let first = waiters.next().map(|(id, _)| *id);
+            let first = first.filter(|(waits_for, _)| *waits_for == WaitsFor::Room);
+            firsts[1] = first.and_then(|id| self.waiters.remove(&id));
+        }
+        let all = match wake {
+            Wake::ALL => mem::take(&mut self.waiters),
+            _ if wake.contains(Wake::WATCHERS) => self.waiters.split_off(&(WaitsFor::State, 0)),
+            _ => BTreeMap::new(),
+        };
+        firsts.into_iter().flatten().chain(all.into_values())
     }
 }

@@ -131,7 +131,7 @@ impl<I: Default + PartialEq> Waiting<I> {
                 let value = Some(Look::Done(Err(refused)));
                 return Effect {
                     value,
-                    wake: wake.max(left.wake),
+                    wake: wake | left.wake,
                 };
             }
         };

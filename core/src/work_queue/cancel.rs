@@ -12,6 +12,7 @@ use crate::queue::Sweep;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
+use crate::work::Ticket;
 
 use super::{State, WorkQueue};
 
@@ -28,8 +29,9 @@ where
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
-    /// changes. A present run goes on. The failures of the key stay on record, until
-    /// [`forget`](Self::forget). The other keys keep their order.
+    /// changes. A present run goes on, and can ask by
+    /// [`Guard::is_cancelled`](crate::Guard::is_cancelled) or [`state`](Self::state). The failures
+    /// of the key stay on record, until [`forget`](Self::forget). The other keys keep their order.
     ///
     /// After shutdown this works as before, and a drain ends if nothing is left.
     ///
@@ -50,6 +52,12 @@ where
         B: Eq + Hash + ?Sized,
     {
         self.with(|queue, now| queue.cancel(key, now))
+    }
+
+    /// Returns whether the key of a run was cancelled since the run began. O(1). A guard does this
+    /// by itself. [`Queue::is_cancelled`](crate::Queue::is_cancelled) has an example.
+    pub fn is_cancelled(&self, ticket: &Ticket) -> bool {
+        self.lock.with(|state| state.queue.is_cancelled(ticket))
     }
 
     /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).

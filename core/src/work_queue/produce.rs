@@ -130,7 +130,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// let once = AddOptions { expedite: true, ..AddOptions::new() };
+    /// let once = AddOptions { merge: Merge::Once, ..AddOptions::new() };
     /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
     /// queue.add_with("node-7", once).unwrap();
     /// assert_eq!(queue.state("node-7").unwrap().due, None, "it runs now, and only now");

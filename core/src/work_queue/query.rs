@@ -52,6 +52,37 @@ where
         self.with(|queue, now| queue.is_empty(now))
     }
 
+    /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
+    /// O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.try_get().unwrap();
+    /// assert!(!queue.is_idle());
+    /// guard.success().unwrap();
+    /// assert!(queue.is_idle());
+    /// ```
+    pub fn is_idle(&self) -> bool {
+        self.with(Queue::is_idle)
+    }
+
+    /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
+    /// added. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// queue.add_after("lease-3", core::time::Duration::from_secs(60)).unwrap();
+    /// assert!(queue.is_idle() && !queue.is_settled());
+    /// ```
+    pub fn is_settled(&self) -> bool {
+        self.lock.with(|state| state.queue.is_settled())
+    }
+
     /// Returns what the queue knows about a key, `None` if it does not hold the key. Costs as
     /// [`len`](Self::len).
     ///

@@ -11,7 +11,6 @@ use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{Finished, NotActive};
-use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
@@ -100,13 +99,8 @@ where
             // An error says that the run was ended by its key: nothing is left to do. The wake
             // comes from what follows, so that none is sent for the key that is taken here.
             let _ = state.queue.finish_quietly(ticket, action, now);
-            let mut taken = state.queue.try_get(now);
-            if taken.value.is_none() {
-                // The run may have been the last of a drain, which only this reports.
-                let drained = state.queue.leave(&mut Getter::new());
-                taken.wake = taken.wake.max(drained.wake);
-            }
-            taken
+            let taken = state.queue.take(now);
+            state.queue.effect(taken)
         })
     }
 

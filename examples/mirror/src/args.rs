@@ -44,6 +44,7 @@ outside of them, even if another program replaces directories meanwhile.
 
 Ctrl-C (or SIGTERM) finishes what is pending and names what is left; a second
 one stops at once. However it was stopped, the next run goes on from there.
+SIGUSR1 says what is being worked on, and what waits.
 
 Exit code: 0 if TARGET is as SOURCE was, 1 if paths were given up or left
 undone (they are named), 2 if the arguments make no sense.

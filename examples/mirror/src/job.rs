@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use requeue::binding::Effect;
 use requeue::std::{Leftover, WorkQueue, Workers};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::args::Options;
@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::progress::{Load, Progress};
 use crate::report::Report;
 use crate::roots::Roots;
+use crate::snapshot;
 use crate::watch::Watch;
 
 /// The first pause after a failure; each is twice as long as the one before.
@@ -38,7 +39,7 @@ const EXIT_INTERRUPTED: i32 = 130;
 pub(crate) fn start(options: &Options) -> Result<Report, String> {
     let begun = Instant::now();
     let roots = Roots::open(&options.source, &options.target)?;
-    let signals = Signals::new([SIGINT, SIGTERM])
+    let signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])
         .map_err(|error| format!("cannot listen for signals: {error}"))?;
     let figures = Figures::new().map_err(|error| format!("cannot keep figures: {error}"))?;
     let queue: Queue = WorkQueue::builder()
@@ -73,6 +74,8 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
 enum Message {
     /// Ctrl-C, or a polite kill.
     Stop,
+    /// No key is left, and without a watch none will come.
+    Settled,
     /// The workers have ended.
     Ended,
 }
@@ -92,11 +95,22 @@ fn work(
     thread::scope(|scope| {
         let on_signal = sender.clone();
         scope.spawn(move || {
-            for _ in &mut signals {
+            for signal in &mut signals {
+                if signal == SIGUSR1 {
+                    mirror.progress.warn_all(&snapshot::lines(&mirror.queue));
+                    continue;
+                }
                 // The receiver is gone once the workers have ended.
                 let _ = on_signal.send(Message::Stop);
             }
         });
+        if mirror.watch.is_none() {
+            let on_settled = sender.clone();
+            scope.spawn(move || {
+                mirror.queue.wait_settled();
+                let _ = on_settled.send(Message::Settled);
+            });
+        }
         let running = scope.spawn(move || {
             let leftovers = mirror.queue.run(workers, |key| mirror.reconcile(key));
             let _ = sender.send(Message::Ended);
@@ -104,14 +118,17 @@ fn work(
         });
         supervise(mirror, &messages);
         signal_handle.close();
-        match running.join() {
+        let ended = running.join();
+        // If no worker could be started, nothing else settles the queue.
+        mirror.queue.clear();
+        match ended {
             Ok(leftovers) => leftovers,
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
 }
 
-/// Shows how far it is, and shuts the queue down when all is done or on a signal.
+/// Shows how far it is, and shuts the queue down once it is settled or on a signal.
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;
@@ -128,15 +145,14 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
                 mirror.queue.shut_down();
                 mirror.progress.warn("stopping; once more to stop at once");
             }
+            Ok(Message::Settled) => mirror.queue.shut_down(),
             Err(RecvTimeoutError::Timeout) => poll(mirror, &mut polled),
         }
         let load = load(&mirror.queue);
         let changes = mirror.tally.changes();
         if !load.is_idle() || is_stopping {
             mirror.progress.show(load, &mirror.tally);
-        } else if mirror.watch.is_none() {
-            mirror.queue.shut_down();
-        } else if in_step_after != Some(changes) {
+        } else if mirror.watch.is_some() && in_step_after != Some(changes) {
             in_step_after = Some(changes);
             mirror.progress.in_step(&mirror.tally);
         }

@@ -16,7 +16,7 @@
 //!   progress come together.
 //! - `plan` compares, `entry` and `tree` act, `copy` and `removal` write, `watch` listens.
 //! - `roots` opens the two trees. `dir` is the only way into them, on `beneath` and `handle`.
-//! - `args`, `progress`, `figures`, `report` and `text` face the user.
+//! - `args`, `progress`, `figures`, `snapshot`, `report` and `text` face the user.
 
 #[cfg(unix)]
 mod args;
@@ -50,6 +50,8 @@ mod removal;
 mod report;
 #[cfg(unix)]
 mod roots;
+#[cfg(unix)]
+mod snapshot;
 #[cfg(unix)]
 mod sparse;
 #[cfg(unix)]

@@ -28,8 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done. Only the workers and the watch add keys, so without a
-    /// watch this does not change any more.
+    /// Whether everything is done.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
     }
@@ -100,6 +99,12 @@ impl Progress {
     /// A line on stderr.
     pub(crate) fn warn(&self, line: &str) {
         self.above(|| write_line(&format!("mirror: {line}")));
+    }
+
+    /// Lines on stderr, with no other between them.
+    pub(crate) fn warn_all(&self, lines: &[String]) {
+        let lines: Vec<_> = lines.iter().map(|line| format!("mirror: {line}")).collect();
+        self.above(|| write_line(&lines.join("\n")));
     }
 
     pub(crate) fn finish(&self) {

@@ -87,6 +87,23 @@ fn a_second_signal_stops_at_once() {
 }
 
 #[test]
+fn a_signal_asks_what_the_queue_holds() {
+    let mut place = Place::new();
+    place.write("file", "content");
+    let mut run = place.start_unheard(&["--verbose", "--workers", "4"]);
+    // The worker that has copied the file waits for ever to say so.
+    run.wait_for_file(&place.target().join("file"));
+    run.signal("USR1");
+    run.wait_for("mirror: active for ");
+    run.signal("INT");
+    run.wait_for("stopping");
+    run.signal("INT");
+    let outcome = run.end_unread();
+    outcome.assert_code(130);
+    assert!(outcome.stderr.contains(": file\n"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_watch_follows_every_change() {
     let mut place = Place::new();
     place.write("storm", "before");

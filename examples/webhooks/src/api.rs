@@ -20,6 +20,7 @@ use crate::dispatch::Dispatcher;
 use crate::key::parse_id;
 use crate::origin::Hosts;
 use crate::sign::Secret;
+use crate::snapshot::snapshot;
 use crate::stats::{Look, Stats};
 use crate::store::{Object, Owed, PutSubscription, State, Subscription};
 use crate::target::{Target, URL_LEN_MAX};
@@ -148,11 +149,11 @@ impl Api {
                     _ => Err(Refused::method("GET, PUT, DELETE")),
                 }
             }
-            (["" | "deliveries" | "stats" | "healthz" | "metrics"], &Method::GET) => {
+            (["" | "deliveries" | "queue" | "stats" | "healthz" | "metrics"], method) => {
+                if method != Method::GET {
+                    return Err(Refused::method("GET"));
+                }
                 self.look(segments[0], &Query::of(request.uri())).await
-            }
-            (["" | "deliveries" | "stats" | "healthz" | "metrics"], _) => {
-                Err(Refused::method("GET"))
             }
             _ => Err(Refused::new(StatusCode::NOT_FOUND, "there is no such path")),
         }
@@ -161,6 +162,10 @@ impl Api {
     async fn look(&self, at: &str, query: &Query<'_>) -> Answer {
         match at {
             "deliveries" => self.deliveries(query).await,
+            "queue" => Ok(json(
+                StatusCode::OK,
+                &snapshot(&self.stats.queue, query.limit()?),
+            )),
             "stats" => self.stats(query).await,
             "healthz" => self.health().await,
             "metrics" => Ok(text(self.stats.prometheus.render())),

@@ -35,6 +35,7 @@ mod server;
 mod service;
 mod sign;
 mod signals;
+mod snapshot;
 mod stats;
 mod store;
 mod subscribe;

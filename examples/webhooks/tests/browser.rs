@@ -50,13 +50,18 @@ async fn main() {
 
 #[cfg(unix)]
 async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
     use serde_json::json;
+    use tokio::sync::Semaphore;
+
     use support::{Manner, Place, Receiver, User};
 
     const OBJECTS: usize = 7;
 
     let (place, user) = (Place::new(), User::new());
-    let service = place.start(&["--allow-private"]);
+    let service = place.start(&["--allow-private", "--pause", "60000", "--timeout", "600000"]);
     let receiver = Receiver::new(Manner::Steady).await;
     let json = json!({ "url": receiver.url() });
     user.put(&service, "/subscriptions/s", &json).await;
@@ -65,6 +70,22 @@ async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
         user.put(&service, &path, &json!(object)).await;
     }
     user.settled(&service).await;
+
+    // To one host deliveries are on their way, and to one they have failed.
+    let permits = Arc::new(Semaphore::new(0));
+    let slow = Receiver::new(Manner::Slow(Arc::clone(&permits))).await;
+    user.subscribe(&service, "slow", &slow).await;
+    let down = Receiver::new(Manner::Down(Arc::new(AtomicBool::new(true)))).await;
+    user.subscribe(&service, "down", &down).await;
+    let is = |key: &serde_json::Value, subscription: &str, state: &str| {
+        key["subscription"] == subscription && key["state"] == state
+    };
+    user.until_queued(&service, |keys| {
+        keys.iter().any(|key| is(key, "slow", "active"))
+            && keys.iter().any(|key| is(key, "down", "delayed"))
+            && !keys.iter().any(|key| is(key, "down", "active"))
+    })
+    .await;
 
     let (url, profile) = (service.url("/"), place.path("profile"));
     let page = tokio::task::spawn_blocking(move || dump(&browser, &profile, &url));
@@ -76,6 +97,13 @@ async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
     assert_eq!(figure("delivered"), Some(OBJECTS.to_string()), "{page}");
     assert_eq!(figure("depth").as_deref(), Some("0"), "{page}");
     assert!(figure("wait_p99_ms").unwrap().ends_with(" ms"), "{page}");
+    let row = |cells: &str| page.contains(&format!("<tr><td>{cells}"));
+    assert!(row("slow</td><td>o0</td><td>active</td><td>for "), "{page}");
+    assert!(
+        page.contains("<td>backs off after 1 failure</td></tr>"),
+        "{page}"
+    );
+    permits.add_permits(2 * OBJECTS);
     assert_eq!(service.terminate().await.code(), Some(0));
 }
 

@@ -201,6 +201,8 @@ async fn there_is_nothing_else() {
         case(Method::POST, "/", 405, "method"),
         case(Method::GET, "/objects", 404, "path"),
         case(Method::GET, "/page.html", 404, "path"),
+        case(Method::POST, "/queue", 405, "method"),
+        case(Method::GET, "/queue?limit=x", 400, "limit"),
         case(Method::GET, "/deliveries", 400, "state="),
         case(
             Method::GET,

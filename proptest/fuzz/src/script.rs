@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
-use requeue_proptest::histories::Step;
+use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Key, Setup};
+use requeue_proptest::subject::{Key, Left, Setup};
 
 use crate::draw;
 
@@ -72,7 +72,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=43_u8)? {
+    Ok(match bytes.int_in_range(0..=45_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -103,6 +103,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         39 => Step::ExpediteAll,
         41 => Step::Pause,
         42 => Step::Resume,
+        44 => Step::Snapshot,
+        43 => Step::Restore(left(bytes, keys)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
@@ -111,6 +113,16 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
 /// One of a few keys.
 pub(crate) fn key(bytes: &mut Unstructured, keys: Key) -> Result<Key> {
     bytes.int_in_range(1..=keys)
+}
+
+/// What another queue may have left.
+pub(crate) fn left(bytes: &mut Unstructured, keys: Key) -> Result<Left> {
+    Ok(Left {
+        key: key(bytes, keys)?,
+        left: draw::duration(bytes)?,
+        requeues: draw::count(bytes)?,
+        priority: level(bytes)?,
+    })
 }
 
 /// What an add may ask for; one in eight for a level that no queue here has.
@@ -125,7 +137,7 @@ pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
         },
         rate_limited: bytes.arbitrary()?,
         priority: if priority { Some(level(bytes)?) } else { None },
-        expedite: bytes.arbitrary()?,
+        merge: *bytes.choose(&MERGES)?,
     })
 }
 
@@ -204,6 +216,8 @@ mod tests {
             Step::RetainBelow(_) => 29,
             Step::Pause => 30,
             Step::Resume => 31,
+            Step::Restore(_) => 32,
+            Step::Snapshot => 33,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -220,6 +234,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..32).collect());
+        assert_eq!(drawn, (0..34).collect());
     }
 }

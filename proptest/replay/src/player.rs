@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{AddOptions, Drained, Instant};
+use requeue_core::{AddOptions, Drained, Instant, Merge};
 use requeue_proptest::Figures;
 use requeue_proptest::subject::{Drain, Key, Setup, Subject, Ticket};
 
@@ -149,7 +149,7 @@ impl<S: Subject> Player<S> {
             after: add.after(),
             rate_limited: add.rate_limited,
             priority: Some(level(&self.priorities, add.priority.unwrap_or(0))),
-            expedite: true,
+            merge: Merge::Once,
         };
         let mut delays = Vec::new();
         for &key in &add.ks {

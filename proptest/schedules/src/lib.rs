@@ -30,6 +30,8 @@
 )]
 
 #[cfg(shuttle)]
+mod bounded;
+#[cfg(shuttle)]
 mod cast;
 #[cfg(shuttle)]
 mod explore;
@@ -40,6 +42,8 @@ mod ledger;
 #[cfg(shuttle)]
 mod waits;
 
+#[cfg(shuttle)]
+pub use bounded::Bounded;
 #[cfg(shuttle)]
 pub use cast::{
     SECOND, at_any_moment, finish, getters, holders, interrupt, is_at_rest, join, next, stopper,

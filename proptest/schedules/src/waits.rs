@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
 use requeue_std::core::{
-    Action, Batch, Drained, GetError, Growable, Guard, ItemExponentialFailure, Leftover, Reporter,
-    Workers,
+    Action, Batch, Drained, GetError, Growable, Guard, ItemExponentialFailure, KeyState, Leftover,
+    Reporter, Workers,
 };
 use requeue_std::{QueueClock, SystemClock};
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::bounded::Bounded;
 use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
@@ -31,6 +32,9 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
 
     /// What runs its workers.
     const NAME: &'static str;
+
+    /// The runtime's queue with room for a few keys.
+    type Bounded: Bounded;
 
     /// An empty queue.
     fn new() -> Self;
@@ -63,6 +67,18 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// The runtime's `drain`.
     fn drain(&self) -> Drained;
 
+    /// The runtime's `wait_idle`.
+    fn wait_idle(&self);
+
+    /// The runtime's `wait_settled`.
+    fn wait_settled(&self);
+
+    /// The runtime's `flush`.
+    fn flush(&self, key: u32);
+
+    /// The runtime's `cancel_and_wait`.
+    fn cancel_and_wait(&self, key: u32) -> Option<KeyState>;
+
     /// The runtime's `run`.
     fn run(
         &self,
@@ -93,6 +109,8 @@ impl Waits for Threads {
     type Deadline = requeue_std::core::Instant;
 
     const NAME: &'static str = "threads";
+
+    type Bounded = crate::bounded::Threads;
 
     fn new() -> Self {
         requeue_std::WorkQueue::builder().limiter(limiter()).build()
@@ -130,6 +148,22 @@ impl Waits for Threads {
         self.drain()
     }
 
+    fn wait_idle(&self) {
+        self.wait_idle();
+    }
+
+    fn wait_settled(&self) {
+        self.wait_settled();
+    }
+
+    fn flush(&self, key: u32) {
+        self.flush(&key);
+    }
+
+    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
+        self.cancel_and_wait(&key)
+    }
+
     fn run(
         &self,
         workers: Workers<'static, u32, &'static str>,
@@ -147,6 +181,8 @@ impl Waits for Tasks {
     type Deadline = tokio::time::Instant;
 
     const NAME: &'static str = "tasks";
+
+    type Bounded = crate::bounded::Tasks;
 
     fn new() -> Self {
         requeue_tokio::WorkQueue::builder()
@@ -188,6 +224,27 @@ impl Waits for Tasks {
 
     fn drain(&self) -> Drained {
         block_on(curious(self, self.drain()))
+    }
+
+    fn wait_idle(&self) {
+        block_on(curious(self, self.wait_idle()));
+    }
+
+    fn wait_settled(&self) {
+        block_on(curious(self, self.wait_settled()));
+    }
+
+    fn flush(&self, key: u32) {
+        let queue = self.clone();
+        block_on(curious(self, async move { queue.flush(&key).await }));
+    }
+
+    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
+        let queue = self.clone();
+        block_on(curious(
+            self,
+            async move { queue.cancel_and_wait(&key).await },
+        ))
     }
 
     fn run(

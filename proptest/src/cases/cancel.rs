@@ -98,6 +98,30 @@ pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
     script.get(1);
 }
 
+pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
+    let cancelled = |script: &mut Script, key| {
+        let state = script.subject.state(key);
+        state.is_some_and(|state| state.cancelled)
+    };
+    for key in 1..=2 {
+        script.add(key, Added::Ready);
+        script.get(key);
+    }
+    assert!(!cancelled(script, 1));
+    assert!(cancel(script, 1));
+    assert!(cancelled(script, 1) && !cancelled(script, 2));
+    script.add(1, Added::Dirty);
+    assert!(cancelled(script, 1), "it is added, and was cancelled");
+    assert!(cancel(script, 1));
+    script.add(1, Added::Dirty);
+    script.done(1);
+    assert!(!cancelled(script, 1), "its run has ended");
+    script.get(1);
+    assert!(!cancelled(script, 1), "this is another run");
+    assert_eq!(script.subject.retain_below(2), 1);
+    assert!(cancelled(script, 2) && !cancelled(script, 1));
+}
+
 pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     for key in [5, 2, 4, 1] {
         script.add(key, Added::Ready);

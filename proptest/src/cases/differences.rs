@@ -43,7 +43,7 @@ pub(crate) fn every_drainer_is_woken(script: &mut Script) {
         script.drained(drain, Drained::Complete);
     }
     if let Some(wake) = script.subject.wakes() {
-        assert_eq!(wake, requeue_core::binding::Wake::All);
+        assert_eq!(wake, requeue_core::binding::Wake::ALL);
     }
 }
 

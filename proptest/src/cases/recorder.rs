@@ -117,9 +117,12 @@ impl Subject for Recorder {
         debug: expedite(key: Key) -> bool;
         nothing: expedite_all();
         debug: retain_below(key: Key) -> usize;
+        debug: restore(left: Left) -> Result<Added, Rejected<Left>>;
         nothing: pause();
         nothing: resume();
         debug: is_paused() -> bool;
+        debug: is_idle() -> bool;
+        debug: is_settled() -> bool;
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
@@ -135,6 +138,7 @@ impl Subject for Recorder {
         debug: take_delayed() -> Option<Left>;
         debug: take_ready() -> Option<Left>;
         debug: len() -> usize;
+        debug: snapshot() -> Vec<(Key, Known)>;
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
         debug: num_requeues(key: Key) -> u32;

@@ -32,6 +32,7 @@ impl Pair {
             | Step::ExpediteAll
             | Step::Pause
             | Step::Resume
+            | Step::Snapshot
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -48,6 +49,7 @@ impl Pair {
                 model.expedite_all();
                 done()
             }
+            Step::Snapshot => both(subject.snapshot(), model.snapshot()),
             Step::Pause => {
                 subject.pause();
                 model.pause();
@@ -80,6 +82,7 @@ impl Pair {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
             Step::AddMany(ref keys) => both(subject.add_many(keys), model.add_many(keys)),
+            Step::Restore(left) => both(subject.restore(left), model.restore(left)),
             Step::Forget(key) => both(subject.forget(key), model.forget(key)),
             Step::ReportRunning => {
                 subject.report_running();

@@ -34,6 +34,8 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
         Step::CancelDelay(_) => Rule::named("cancel", "a_deadline_that_is_cancelled_never_comes"),
         Step::RetainBelow(_) => Rule::named("cancel", "many_keys_are_cancelled_together"),
         Step::Expedite(_) => Rule::named("expedite", "a_key_whose_delay_is_ended_is_ready"),
+        Step::Snapshot => Rule::named("snapshot", "each_key_is_seen_once_as_it_is"),
+        Step::Restore(_) => Rule::named("restore", "what_was_left_goes_on_as_it_was"),
         Step::ExpediteAll => Rule::named("expedite", "all_delays_end_in_their_order"),
         Step::Pause | Step::Resume => Rule::named(
             "pause",

@@ -219,6 +219,18 @@ impl Pair {
                 "wake_obligations",
                 "a_call_that_finds_no_place_harms_no_other",
             ),
+            (Some(End::Added(_)), _) | (None, Some(Answer::Added(_))) => Rule::named(
+                "room_wakes",
+                "a_place_that_becomes_free_wakes_one_who_waits_for_it",
+            ),
+            (Some(End::Cancelled(_)), _) | (None, Some(Answer::Cancelled(_))) => Rule::named(
+                "watch_wakes",
+                "a_cancelled_key_is_waited_for_until_its_run_has_ended",
+            ),
+            (Some(End::Done), _) | (None, Some(Answer::Done)) => Rule::named(
+                "watch_wakes",
+                "the_end_of_the_last_run_wakes_those_who_wait_for_it",
+            ),
             _ => Rule::named("drain_wakes", "the_last_active_key_ends_the_drain"),
         };
         Fault {

@@ -15,6 +15,14 @@ impl Pair {
         if is_next && (self.model.len() == 0 || self.model.is_paused()) {
             return Ok(());
         }
+        // Which of two that wait with one key is the first to add it cannot be told.
+        let is_same = |other: &Outstanding| match (call, other.waits) {
+            (Call::AddWait(key), For::Room { key: other }) => key == other,
+            _ => false,
+        };
+        if self.calls.iter().any(is_same) {
+            return Ok(());
+        }
         let id = self.last + 1;
         if !self.subject.start(id, call) {
             return Ok(());
@@ -35,6 +43,22 @@ impl Pair {
                 drain: model.begin_drain(),
             },
             Call::Get | Call::Next(_) => For::Key { deadline: None },
+            Call::WaitIdle => For::Idle,
+            Call::WaitSettled => For::Settled,
+            Call::Flush(key) => For::Work {
+                key,
+                flush: model.begin_flush(key),
+                cancelled: None,
+            },
+            Call::CancelAndWait(key) => {
+                let was = model.cancel_key(key);
+                For::Work {
+                    key,
+                    flush: model.begin_flush(key),
+                    cancelled: Some(was),
+                }
+            }
+            Call::AddWait(key) => For::Room { key },
         };
         if let Call::Next(action) = call {
             self.complete_first(action);

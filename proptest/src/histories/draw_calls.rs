@@ -6,9 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::Step;
+use super::{MERGES, Step};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Call, Key, Setup};
+use crate::subject::{Call, Key, Left, Setup};
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
 /// is in whole milliseconds.
@@ -59,7 +59,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 26] = [
+const BUSY: [Kind; 33] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -82,10 +82,18 @@ const BUSY: [Kind; 26] = [
     (1, |a, _, _| Step::CancelDelay(key(a))),
     (2, |a, _, _| Step::Expedite(key(a))),
     (1, |_, _, _| Step::ExpediteAll),
+    (1, |_, _, _| Step::Snapshot),
+    (2, |a, b, u| Step::Restore(left(a, b, u))),
     (2, |_, _, _| Step::Pause),
     (3, |_, _, _| Step::Resume),
     (1, |a, _, _| Step::RetainBelow(key(a))),
     (2, |_, _, _| Step::PanicAtWork),
+    (2, |_, _, _| Step::Start(Call::WaitIdle)),
+    (2, |_, _, _| Step::Start(Call::WaitSettled)),
+    (3, |a, _, _| Step::Start(Call::Flush(key(a)))),
+    (2, |a, _, _| Step::Start(Call::CancelAndWait(key(a)))),
+    // Keys that are added by no other step.
+    (6, |a, _, _| Step::Start(Call::AddWait(key(a) + 4))),
 ];
 const ALWAYS: usize = 2;
 
@@ -141,8 +149,18 @@ fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
     AddOptions {
         after: (after & 1 == 0).then(|| delay(after, unit)),
         priority: (byte & 4 == 0).then_some(byte / 64),
-        expedite: byte & 8 == 0,
+        merge: MERGES[usize::from(byte / 8) % MERGES.len()],
         ..AddOptions::default()
+    }
+}
+
+/// A ready or delayed key with a few failures.
+fn left(byte: u8, after: u8, unit: Duration) -> Left {
+    Left {
+        key: key(byte),
+        left: delay(after, unit),
+        requeues: u32::from(byte / 4 % 4),
+        priority: byte / 128,
     }
 }
 

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::Step;
+use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Key, Setup};
+use crate::subject::{Key, Left, Setup};
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,7 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         3 => key().prop_map(Step::Expedite),
         1 => Just(Step::ExpediteAll),
         1 => (0..=keys).prop_map(Step::RetainBelow),
+        1 => Just(Step::Snapshot),
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
     ]
@@ -109,7 +110,18 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
         4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
         1 => vec(key(), 0..5).prop_map(Step::AddMany),
         1 => key().prop_map(Step::Forget),
+        1 => left(keys).prop_map(Step::Restore),
     ]
+}
+
+fn left(keys: Key) -> impl Strategy<Value = Left> {
+    let drawn = (1..=keys, delay(), 0..4u32, 0..3u8);
+    drawn.prop_map(|(key, left, requeues, priority)| Left {
+        key,
+        left,
+        requeues,
+        priority,
+    })
 }
 
 /// Levels that most queues under test have, and one that none has.
@@ -120,12 +132,12 @@ fn options() -> impl Strategy<Value = AddOptions> {
         1 => Just(Some(3)),
     ];
     let after = proptest::option::of(delay());
-    (after, any::<bool>(), priority, any::<bool>()).prop_map(
-        |(after, rate_limited, priority, expedite)| AddOptions {
+    (after, any::<bool>(), priority, select(&MERGES[..])).prop_map(
+        |(after, rate_limited, priority, merge)| AddOptions {
             after,
             rate_limited,
             priority,
-            expedite,
+            merge,
         },
     )
 }

@@ -1,11 +1,11 @@
 //! Which calls have to have answered, and what.
 
-use requeue_core::{Drained, Instant};
+use requeue_core::{Added, Drained, Instant, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
 use crate::rules::Rule;
-use crate::subject::{Answer, CallId, Drain, Handed, Subject, Ticket};
+use crate::subject::{Answer, CallId, Drain, Handed, Key, Known, Subject, Ticket};
 
 /// A call that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,20 @@ pub(super) enum For {
     Drain {
         deadline: Option<Instant>,
         drain: Drain,
+    },
+    /// That no key is ready or active.
+    Idle,
+    /// That no key is ready, active or delayed.
+    Settled,
+    Work {
+        key: Key,
+        /// The model's number of the wait.
+        flush: usize,
+        /// What the key was, if it was cancelled.
+        cancelled: Option<Option<Known>>,
+    },
+    Room {
+        key: Key,
     },
 }
 
@@ -54,6 +68,9 @@ pub(super) enum End {
     /// Late, and the queue is closed: a runtime may look at either first.
     TimedOutOrClosed,
     Drained(Drained),
+    Done,
+    Cancelled(Option<Known>),
+    Added(Result<Added, Rejected<Key>>),
     Refused,
 }
 
@@ -68,10 +85,15 @@ impl Pair {
             answered: Vec::new(),
         };
         let calls = || self.calls.iter().filter(|call| ids.contains(&call.id));
+        // Those who wait for room are served in their order, and others get the keys that they add.
+        for call in calls().filter(|call| matches!(call.waits, For::Room { .. })) {
+            self.judge_end(*call, &mut verdict)?;
+        }
         let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
         let empty_handed = self.judge_keys(getters.copied().collect(), &mut verdict)?;
-        let drains = calls().filter(|call| matches!(call.waits, For::Drain { .. }));
-        for call in empty_handed.iter().chain(drains) {
+        let is_other =
+            |call: &&Outstanding| !matches!(call.waits, For::Key { .. } | For::Room { .. });
+        for call in empty_handed.iter().chain(calls().filter(is_other)) {
             self.judge_end(*call, &mut verdict)?;
         }
         Ok(verdict)
@@ -121,6 +143,9 @@ impl Pair {
     fn judge_end(&self, call: Outstanding, verdict: &mut Verdict) -> Result<(), Fault> {
         let expected = self.expected_end(call, &mut verdict.model);
         let answer = self.answers.get(&call.id);
+        if answer.is_none() && self.may_wait_on(call, &mut verdict.model) {
+            return Ok(());
+        }
         if !agree(expected, answer) {
             return Err(self.wrong_end(call.id, expected, answer));
         }
@@ -149,8 +174,40 @@ impl Pair {
                 Drained::Pending if !is_late(deadline) => None,
                 drained => Some(End::Drained(drained)),
             },
+            For::Idle => (model.is_idle() || self.model.clone().is_idle()).then_some(End::Done),
+            For::Settled => {
+                let is_settled = model.is_settled() || self.model.clone().is_settled();
+                is_settled.then_some(End::Done)
+            }
+            For::Work {
+                flush, cancelled, ..
+            } => {
+                let end = cancelled.map_or(End::Done, End::Cancelled);
+                model.is_flushed(flush).then_some(end)
+            }
+            For::Room { key } => match model.add(key) {
+                Err(Rejected::Full(_)) => None,
+                added => Some(End::Added(added)),
+            },
         };
         end.or_else(|| self.is_without_place(call).then_some(End::Refused))
+    }
+
+    /// Whether a call may wait that need not: others who are served at the same time may be first,
+    /// and a call may have missed that its key was added or handed out once more.
+    fn may_wait_on(&self, call: Outstanding, model: &mut Model) -> bool {
+        match call.waits {
+            For::Idle => !model.is_idle(),
+            For::Settled => !model.is_settled(),
+            For::Work {
+                key,
+                cancelled: None,
+                ..
+            } => model
+                .state(key)
+                .is_some_and(|known| known.ready || known.active),
+            _ => false,
+        }
     }
 
     /// Whether the places were taken when a call came that has to wait.
@@ -168,6 +225,9 @@ fn agree(expected: Option<End>, answer: Option<&Answer>) -> bool {
         | (Some(End::Closed | End::TimedOutOrClosed), Some(Answer::Closed))
         | (Some(End::Refused), Some(Answer::Refused)) => true,
         (Some(End::Drained(expected)), Some(Answer::Drained(drained))) => expected == *drained,
+        (Some(End::Done), Some(Answer::Done)) => true,
+        (Some(End::Cancelled(expected)), Some(Answer::Cancelled(was))) => expected == *was,
+        (Some(End::Added(expected)), Some(Answer::Added(added))) => expected == *added,
         _ => false,
     }
 }

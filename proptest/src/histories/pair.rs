@@ -217,6 +217,8 @@ impl Pair {
         let closed = subject.shutting_down();
         same("shutting_down", closed, model.shutting_down())?;
         same("paused", subject.is_paused(), model.is_paused())?;
+        same("idle", subject.is_idle(), model.is_idle())?;
+        same("settled", subject.is_settled(), model.is_settled())?;
         same("now", subject.now(), model.now())?;
         for (drain, expected) in &self.drains {
             same("drained", subject.drained(drain), model.drained(expected))?;
@@ -230,7 +232,7 @@ impl Pair {
         subject.assert_valid();
         match subject.wakes() {
             Some(wake) => {
-                self.woken |= wake != Wake::None;
+                self.woken |= wake != Wake::NONE;
                 self.check_watch()
             }
             None => Ok(()),

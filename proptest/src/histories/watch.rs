@@ -24,18 +24,18 @@ impl Pair {
         let Some(wake) = self.subject.wakes() else {
             return Ok(());
         };
-        self.woken |= wake != Wake::None;
+        self.woken |= wake != Wake::NONE;
         let waits = !self.sleepers.is_empty() || pending_drains > 0;
         let closes = matches!(op, Step::ShutDown | Step::BeginDrain);
-        if wake == Wake::One && self.sleepers.is_empty() {
+        if wake == Wake::ONE && self.sleepers.is_empty() {
             return Err(String::from("a call is woken, but none sleeps"));
         }
-        if closes && waits && wake != Wake::All {
+        if closes && waits && wake != Wake::ALL {
             return Err(format!(
                 "the queue closes, and wakes {wake:?} of those who wait"
             ));
         }
-        if !closes && self.pending_drains() < pending_drains && wake != Wake::All {
+        if !closes && self.pending_drains() < pending_drains && wake != Wake::ALL {
             return Err(format!("the queue has drained, and wakes {wake:?}"));
         }
         self.check_watch()

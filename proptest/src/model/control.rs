@@ -1,11 +1,13 @@
-//! What neither client-go nor controller-runtime has: work that is taken back or hurried.
+//! What neither client-go nor controller-runtime has: work that is taken back, hurried or restored.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use requeue_core::Instant;
+use requeue_core::{Added, Instant, Merge, RateLimiter, Rejected};
 
 use super::{Model, remove};
-use crate::subject::{Key, Known};
+use crate::limiter::AnyRecord;
+use crate::subject::{Key, Known, Left};
 
 impl Model {
     /// The key leaves the queue, the dirty set and the waiting entries. Its failures stay.
@@ -62,6 +64,72 @@ impl Model {
         keys.iter().filter(rests).count()
     }
 
+    pub(super) fn add_now_or_at(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
+        match due {
+            Some(due) => self.retry_at(key, due, level),
+            None => self.mark(key, self.now, level),
+        }
+    }
+
+    /// An add that may move the deadline of a key back, or leave it. client-go's rule and
+    /// controller-runtime's are elsewhere.
+    pub(super) fn merge(
+        &mut self,
+        key: Key,
+        rule: Merge,
+        due: Option<Instant>,
+        level: u8,
+    ) -> Added {
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let Some(entry) = entry else {
+            return self.add_now_or_at(key, due, level);
+        };
+        let asked = due.map_or(self.now, |due| due.max(self.now));
+        let chosen = match rule {
+            Merge::Latest => asked.max(entry.due),
+            Merge::Replace => asked,
+            _ => entry.due,
+        };
+        if chosen == entry.due {
+            // As if it were asked for once more, but that the order of ties stays.
+            self.figures.retries += u64::from(due.is_some());
+            return self.schedule(key, chosen, level);
+        }
+        self.stop_waiting(key);
+        let level = level.max(entry.level);
+        match self.add_now_or_at(key, due, level) {
+            Added::Delayed if chosen < entry.due => Added::Sooner,
+            Added::Delayed => Added::Later,
+            ready => ready,
+        }
+    }
+
+    /// An add as another queue would have made it, with the failures that the key had there.
+    pub(super) fn take_over(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        if self.shutting_down {
+            return Err(Rejected::Closed(left));
+        }
+        if left.priority >= self.levels {
+            return Err(Rejected::UnknownPriority(left));
+        }
+        let key = left.key;
+        self.arrive_at(key);
+        if self.make_room(key).is_err() {
+            return Err(Rejected::Full(left));
+        }
+        if self.failures_of(key) < left.requeues {
+            remove(&mut self.failures, key);
+            let record = self.limiter.record(left.requeues);
+            if record != AnyRecord::default() {
+                self.failures.push((key, record));
+            }
+        }
+        Ok(match left.left {
+            Duration::ZERO => self.mark(key, self.now, left.priority),
+            delay => self.retry_at(key, self.now + delay, left.priority),
+        })
+    }
+
     fn with_work_from(&self, key: Key) -> Vec<Key> {
         let waiting = self.waiting.iter().map(|entry| entry.key);
         let active = self.processing.iter().copied();
@@ -77,6 +145,10 @@ impl Model {
         }
         self.queue.retain(|other| *other != key);
         self.dirty.retain(|other| *other != key);
+        if self.processing.contains(&key) && !self.cancelled.contains(&key) {
+            self.cancelled.push(key);
+        }
+        self.note_flushes_of(key);
         self.stop_waiting(key);
         self.settle();
     }

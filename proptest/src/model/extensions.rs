@@ -94,6 +94,7 @@ impl Model {
         self.figures.depth -= 1;
         remove(&mut self.added, key);
         self.dirty.retain(|other| *other != key);
+        self.note_flushes_of(key);
         self.stop_waiting(key);
         self.settle();
         Some(Left {

@@ -21,6 +21,7 @@ pub struct Fingerprint {
     /// Without those that are queued.
     dirty: Vec<(Key, u8)>,
     processing: Vec<(Key, u8)>,
+    cancelled: Vec<Key>,
     /// And whether they are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool)>,
     failures: Vec<(Key, AnyRecord)>,
@@ -79,6 +80,7 @@ impl Model {
             dirty,
             queued_at: _,
             processing,
+            cancelled,
             running_at: _,
             waiting,
             failures,
@@ -88,6 +90,7 @@ impl Model {
             closed_at: _,
             drains,
             runs: _,
+            flushes: _,
             last_run: _,
             entries: _,
             figures: _,
@@ -108,6 +111,8 @@ impl Model {
         let running = |key: Key| (key, self.running_level(key));
         let mut processing: Vec<_> = processing.iter().copied().map(running).collect();
         processing.sort_unstable();
+        let mut cancelled = cancelled.clone();
+        cancelled.sort_unstable();
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Fingerprint {
@@ -116,6 +121,7 @@ impl Model {
             queue: queue.iter().copied().map(queued).collect(),
             dirty,
             processing,
+            cancelled,
             waiting: waiting
                 .iter()
                 .map(|entry| (entry.key, entry.due, entry.level, self.is_due(entry)))

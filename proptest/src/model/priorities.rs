@@ -1,6 +1,6 @@
 //! What controller-runtime's priority queue has beyond client-go: priorityqueue.go, AddWithOpts.
 
-use requeue_core::{AddOptions, Added, Rejected};
+use requeue_core::{AddOptions, Added, Merge, Rejected};
 
 use super::{Model, Rules, remove};
 use crate::subject::{Key, Scheduled};
@@ -30,10 +30,10 @@ impl Model {
             None => 0,
         };
         let due = delay.map(|delay| self.now + delay);
-        let added = match due {
-            _ if options.expedite => self.expedite(key, due, level),
-            Some(due) => self.retry_at(key, due, level),
-            None => self.mark(key, self.now, level),
+        let added = match options.merge {
+            Merge::Earliest => self.add_now_or_at(key, due, level),
+            Merge::Once => self.expedite(key, due, level),
+            rule => self.merge(key, rule, due, level),
         };
         let delay = delay.unwrap_or_default();
         Ok(Scheduled { delay, added })

@@ -77,11 +77,15 @@ impl Model {
     }
 
     pub(super) fn held(&self) -> usize {
+        self.held_keys().len()
+    }
+
+    pub(super) fn held_keys(&self) -> Vec<Key> {
         let mut keys = [&self.dirty[..], &self.processing[..]].concat();
         keys.extend(self.waiting.iter().map(|entry| entry.key));
         keys.extend(self.failures.iter().map(|(key, _)| *key));
         keys.sort_unstable();
         keys.dedup();
-        keys.len()
+        keys
     }
 }

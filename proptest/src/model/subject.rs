@@ -93,6 +93,10 @@ impl Subject for Model {
         self.take_back_from(key)
     }
 
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        self.take_over(left)
+    }
+
     fn pause(&mut self) {
         self.paused = !self.shutting_down;
     }
@@ -103,6 +107,15 @@ impl Subject for Model {
 
     fn is_paused(&mut self) -> bool {
         self.paused
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.arrive();
+        self.processing.is_empty() && self.queue.is_empty()
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.processing.is_empty() && self.dirty.is_empty() && self.waiting.is_empty()
     }
 
     fn try_get(&mut self) -> Option<Handed> {
@@ -190,6 +203,14 @@ impl Subject for Model {
     fn len(&mut self) -> usize {
         while self.release(usize::MAX) {}
         self.queue.len()
+    }
+
+    fn snapshot(&mut self) -> Vec<(Key, Known)> {
+        // It shows what is due as ready, and changes nothing.
+        let mut seen = self.clone();
+        while seen.release(usize::MAX) {}
+        let keys = seen.held_keys().into_iter();
+        keys.flat_map(|key| Some((key, seen.know(key)?))).collect()
     }
 
     fn state(&mut self, key: Key) -> Option<Known> {

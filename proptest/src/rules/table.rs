@@ -91,6 +91,26 @@ macro_rules! for_each_case {
                 "A failure whose delay ends later leaves the deadline that the key has.",
                 "client-go rate_limiting_queue.go, AddRateLimited, and delaying_queue.go, insert";
             }
+            merge {
+                a_key_that_runs_once_runs_at_the_earlier_time: 1,
+                "Once: an add ends the delay that a key has, and a ready key gets none.",
+                "controller-runtime priorityqueue.go, AddWithOpts";
+                the_later_deadline_counts: 1,
+                "Latest: an add can move a deadline back, and not forward.",
+                "requeue-core, Merge::Latest";
+                the_new_deadline_counts: 1,
+                "Replace: an add moves a deadline to its own time, which may be now.",
+                "Linux workqueue.c, mod_delayed_work; Zephyr work.c, k_work_reschedule";
+                the_present_deadline_counts: 1,
+                "Keep: an add leaves a deadline where it is.",
+                "Linux workqueue.c, queue_delayed_work; Zephyr work.c, k_work_schedule";
+                a_deadline_that_moves_back_lets_others_come_first: 3,
+                "A deadline that moves back counts as set then, and others keep theirs.",
+                "docs/design.md, equal_deadlines_leave_in_insertion_order";
+                a_rule_takes_back_no_run: 1,
+                "A key that is ready or active stays so, whatever becomes of its deadline.",
+                "requeue-core, Merge";
+            }
             ties {
                 equal_deadlines_leave_in_the_order_in_which_they_were_set: 3,
                 "Of keys with equal deadlines the one whose deadline was set first leaves first.",
@@ -143,6 +163,9 @@ macro_rules! for_each_case {
                 a_deadline_that_is_cancelled_never_comes: 2,
                 "A deadline that is cancelled never comes; its key stays ready, dirty or active.",
                 "requeue-core, Queue::cancel_delay";
+                a_run_knows_that_its_key_was_cancelled: 2,
+                "A key that is cancelled while it is active is known as such until its run ends.",
+                "requeue-core, Queue::is_cancelled";
                 many_keys_are_cancelled_together: 5,
                 "The keys that are not retained are cancelled, and the others keep their order.",
                 "requeue-core, Queue::retain_some";
@@ -198,6 +221,28 @@ macro_rules! for_each_case {
                 an_active_key_is_no_leftover: 1,
                 "An active key is not taken back.",
                 "requeue-core, Queue::take_ready";
+            }
+            restore {
+                what_was_left_goes_on_as_it_was: 4,
+                "Leftovers that are restored keep their order, delays and failures.",
+                "requeue-core, Queue::restore";
+                a_key_that_is_there_takes_the_sooner_time_and_the_larger_count: 2,
+                "A restored key that is there is added; the larger count of failures counts.",
+                "requeue-core, Queue::restore";
+                a_leftover_that_is_refused_is_handed_back_whole: 1,
+                "A leftover for which there is no room comes back as it was.",
+                "requeue-core, Queue::restore";
+                a_restored_key_keeps_its_level: 2 levels,
+                "A key is restored at its level, and refused if there is no such level.",
+                "requeue-core, Queue::restore";
+            }
+            snapshot {
+                each_key_is_seen_once_as_it_is: 4,
+                "A snapshot shows each key that the queue holds once, as its state is.",
+                "requeue-core, Queue::snapshot_some";
+                a_key_that_is_due_is_seen_ready: 1,
+                "A key whose deadline has passed is ready in a snapshot, and is handed out.",
+                "requeue-core, Queue::snapshot_some; docs/design.md, Release";
             }
             capacity {
                 a_cancelled_key_gives_its_room_back: 1 capacity,
@@ -473,6 +518,52 @@ macro_rules! for_each_case {
                 a_cancelled_wait_for_the_drain_harms_no_other: 1,
                 "Of those who wait for the drain one may be cancelled, and the others are woken.",
                 "docs/design.md, every_drainer_is_woken";
+            }
+            watch_wakes {
+                the_end_of_the_last_run_wakes_those_who_wait_for_it: 2,
+                "Every call that waits until the queue is idle is woken when the last run ends.",
+                "requeue-core, Queue::poll_idle";
+                delayed_keys_are_waited_for_until_they_are_settled: 1,
+                "A delayed key leaves a queue idle; it is settled once nothing is delayed either.",
+                "requeue-core, Queue::poll_settled";
+                a_ready_key_keeps_a_paused_queue_from_being_idle: 1,
+                "A paused queue with a ready key is not idle until the key is cancelled or runs.",
+                "requeue-core, Queue::is_idle";
+                a_queue_may_be_waited_for_after_shutdown: 1,
+                "A call that waits until the queue is idle is woken after shutdown, too.",
+                "requeue-core, Queue::poll_idle";
+                a_key_is_waited_for_until_its_run_has_ended: 2,
+                "A wait for the work of a key ends with the run that does it, and not before.",
+                "Linux workqueue, flush_work; requeue-core, Queue::begin_flush";
+                a_dirty_key_is_waited_for_until_it_has_run_once_more: 1,
+                "A wait for the work of a dirty key ends with the run after the present one.",
+                "Linux workqueue, flush_work; requeue-core, Queue::begin_flush";
+                work_that_is_taken_back_is_waited_for_no_longer: 1,
+                "A wait for the work of a key ends when the key is cancelled before it runs.",
+                "requeue-core, Queue::begin_flush";
+                a_cancelled_key_is_waited_for_until_its_run_has_ended: 1,
+                "A cancel that waits ends with the present run, whatever is added meanwhile.",
+                "Linux workqueue, cancel_work_sync; requeue-core, Queue::begin_cancel";
+            }
+            room_wakes {
+                a_place_that_becomes_free_wakes_one_who_waits_for_it: 1,
+                "A call that waits for room adds its key when a key leaves the queue.",
+                "requeue-core, Queue::poll_add";
+                those_who_wait_for_room_are_served_in_their_order: 1,
+                "Each place goes to the call that has waited longest.",
+                "requeue-core, Queue::poll_add";
+                places_that_become_free_together_reach_as_many: 1,
+                "As many places as become free reach as many of those who wait for room.",
+                "requeue-core, Queue::poll_add";
+                a_cancelled_wait_for_room_passes_the_place_on: 1,
+                "A call that was woken for a place and is cancelled passes it on.",
+                "requeue-core, Queue::leave";
+                a_key_that_is_held_needs_no_room: 1,
+                "An add of a key that the queue holds does not wait for room.",
+                "requeue-core, Queue::poll_add";
+                shutting_down_hands_the_key_back: 1,
+                "A shutdown wakes those who wait for room, and each gets its key back.",
+                "requeue-core, Queue::poll_add";
             }
             timed_getters {
                 one_gives_up_at_its_time_and_not_before: 0,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use requeue_core::Instant;
+use requeue_core::{Instant, Merge};
 
 /// Which keys have to be run, and which are being run.
 ///
@@ -48,10 +48,19 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
         }
     }
 
-    /// The key was added, to be run once, at the sooner of its times.
-    pub(super) fn expedited(&mut self, key: &K, due: Instant, now: Instant) {
+    /// The key was added, and a rule says what becomes of its deadline.
+    pub(super) fn merged(&mut self, key: &K, rule: Merge, due: Instant, now: Instant) {
+        if !self.closed {
+            self.release(now);
+        }
+        match (rule, self.later.get(key)) {
+            (Merge::Keep, Some(_)) => return,
+            (Merge::Latest, Some(pending)) if due <= *pending => return,
+            (Merge::Latest | Merge::Replace, Some(_)) => drop(self.later.remove(key)),
+            _ => {}
+        }
         self.added(key, due, now);
-        if self.owed.contains(key) {
+        if rule == Merge::Once && self.owed.contains(key) {
             self.later.remove(key);
         }
     }

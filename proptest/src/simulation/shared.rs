@@ -150,12 +150,9 @@ impl<K: Ord + Clone + Debug> Shared<K> {
         };
         match &limited {
             Ok(Scheduled { delay, added, .. }) => {
+                let due = now + *delay;
                 let mut ledger = self.ledger.borrow_mut();
-                if options.expedite {
-                    ledger.expedited(&key, now + *delay, now);
-                } else {
-                    ledger.added(&key, now + *delay, now);
-                }
+                ledger.merged(&key, options.merge, due, now);
                 let added = format!("{added:?}").to_lowercase();
                 self.write(who, Some(&key), What::Added(how, added));
             }
@@ -231,10 +228,10 @@ impl<K: Ord + Clone + Debug> Shared<K> {
 
     fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> Effect<T>) -> T {
         let Effect { value, wake } = work(&mut **self.queue.borrow_mut());
-        match wake {
-            Wake::None => {}
-            Wake::One => self.wake_one.set(self.wake_one.get() + 1),
-            Wake::All => self.wake_all.set(true),
+        if wake == Wake::ALL {
+            self.wake_all.set(true);
+        } else if wake.contains(Wake::ONE) {
+            self.wake_one.set(self.wake_one.get() + 1);
         }
         value
     }

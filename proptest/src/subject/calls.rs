@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Drained, GetError};
+use requeue_core::{Action, Added, Drained, GetError, KeyState, Rejected};
 
-use super::Handed;
+use super::{Handed, Key, Known};
 
 /// One call of a test, numbered from 1.
 pub type CallId = usize;
@@ -24,6 +24,16 @@ pub enum Call {
     Drain,
     /// Shuts the queue down and waits until it has drained, and no longer than this.
     DrainTimeout(Duration),
+    /// Waits until no key is ready or active.
+    WaitIdle,
+    /// Waits until no key is ready, active or delayed.
+    WaitSettled,
+    /// Waits until the work of a key that is known now is done.
+    Flush(Key),
+    /// Takes back the work of a key, and waits until its present run has ended.
+    CancelAndWait(Key),
+    /// Adds a key, and waits for room.
+    AddWait(Key),
 }
 
 impl Call {
@@ -34,6 +44,11 @@ impl Call {
             Self::Next(_) => "Next",
             Self::Drain => "Drain",
             Self::DrainTimeout(_) => "DrainTimeout",
+            Self::WaitIdle => "WaitIdle",
+            Self::WaitSettled => "WaitSettled",
+            Self::Flush(_) => "Flush",
+            Self::CancelAndWait(_) => "CancelAndWait",
+            Self::AddWait(_) => "AddWait",
         }
     }
 }
@@ -49,6 +64,12 @@ pub enum Answer {
     Closed,
     /// How the drain has ended; [`Drained::Pending`] if it has not in time.
     Drained(Drained),
+    /// What was waited for has come.
+    Done,
+    /// What the key was whose work was taken back. Its run has ended.
+    Cancelled(Option<Known>),
+    /// What has become of the key that was to be added.
+    Added(Result<Added, Rejected<Key>>),
     /// All [places](super::Abilities::places) to wait are taken.
     Refused,
 }
@@ -69,6 +90,13 @@ impl From<Result<Option<Handed>, GetError>> for Answer {
             Err(GetError::TooManyWaiters) => Self::Refused,
             got => Self::from(got.ok().flatten()),
         }
+    }
+}
+
+/// The answer of a runtime's `cancel_and_wait`.
+impl From<Option<KeyState>> for Answer {
+    fn from(was: Option<KeyState>) -> Self {
+        Self::Cancelled(was.map(Known::from))
     }
 }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use requeue_core::binding::{Effect, Getter, Next, Step, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Fixed, Growable, Index, Instant,
-    Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage, Sweep,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, Growable, Index,
+    Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage,
+    Sweep,
 };
 
 use super::{
     Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
-    map_next,
+    in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -92,10 +93,7 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
 
     /// Records which getters an operation wakes.
     fn obey<T>(&mut self, effect: Effect<T>) -> T {
-        match (self.wake, effect.wake) {
-            (_, Wake::None) | (Wake::All, _) => {}
-            (_, wake) => self.wake = wake,
-        }
+        self.wake = self.wake | effect.wake;
         effect.value
     }
 }
@@ -106,7 +104,7 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
             queue: S::build(setup, M::default()),
             release_max: setup.release_max,
             now: Instant::EPOCH,
-            wake: Wake::None,
+            wake: Wake::NONE,
             nonsense: false,
         }
     }
@@ -209,6 +207,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         }
     }
 
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        let now = if left.left.is_zero() {
+            self.any_time()
+        } else {
+            self.now
+        };
+        let effect = self.queue.restore(left.into(), now);
+        self.obey(effect).map_err(refused)
+    }
+
     fn pause(&mut self) {
         self.queue.pause();
     }
@@ -220,6 +228,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn is_paused(&mut self) -> bool {
         self.queue.is_paused()
+    }
+
+    fn is_idle(&mut self) -> bool {
+        let now = self.any_time();
+        let effect = self.queue.is_idle(now);
+        self.obey(effect)
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.queue.is_settled()
     }
 
     fn try_get(&mut self) -> Option<Handed> {
@@ -316,6 +334,17 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         let now = self.any_time();
         let effect = self.queue.len(now);
         self.obey(effect)
+    }
+
+    fn snapshot(&mut self) -> Vec<(Key, Known)> {
+        let (mut sweep, mut entries) = (Sweep::new(), Vec::new());
+        loop {
+            let now = self.any_time();
+            let visit = |entry: Entry<&Key>| entries.push(entry.cloned());
+            if !self.queue.snapshot_some(&mut sweep, now, visit) {
+                return in_order(entries);
+            }
+        }
     }
 
     fn state(&mut self, key: Key) -> Option<Known> {

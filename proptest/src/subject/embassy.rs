@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{FixedWaitList, Lock, State, Timer};
-use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities};
+use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities, Rejected};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Locked, Shared, TooManyWaiters, With, WorkQueue};
 
@@ -103,6 +103,20 @@ impl<const N: usize, P: Priorities + 'static, C: HandTimer> Runtime for Embassy<
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { drained(queue.drain_timeout(timeout).await) })
             }
+            Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
+            Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
+            Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
+            Call::CancelAndWait(key) => Box::pin(async move {
+                let was = queue.cancel_and_wait(&key).await;
+                was.map_or(Answer::Refused, Answer::from)
+            }),
+            Call::AddWait(key) => Box::pin(async move {
+                match queue.add_wait(key).await {
+                    // It waits for room unless all places are taken.
+                    Err(Rejected::Full(_)) => Answer::Refused,
+                    added => Answer::Added(added),
+                }
+            }),
         })
     }
 
@@ -124,6 +138,10 @@ impl<const N: usize, P: Priorities + 'static, C: HandTimer> Runtime for Embassy<
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
+}
+
+fn done(got: Result<(), TooManyWaiters>) -> Answer {
+    got.map_or(Answer::Refused, |()| Answer::Done)
 }
 
 fn drained(got: Result<Drained, TooManyWaiters>) -> Answer {

@@ -139,6 +139,22 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
             Call::DrainTimeout(timeout) => {
                 Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
             }
+            Call::WaitIdle => Box::pin(async move {
+                queue.wait_idle().await;
+                Answer::Done
+            }),
+            Call::WaitSettled => Box::pin(async move {
+                queue.wait_settled().await;
+                Answer::Done
+            }),
+            Call::Flush(key) => Box::pin(async move {
+                queue.flush(&key).await;
+                Answer::Done
+            }),
+            Call::CancelAndWait(key) => {
+                Box::pin(async move { Answer::from(queue.cancel_and_wait(&key).await) })
+            }
+            Call::AddWait(key) => Box::pin(async move { Answer::Added(queue.add_wait(key).await) }),
         })
     }
 

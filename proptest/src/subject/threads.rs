@@ -83,6 +83,20 @@ where
             }
             Call::Drain => Answer::Drained(queue.drain()),
             Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
+            Call::WaitIdle => {
+                queue.wait_idle();
+                Answer::Done
+            }
+            Call::WaitSettled => {
+                queue.wait_settled();
+                Answer::Done
+            }
+            Call::Flush(key) => {
+                queue.flush(&key);
+                Answer::Done
+            }
+            Call::CancelAndWait(key) => Answer::from(queue.cancel_and_wait(&key)),
+            Call::AddWait(key) => Answer::Added(queue.add_wait(key)),
         }))
     }
 
@@ -110,6 +124,8 @@ pub struct ThreadCalls<S: Home = Growable> {
     waiting: usize,
     answers: BTreeMap<CallId, thread::Result<Answer>>,
     answered: (Sender<Answered>, Receiver<Answered>),
+    /// In the end all keys below this have been released.
+    released: Key,
 }
 
 type Answered = (CallId, thread::Result<Answer>);
@@ -122,6 +138,7 @@ impl<S: Home> ThreadCalls<S> {
             waiting: 0,
             answers: BTreeMap::new(),
             answered: channel(),
+            released: 0,
         }
     }
 
@@ -185,5 +202,11 @@ impl<S: Home> Drive for ThreadCalls<S> {
 impl<S: Home> Drop for ThreadCalls<S> {
     fn drop(&mut self) {
         self.queue.shut_down();
+        self.queue.clear();
+        while self.queue.active_len() > 0 && self.released < Key::MAX {
+            // Not every key is active.
+            let _ = self.queue.release_key(&self.released);
+            self.released += 1;
+        }
     }
 }

@@ -16,7 +16,7 @@ use requeue_core::{
 use super::direct::Home;
 use super::{
     Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -206,6 +206,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         }
     }
 
+    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
+        self.queue().restore(left.into()).map_err(refused)
+    }
+
     fn pause(&mut self) {
         self.queue().pause();
     }
@@ -216,6 +220,14 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn is_paused(&mut self) -> bool {
         self.queue().is_paused()
+    }
+
+    fn is_idle(&mut self) -> bool {
+        self.queue().is_idle()
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.queue().is_settled()
     }
 
     fn try_get(&mut self) -> Option<Handed> {
@@ -295,6 +307,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn len(&mut self) -> usize {
         self.queue().len()
+    }
+
+    fn snapshot(&mut self) -> Vec<(Key, Known)> {
+        in_order(self.queue().snapshot())
     }
 
     fn state(&mut self, key: Key) -> Option<Known> {

@@ -21,6 +21,10 @@ impl RateLimiter for Never {
     fn requeues(&self, record: &u32) -> u32 {
         *record
     }
+
+    fn record(&self, requeues: u32) -> u32 {
+        requeues
+    }
 }
 
 /// `advance` moves the clock as far as it goes.

@@ -201,6 +201,11 @@ impl RateLimiter for Foreign {
     fn requeues(&self, failures: &u32) -> u32 {
         *failures
     }
+
+    fn record(&self, requeues: u32) -> u32 {
+        self.0.pass(Point::Limiter);
+        requeues
+    }
 }
 
 impl Metrics for Foreign {

@@ -75,17 +75,17 @@ impl Driven<u8> for Liar {
                     let done = self.twice.release(work.ticket, now);
                     done.value
                 });
-                let wake = Wake::None;
+                let wake = Wake::NONE;
                 Effect { wake, ..added }
             }
             Lie::HandsOutTwice if is_active => {
                 let added = self.twice.add_with(key, options, now);
-                let wake = Wake::One;
+                let wake = Wake::ONE;
                 Effect { wake, ..added }
             }
             Lie::WakesNone => {
                 let added = self.queue.add_with(key, options, now);
-                let wake = Wake::None;
+                let wake = Wake::NONE;
                 Effect { wake, ..added }
             }
             _ => self.queue.add_with(key, options, now),
@@ -97,7 +97,7 @@ impl Driven<u8> for Liar {
             self.twice_active.insert(work.key);
             return Effect {
                 value: Next::Work(Taken::from(work)),
-                wake: Wake::None,
+                wake: Wake::NONE,
             };
         }
         let Effect { mut value, wake } = Driven::get(&mut self.queue, now, getter);
@@ -137,7 +137,7 @@ impl Driven<u8> for Liar {
     fn shut_down(&mut self, now: Instant) -> Effect<()> {
         let mut effect = Driven::shut_down(&mut self.queue, now);
         if self.lie == Lie::WakesNoneAtShutdown {
-            effect.wake = Wake::None;
+            effect.wake = Wake::NONE;
         }
         effect
     }

@@ -45,7 +45,7 @@ const BOUNDS: [Bound; 39] = [
     bound("mps2", ONE_KEY, &[383.0, 383.0, 421.0]),
     bound("mps2", DEDUP, &[100.0, 100.0, 111.0]),
     bound("mps2", ALONE, &[450.0, 450.0, 490.0]),
-    bound("mps2", AMONG, &[722.0, 833.0, 994.0]),
+    bound("mps2", AMONG, &[724.0, 833.0, 995.0]),
     bound("mps2", SLEEP, &[345.0, 345.0, 358.0]),
     bound("mps2", NEXT, &[508.0, 508.0, 531.0]),
     bound("mps2", FUTURE, &[120.0]),

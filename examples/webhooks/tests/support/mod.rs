@@ -238,6 +238,22 @@ impl User {
         answer.json["total"].as_u64().unwrap()
     }
 
+    /// Waits until the keys of the queue make this true, at the service's pace.
+    pub async fn until_queued(&self, service: &Service, is_true: impl Fn(&[Value]) -> bool) {
+        let mut seq = 0;
+        let wait = async {
+            loop {
+                let queue = self.get(service, "/queue?limit=1000").await;
+                if is_true(queue.json["keys"].as_array().unwrap()) {
+                    return;
+                }
+                let stats = self.get(service, &format!("/stats?after={seq}")).await;
+                seq = stats.json["now"]["seq"].as_u64().unwrap();
+            }
+        };
+        tokio::time::timeout(BROKEN_AFTER, wait).await.unwrap();
+    }
+
     /// Waits until nothing is pending any more. The service sets the pace: it answers once per look
     /// of its own.
     pub async fn settled(&self, service: &Service) {

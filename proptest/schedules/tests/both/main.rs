@@ -32,5 +32,7 @@ macro_rules! both {
 mod deadlines;
 mod drains;
 mod getters;
+mod room;
 mod run;
+mod watching;
 mod workers;

@@ -8,11 +8,12 @@ use std::task::Poll;
 
 use futures_core::Stream;
 use requeue_schedules::{
-    SECOND, Tasks, Waits, explore, explore_all, interrupt, is_at_rest, next, with,
+    Bounded, SECOND, Tasks, Waits, explore, explore_all, interrupt, is_at_rest, next, with,
 };
 use requeue_tokio::{Action, Drained};
-use shuttle::future::block_on;
+use shuttle::future::{block_on, spawn_local};
 use shuttle::sync::mpsc::channel;
+use shuttle::thread;
 
 use crate::{finish, getter, getters, join, task};
 
@@ -263,6 +264,50 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         join(workers);
         join(drains);
         let _ = block_on(aborted);
+        is_at_rest(&queue);
+    });
+}
+
+#[test]
+fn a_wait_for_room_that_is_dropped_passes_the_place_on() {
+    explore::<Tasks>(
+        "one of two tasks that wait for room aborted as a run ends",
+        || {
+            let queue = <Tasks as Waits>::Bounded::full();
+            let [aborted, patient] = [3, 4].map(|key| {
+                let queue = queue.clone();
+                spawn_local(async move { queue.add_wait(key).await.is_ok() })
+            });
+            let worker = thread::spawn({
+                let queue = queue.clone();
+                move || Bounded::run(&queue)
+            });
+            aborted.abort();
+            // Nothing else makes room before the second has it, unless the first was served.
+            worker.join().unwrap();
+            if block_on(aborted).is_ok() {
+                Bounded::run(&queue);
+            }
+            assert!(block_on(patient).unwrap());
+            queue.clear();
+            queue.is_at_rest();
+        },
+    );
+}
+
+#[test]
+fn waits_for_a_state_that_are_dropped_harm_no_other() {
+    explore::<Tasks>("one of two tasks that wait until idle aborted", || {
+        let queue = Tasks::new();
+        queue.add(1).unwrap();
+        let guard = queue.try_get().unwrap();
+        let [aborted, patient] =
+            [(); 2].map(|()| task(&queue, async |queue| queue.wait_idle().await));
+        let worker = with(&queue, move |_| guard.success().unwrap());
+        aborted.abort();
+        block_on(patient).unwrap();
+        let _ = block_on(aborted);
+        worker.join().unwrap();
         is_at_rest(&queue);
     });
 }

@@ -97,6 +97,14 @@ impl RateLimiter for Limiter {
         let counts = parts.map(|(part, failures)| part.requeues(failures));
         counts.max().unwrap_or_default()
     }
+
+    fn record(&self, requeues: u32) -> Self::Record {
+        let mut record = [0; PARTS_MAX];
+        for (failures, part) in record.iter_mut().zip(&self.0) {
+            *failures = part.record(requeues);
+        }
+        record
+    }
 }
 
 impl RateLimiter for Part {
@@ -115,6 +123,14 @@ impl RateLimiter for Part {
             Self::Exponential(limiter) => limiter.requeues(failures),
             Self::FastSlow(limiter) => limiter.requeues(failures),
             Self::Bucket(limiter) => limiter.requeues(&()),
+        }
+    }
+
+    fn record(&self, requeues: u32) -> u32 {
+        match self {
+            Self::Exponential(limiter) => limiter.record(requeues),
+            Self::FastSlow(limiter) => limiter.record(requeues),
+            Self::Bucket(_) => 0,
         }
     }
 }

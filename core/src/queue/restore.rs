@@ -1,0 +1,97 @@
+//! Giving a queue what another one has left.
+
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::outcome::{Added, Effect, Leftover, Rejected};
+use crate::priority::Priorities;
+use crate::storage::Storage;
+
+use super::{Queue, quiet};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Adds a key as another queue has handed it back: ready, or delayed by what was left of its
+    /// delay, at its priority level, with its failures on record. O(log n), plus the limiter's
+    /// cost.
+    ///
+    /// Restoring what [`take_ready`](Self::take_ready) and [`take_delayed`](Self::take_delayed)
+    /// returned, in that order, makes a queue in which the keys have their order, and in which the
+    /// next failure of each is delayed as it would have been. Nothing is charged to the limiter.
+    ///
+    /// A key that the queue already holds is added once more, by the same rules as ever: of two
+    /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
+    /// failures the larger counts.
+    ///
+    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, unless
+    /// [`left`](Leftover::left) is zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with), with the whole leftover: nothing has changed. A leftover
+    /// from a queue with more levels can be restored after its `priority` is lowered.
+    ///
+    /// # Examples
+    ///
+    /// A service is replaced by its next version, and a key that has failed three times is not
+    /// retried at once:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut old: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// for _ in 0..3 {
+    ///     let _ = old.add_rate_limited("node-7", now);
+    /// }
+    /// let _ = old.shut_down(now);
+    /// let leftover = old.take_delayed(now).unwrap();
+    ///
+    /// let mut new: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// assert_eq!(new.restore(leftover, now).value, Ok(Added::Delayed));
+    /// assert_eq!(new.next_deadline(), Some(now + Duration::from_millis(1)));
+    /// let scheduled = new.add_rate_limited("node-7", now).value.unwrap();
+    /// assert_eq!(scheduled.delay, Duration::from_millis(8), "the delay of the fourth failure");
+    /// ```
+    pub fn restore(
+        &mut self,
+        leftover: Leftover<K>,
+        now: Instant,
+    ) -> Effect<Result<Added, Rejected<Leftover<K>>>> {
+        self.restore_or_spare(leftover, now, drop)
+    }
+
+    /// [`restore`](Self::restore), which returns what it does not store.
+    pub(crate) fn restore_or_spare(
+        &mut self,
+        leftover: Leftover<K>,
+        now: Instant,
+        spare: impl FnOnce(K),
+    ) -> Effect<Result<Added, Rejected<Leftover<K>>>> {
+        if self.closed {
+            return quiet(Err(Rejected::Closed(leftover)));
+        }
+        if leftover.priority >= S::Priorities::LEVELS {
+            return quiet(Err(Rejected::UnknownPriority(leftover)));
+        }
+        let Leftover {
+            key,
+            left,
+            requeues,
+            priority,
+        } = leftover;
+        let restored = match self.slot_with_failures(key, requeues, now, spare) {
+            Ok(id) if left.is_zero() => Ok(self.mark(id, now, priority)),
+            Ok(id) => Ok(self.schedule(id, now + left, now, priority)),
+            Err(key) => Err(Rejected::Full(Leftover {
+                key,
+                left,
+                requeues,
+                priority,
+            })),
+        };
+        self.effect(restored)
+    }
+}

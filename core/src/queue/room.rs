@@ -1,0 +1,122 @@
+//! Waiting for room.
+
+use core::hash::Hash;
+use core::mem;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::options::AddOptions;
+use crate::outcome::{Added, Effect, Next, Rejected, Scheduled};
+use crate::sleepers::Getter;
+use crate::storage::Storage;
+
+use super::{Queue, Watched};
+
+/// A key that is added once there is room: see [`Queue::poll_add`].
+#[derive(Debug)]
+pub struct Adding<K> {
+    options: AddOptions,
+    /// [`Rejected::Full`] until the key is added, or refused for another reason.
+    result: Result<Scheduled, Rejected<K>>,
+    /// What the queue holds already, to be dropped after the lock.
+    spare: Option<K>,
+}
+
+impl<K> Adding<K> {
+    /// Creates an add that has not been tried. O(1).
+    pub const fn new(key: K, options: AddOptions) -> Self {
+        Self {
+            options,
+            result: Err(Rejected::Full(key)),
+            spare: None,
+        }
+    }
+
+    /// Returns what has become of the key: [`Rejected::Full`] if there was never room for it. O(1).
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] returns the key.
+    pub fn into_result(self) -> Result<Scheduled, Rejected<K>> {
+        self.result
+    }
+
+    /// Returns the deadline of a [`Wait`](crate::binding::Wait) that adds the key. O(1).
+    ///
+    /// That is `deadline`, or [`Instant::NEVER`] if there is none and the options need the time,
+    /// which a call with a deadline reads.
+    pub fn deadline(&self, deadline: Option<Instant>) -> Option<Instant> {
+        let reads_clock = self.options.needs_time().then_some(Instant::NEVER);
+        deadline.or(reads_clock)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Adds a key as [`add_with`](Self::add_with) does, or waits for room. Costs as
+    /// [`add_with`](Self::add_with).
+    ///
+    /// If the result is [`Next::Wait`], the caller sleeps until it is woken. Then it calls this
+    /// again with the same [`Getter`], or calls [`leave`](Self::leave). If it is [`Next::Work`],
+    /// [`Adding::into_result`] says what has become of the key.
+    ///
+    /// Each place that becomes free wakes one call, the first that has not been woken. A key that
+    /// is added otherwise meanwhile takes the place before it: the call waits again, and stays the
+    /// first. A key that the queue holds needs no room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::{Adding, Getter, Next, Wake};
+    /// use requeue_core::{AddOptions, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    ///
+    /// let (mut adding, mut getter) = (Adding::new("node-8", AddOptions::new()), Getter::new());
+    /// let look = queue.poll_add(&mut adding, now, &mut getter).value;
+    /// assert_eq!(look, Next::Wait { until: None });
+    ///
+    /// let work = queue.try_get(now).value.unwrap();
+    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::ROOM);
+    /// assert_eq!(queue.poll_add(&mut adding, now, &mut getter).value, Next::Work(()));
+    /// assert!(adding.into_result().is_ok());
+    /// assert!(queue.contains(&"node-8"));
+    /// ```
+    pub fn poll_add(
+        &mut self,
+        adding: &mut Adding<K>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<()>> {
+        if let Err(Rejected::Full(key)) = mem::replace(&mut adding.result, Ok(NOT_TRIED)) {
+            let spare = |key| adding.spare = Some(key);
+            adding.result = self.add_with_at_once(key, adding.options, now, spare);
+        }
+        self.pass_room_on(getter);
+        let value = if matches!(adding.result, Err(Rejected::Full(_))) {
+            getter.want_room();
+            self.watched.add(Watched::ROOM);
+            Next::Wait { until: None }
+        } else {
+            Next::Work(())
+        };
+        self.effect(value)
+    }
+
+    /// If a call has waited for room, another is woken in its place once there is room.
+    pub(super) fn pass_room_on(&mut self, getter: &mut Getter) {
+        if getter.had_wanted_room() {
+            self.watched.add(Watched::ROOM);
+            self.note_change();
+        }
+    }
+}
+
+/// The result while a key is tried, which is left behind only by a key that panics.
+const NOT_TRIED: Scheduled = Scheduled {
+    delay: Duration::ZERO,
+    added: Added::Coalesced,
+};

@@ -1,0 +1,331 @@
+//! Waiting for something other than a key: for a state of the queue, or for room.
+//!
+//! A look that has to wait sets a bit, and operations that may bring what is waited for test
+//! whether any bit is set. So a queue for which no call waits like this pays one test, which it
+//! needs for the drain anyway. Once something has come, the wake is reported, and its bits are
+//! cleared: a call that is woken looks again, and sets its bit again if it has to.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::outcome::{Effect, KeyState, Next, Wake};
+use crate::storage::{Located, Slots, Storage};
+
+use super::Queue;
+
+/// What calls wait for, and whether something has changed that may be it: a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Watched(u8);
+
+impl Watched {
+    pub(super) const NONE: Self = Self(0);
+    /// The end of a shutdown. Set while the queue shuts down and has not drained.
+    pub(super) const DRAIN: Self = Self(1);
+    /// That no key is ready or active. Calls that also wait for the delayed keys look then.
+    const REST: Self = Self(1 << 1);
+    /// The end of the work of some key.
+    const WORK: Self = Self(1 << 2);
+    /// Room for a new key. While it is not set although calls wait for room, one of them has been
+    /// woken: it passes the wake on.
+    pub(super) const ROOM: Self = Self(1 << 3);
+    /// The sign bit, which is cheap to test.
+    const CHANGED: Self = Self(1 << 7);
+
+    #[inline]
+    pub(super) fn note_change(&mut self) {
+        if *self != Self::NONE {
+            self.add(Self::CHANGED);
+        }
+    }
+
+    #[inline]
+    pub(super) const fn has_changed(self) -> bool {
+        self.has(Self::CHANGED)
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
+    }
+
+    #[inline]
+    const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// The work of a key that is waited for: see [`Queue::begin_flush`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "pass the flush to `poll_flush`"]
+pub struct Flush {
+    awaits: Awaits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+enum Awaits {
+    Nothing,
+    /// The end of this run.
+    Run(u32),
+    /// The end of the run after this one, or after the number that the ready key was given.
+    RunAfter(u32),
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
+    /// O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let minute = Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_after("lease-3", minute, now);
+    /// assert!(queue.is_idle(now).value);
+    /// assert!(!queue.is_idle(now + minute).value);
+    /// ```
+    pub fn is_idle(&mut self, now: Instant) -> Effect<bool> {
+        let _ = self.release_due(SlotId::NONE, now);
+        let idle = self.has_no_work();
+        self.effect(idle)
+    }
+
+    /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
+    /// added. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+    /// assert!(queue.is_idle(now).value && !queue.is_settled());
+    /// let _ = queue.cancel(&"lease-3", now);
+    /// assert!(queue.is_settled());
+    /// ```
+    pub fn is_settled(&self) -> bool {
+        self.has_no_work() && self.delays.is_empty()
+    }
+
+    /// Checks whether the queue is [idle](Self::is_idle), as a call that waits for it does.
+    /// O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::{Next, Wake};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// assert_eq!(queue.poll_idle(now).value, Next::Wait { until: None });
+    ///
+    /// let work = queue.try_get(now).value.unwrap();
+    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::WATCHERS);
+    /// assert_eq!(queue.poll_idle(now).value, Next::Work(()));
+    /// ```
+    pub fn poll_idle(&mut self, now: Instant) -> Effect<Next<()>> {
+        let Effect { value: idle, wake } = self.is_idle(now);
+        let value = self.unless_watched(idle, Watched::REST);
+        Effect { value, wake }
+    }
+
+    /// Checks whether the queue is [settled](Self::is_settled), as a call that waits for it does.
+    /// O(1). [`poll_idle`](Self::poll_idle) has an example.
+    pub fn poll_settled(&mut self) -> Effect<Next<()>> {
+        let settled = self.is_settled();
+        let value = self.unless_watched(settled, Watched::REST);
+        self.effect(value)
+    }
+
+    /// Begins to wait for the work of a key that is known now: [`poll_flush`](Self::poll_flush)
+    /// says when it is done. O(log n).
+    ///
+    /// That is the present run if the key is active, and one more if the key is ready or dirty. A
+    /// delay that has not passed is not waited for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::{Next, Wake};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let mut flush = queue.begin_flush(&"node-7", now).value;
+    ///
+    /// let work = queue.try_get(now).value.unwrap();
+    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Wait { until: None });
+    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::WATCHERS);
+    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Work(()));
+    /// ```
+    pub fn begin_flush<B>(&mut self, key: &B, now: Instant) -> Effect<Flush>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let awaits = match self.locate(key, now) {
+            Located::Found(id) => self.known_work(id),
+            Located::Absent(_) => Awaits::Nothing,
+        };
+        self.effect(Flush { awaits })
+    }
+
+    /// [Cancels](Self::cancel) a key, and begins to wait for its present run:
+    /// [`poll_flush`](Self::poll_flush) says when that is over. O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Next;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let work = queue.try_get(now).value.unwrap();
+    ///
+    /// let (was, mut flush) = queue.begin_cancel(&"node-7", now).value;
+    /// assert!(was.unwrap().active);
+    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Wait { until: None });
+    /// let _ = queue.release(work.ticket, now);
+    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Work(()));
+    /// ```
+    pub fn begin_cancel<B>(&mut self, key: &B, now: Instant) -> Effect<(Option<KeyState>, Flush)>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let was = self.cancel(key, now);
+        // What is left of its work is the present run.
+        let awaits = match self.slots.locate(key) {
+            Located::Found(id) => self.known_work(id),
+            Located::Absent(_) => Awaits::Nothing,
+        };
+        was.map(|was| (was, Flush { awaits }))
+    }
+
+    /// Checks whether the work that a [flush](Self::begin_flush) waits for is done or cancelled, as
+    /// a call that waits for it does. O(1).
+    ///
+    /// If the key runs once more, or is cancelled and added, before this looks again, that work is
+    /// waited for too.
+    pub fn poll_flush<B>(&mut self, key: &B, flush: &mut Flush) -> Effect<Next<()>>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        flush.awaits = match self.slots.locate(key) {
+            Located::Found(id) => self.still_awaited(id, flush.awaits),
+            Located::Absent(_) => Awaits::Nothing,
+        };
+        let done = flush.awaits == Awaits::Nothing;
+        let value = self.unless_watched(done, Watched::WORK);
+        self.effect(value)
+    }
+
+    /// The runs that a key is due.
+    fn known_work(&mut self, id: SlotId) -> Awaits {
+        let Some(slot) = self.slots.slot_mut(id) else {
+            return Awaits::Nothing;
+        };
+        if slot.phase.is_active() {
+            let run = slot.run;
+            return if slot.phase.is_queued() {
+                Awaits::RunAfter(run)
+            } else {
+                Awaits::Run(run)
+            };
+        }
+        if !slot.phase.is_queued() {
+            return Awaits::Nothing;
+        }
+        if slot.run == 0 {
+            // Tells this add from a later one of the same key. No run has the number.
+            self.runs = self.runs.wrapping_add(1);
+            slot.run = self.runs;
+        }
+        Awaits::RunAfter(slot.run)
+    }
+
+    fn still_awaited(&self, id: SlotId, awaits: Awaits) -> Awaits {
+        let Some(slot) = self.slots.slot(id) else {
+            return Awaits::Nothing;
+        };
+        let (active, queued) = (slot.phase.is_active(), slot.phase.is_queued());
+        match awaits {
+            Awaits::Run(run) if active && slot.run == run => awaits,
+            Awaits::RunAfter(run) if queued && slot.run == run => awaits,
+            // It has begun, or will not because the key was cancelled while it was dirty.
+            Awaits::RunAfter(_) if active => Awaits::Run(slot.run),
+            _ => Awaits::Nothing,
+        }
+    }
+
+    fn has_no_work(&self) -> bool {
+        self.active == 0 && self.lists.ready_len() == 0
+    }
+
+    fn unless_watched(&mut self, done: bool, state: Watched) -> Next<()> {
+        if done {
+            return Next::Work(());
+        }
+        self.watched.add(state);
+        Next::Wait { until: None }
+    }
+
+    /// The wake after a change that calls may wait for.
+    /// The wake after a change, but for getters.
+    pub(super) fn wake_watchers(&mut self) -> Wake {
+        self.watched.remove(Watched::CHANGED);
+        let rests = self.has_no_work();
+        if rests && self.watched.has(Watched::DRAIN) {
+            // What has not come by now is waited for again.
+            self.watched = Watched::NONE;
+            self.sleepers.all_woken();
+            return Wake::ALL;
+        }
+        let mut wake = Wake::NONE;
+        if self.watched.has(Watched::WORK) || (rests && self.watched.has(Watched::REST)) {
+            self.watched.remove(Watched::WORK);
+            self.watched.remove(Watched::REST);
+            wake = Wake::WATCHERS;
+        }
+        if self.watched.has(Watched::ROOM) && self.has_room() {
+            self.watched.remove(Watched::ROOM);
+            wake = wake | Wake::ROOM;
+        }
+        wake
+    }
+
+    fn has_room(&self) -> bool {
+        self.slots.vacancy().is_some() || self.lists.records_len() > 0
+    }
+
+    /// W3.
+    pub(super) fn has_reported_what_came(&self) -> bool {
+        let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
+        let settled = self.watched.has(Watched::REST) && self.is_settled();
+        let room = self.watched.has(Watched::ROOM) && self.has_room();
+        !drained && !settled && !room
+    }
+}

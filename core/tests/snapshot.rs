@@ -1,0 +1,130 @@
+//! A walk over all keys while others work.
+#![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use requeue_core::{
+    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Queue, RandomState, Reporter,
+    Storage, Sweep, Timed,
+};
+
+const KEYS: u16 = 150;
+/// Of these keys each third is held from the first step to the last.
+const STAYS: u16 = 3;
+
+type Keys<S> = Queue<u16, S, NoLimit>;
+
+/// Between two steps keys go, come and run.
+fn others_work<S: Storage>(queue: &mut Keys<S>, step: u16, now: Instant) {
+    for key in (0..KEYS).filter(|key| key % STAYS != 0) {
+        match (key + step) % 4 {
+            0 => drop(queue.cancel(&key, now)),
+            1 => drop(queue.add(key, now)),
+            2 => drop(queue.add_after(key, Duration::from_nanos(u64::from(step % 7)), now)),
+            _ => {}
+        }
+    }
+    if let Some(work) = queue.try_get(now).value {
+        // Those that stay are added again during their run.
+        if work.key % STAYS == 0 {
+            queue.add(work.key, now).value.unwrap();
+        }
+        queue
+            .finish(work.ticket, Action::Success, now)
+            .value
+            .unwrap();
+    }
+}
+
+fn walks<S: Storage>(mut queue: Keys<S>) {
+    for key in 0..KEYS {
+        queue.add(key, Instant::EPOCH).value.unwrap();
+    }
+    for round in 0..20 {
+        let mut seen: BTreeMap<u16, u32> = BTreeMap::new();
+        let mut sweep = Sweep::new();
+        let mut step = round;
+        loop {
+            let now = Instant::from_nanos(u64::from(step));
+            let mut visited = 0;
+            let more = queue.snapshot_some(&mut sweep, now, |entry| {
+                visited += 1;
+                assert!(entry.state.ready || entry.state.due.is_some());
+                *seen.entry(*entry.key).or_default() += 1;
+            });
+            assert!(visited <= 32, "{visited} in one step");
+            if !more {
+                break;
+            }
+            step += 1;
+            others_work(&mut queue, step, now);
+        }
+        queue.assert_valid();
+        for key in (0..KEYS).step_by(STAYS.into()) {
+            assert_eq!(seen.get(&key), Some(&1), "key {key} was there all the time");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_there_all_the_time_is_seen_once() {
+    walks::<Fixed<150>>(Queue::new(NoLimit));
+    walks::<Growable>(Queue::from_parts(
+        NoLimit,
+        NoMetrics,
+        RandomState::default(),
+        0,
+    ));
+}
+
+#[test]
+fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
+    let mut queue: Keys<Fixed<150>> = Queue::new(NoLimit);
+    let due = Instant::from_nanos(9);
+    for key in 0..KEYS {
+        let _ = queue.add_at(key, due, Instant::EPOCH);
+    }
+    let mut sweep = Sweep::new();
+    for left in (0..KEYS).rev().step_by(32) {
+        let mut seen = 0;
+        let more = queue.snapshot_some(&mut sweep, due, |entry| {
+            assert_eq!((entry.state.ready, entry.state.due), (true, None));
+            seen += 1;
+        });
+        assert_eq!(more, left >= 32);
+        assert_eq!(seen, if more { 32 } else { left + 1 });
+    }
+    assert_eq!(queue.delayed_len(), KEYS.into());
+}
+
+fn only_entry<S: Storage, M: requeue_core::Metrics>(
+    queue: &Queue<u16, S, NoLimit, M>,
+    now: Instant,
+) -> (KeyState, Option<Instant>) {
+    let mut entry = None;
+    let _ = queue.snapshot_some(&mut Sweep::new(), now, |only| {
+        entry = Some((only.state, only.active_since));
+    });
+    entry.unwrap()
+}
+
+#[test]
+fn a_run_has_a_beginning_if_the_metrics_keep_times() {
+    let at = Instant::from_nanos;
+    let mut timed: Queue<u16, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
+    let mut untimed: Keys<Fixed<4>> = Queue::new(NoLimit);
+    let _ = (timed.add(7, at(1)), untimed.add(7, at(1)));
+    assert_eq!(only_entry(&timed, at(2)).1, None, "it is ready");
+    let _ = (timed.try_get(at(3)), untimed.try_get(at(3)));
+    let (state, since) = only_entry(&timed, at(5));
+    assert_eq!((state.active, since), (true, Some(at(3))));
+    let (state, since) = only_entry(&untimed, at(5));
+    assert_eq!((state.active, since), (true, None));
+
+    let mut reported: Queue<u16, Fixed<4>, NoLimit, Reporter> =
+        Queue::with_metrics(NoLimit, Reporter::new(Timed));
+    let _ = (reported.add(7, at(1)), reported.try_get(at(3)));
+    assert_eq!(only_entry(&reported, at(5)).1, Some(at(3)));
+}

@@ -1,0 +1,101 @@
+//! Queues of both runtimes with room for two keys, so that calls wait for room.
+
+use requeue_std::core::{Added, Fixed, NoLimit, Queue, Rejected, Reporter};
+use shuttle::future::block_on;
+
+use crate::cast::is_at_rest;
+
+/// A queue with room for two keys, whose calls block the thread of the schedule that makes them.
+pub trait Bounded: Clone + Send + Sync + 'static {
+    /// A queue that is full of keys 1 and 2, which are ready.
+    fn full() -> Self;
+
+    /// The runtime's `add_wait`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>>;
+
+    /// Adds a key, and does not wait.
+    fn add(&self, key: u32) -> bool;
+
+    /// Waits for a key, and ends its run.
+    fn run(&self) -> u32;
+
+    /// Shuts the queue down.
+    fn shut_down(&self);
+
+    /// As [`is_at_rest`].
+    fn is_at_rest(&self);
+}
+
+/// The queue for threads.
+pub(crate) type Threads = requeue_std::WorkQueue<u32, NoLimit, Fixed<2>>;
+
+/// The queue for tasks.
+pub(crate) type Tasks = requeue_tokio::WorkQueue<u32, NoLimit, Fixed<2>>;
+
+fn queue() -> Queue<u32, Fixed<2>, NoLimit, Reporter> {
+    let mut queue = Queue::with_metrics(NoLimit, Reporter::NONE);
+    let _ = queue.add_many([1, 2], requeue_std::core::Instant::EPOCH, |_| {});
+    queue
+}
+
+impl Bounded for Threads {
+    fn full() -> Self {
+        queue().into()
+    }
+
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        self.add_wait(key)
+    }
+
+    fn add(&self, key: u32) -> bool {
+        (**self).add(key).is_ok()
+    }
+
+    fn run(&self) -> u32 {
+        let guard = self.get().unwrap();
+        let key = *guard;
+        guard.success().unwrap();
+        key
+    }
+
+    fn shut_down(&self) {
+        (**self).shut_down();
+    }
+
+    fn is_at_rest(&self) {
+        is_at_rest(self);
+    }
+}
+
+impl Bounded for Tasks {
+    fn full() -> Self {
+        queue().into()
+    }
+
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        block_on(self.add_wait(key))
+    }
+
+    fn add(&self, key: u32) -> bool {
+        (**self).add(key).is_ok()
+    }
+
+    fn run(&self) -> u32 {
+        let guard = block_on(self.get()).unwrap();
+        let key = *guard;
+        guard.success().unwrap();
+        key
+    }
+
+    fn shut_down(&self) {
+        (**self).shut_down();
+    }
+
+    fn is_at_rest(&self) {
+        is_at_rest(self);
+    }
+}

@@ -1,0 +1,124 @@
+use std::time::Duration;
+
+use requeue_core::{Added, Rejected};
+
+use super::{Script, ms};
+use crate::subject::{Key, Left, Subject};
+
+const fn left(key: Key, millis: u64, requeues: u32) -> Left {
+    Left {
+        key,
+        left: ms(millis),
+        requeues,
+        priority: 0,
+    }
+}
+
+#[track_caller]
+fn restore(script: &mut Script, left: Left, expected: Added) {
+    assert_eq!(script.subject.restore(left), Ok(expected));
+    script.subject.assert_valid();
+}
+
+pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
+    script.fail(2, 1);
+    script.fail(2, 2);
+    script.advance(1);
+    script.add_after(1, 20, Added::Delayed);
+    script.add(4, Added::Ready);
+    let key = script.get(2);
+    assert_eq!(script.subject.release(key), Ok(()));
+    script.add(2, Added::Ready);
+    let never = script.subject.add_after(3, Duration::MAX);
+    assert_eq!(never, Ok(Added::Delayed));
+    script.advance(5);
+    script.subject.shut_down();
+    let ready = std::iter::from_fn(|| script.subject.take_ready());
+    let mut leftovers: Vec<_> = ready.collect();
+    leftovers.extend(std::iter::from_fn(|| script.subject.take_delayed()));
+
+    script.restart();
+    for leftover in leftovers {
+        let is_ready = leftover.left.is_zero();
+        let expected = if is_ready {
+            Added::Ready
+        } else {
+            Added::Delayed
+        };
+        restore(script, leftover, expected);
+    }
+    script.requeues(2, 2);
+    script.get(4);
+    let ticket = script.get(2);
+    let retried = script.subject.finish(ticket, requeue_core::Action::Retry);
+    assert_eq!(
+        retried,
+        Ok(requeue_core::Finished::Delayed(ms(4))),
+        "its third failure"
+    );
+    script.advance(14);
+    script.get(2);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+    let state = script.subject.state(3);
+    assert!(state.is_some_and(|state| state.due.is_some_and(|due| due.is_never())));
+}
+
+pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(script: &mut Script) {
+    script.fail(1, 1);
+    restore(script, left(1, 3, 2), Added::Coalesced);
+    script.requeues(1, 2);
+    script.advance(1);
+    let ticket = script.get(1);
+    restore(script, left(1, 0, 1), Added::Dirty);
+    script.requeues(1, 2);
+    restore(script, left(1, 9, 0), Added::Delayed);
+    restore(script, left(1, 7, 3), Added::Sooner);
+    assert_eq!(script.subject.release(ticket), Ok(()));
+    script.get(1);
+    script.requeues(1, 3);
+
+    script.fail(2, 1);
+    assert!(script.subject.cancel_key(2).is_some());
+    restore(script, left(2, 0, 5), Added::Ready);
+    script.get(2);
+    script.requeues(2, 5);
+    assert_eq!(script.subject.forget(2), 5);
+}
+
+pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Script) {
+    if script.subject.capacity().is_some() {
+        let new = script.fill();
+        let refused = left(new, 8, 3);
+        assert_eq!(
+            script.subject.restore(refused),
+            Err(Rejected::Full(refused))
+        );
+        script.subject.assert_valid();
+        assert_eq!(script.subject.state(new), None);
+    }
+    script.subject.shut_down();
+    for refused in [left(1, 0, 3), left(1, 8, 3)] {
+        assert_eq!(
+            script.subject.restore(refused),
+            Err(Rejected::Closed(refused))
+        );
+    }
+    script.requeues(1, 0);
+}
+
+pub(crate) fn a_restored_key_keeps_its_level(script: &mut Script) {
+    let at = |key, millis, priority| Left {
+        priority,
+        ..left(key, millis, 0)
+    };
+    restore(script, at(1, 0, 0), Added::Ready);
+    restore(script, at(2, 5, 1), Added::Delayed);
+    script.advance(5);
+    script.get(2);
+    restore(script, at(1, 0, 1), Added::Raised);
+    let unknown = at(2, 0, script.subject.levels());
+    let refused = script.subject.restore(unknown);
+    assert_eq!(refused, Err(Rejected::UnknownPriority(unknown)));
+}

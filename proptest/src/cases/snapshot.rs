@@ -1,0 +1,52 @@
+use requeue_core::Added;
+
+use super::{Script, ms};
+use crate::subject::{Key, Known, Subject};
+
+/// Takes a snapshot, and compares it with the state of each key.
+#[track_caller]
+fn snapshot(script: &mut Script, keys: &[Key]) -> Vec<Known> {
+    let snapshot = script.subject.snapshot();
+    script.subject.assert_valid();
+    let seen: Vec<Key> = snapshot.iter().map(|(key, _)| *key).collect();
+    assert_eq!(seen, keys);
+    for (key, known) in &snapshot {
+        assert_eq!(script.subject.state(*key), Some(*known), "key {key}");
+    }
+    snapshot.into_iter().map(|(_, known)| known).collect()
+}
+
+pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
+    snapshot(script, &[]);
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.add(2, Added::Ready);
+    script.add_after(2, 30, Added::Delayed);
+    script.fail(3, 1);
+    script.fail(4, 1);
+    assert!(script.subject.cancel_key(4).is_some());
+    let known = snapshot(script, &[1, 2, 3, 4]);
+    assert!(known[0].active && known[0].dirty && !known[0].ready);
+    assert!(known[1].ready && known[1].due == Some(script.subject.now() + ms(30)));
+    assert!(known[2].due.is_some() && known[2].requeues == 1);
+    assert!(
+        known[3].due.is_none() && known[3].requeues == 1,
+        "its failures are held"
+    );
+
+    assert!(script.subject.cancel_key(2).is_some());
+    snapshot(script, &[1, 3, 4]);
+    script.subject.shut_down();
+    snapshot(script, &[1, 3, 4]);
+}
+
+pub(crate) fn a_key_that_is_due_is_seen_ready(script: &mut Script) {
+    script.add_after(1, 10, Added::Delayed);
+    assert!(!snapshot(script, &[1])[0].ready);
+    script.advance(10);
+    let seen = script.subject.snapshot();
+    assert!(seen[0].1.ready && seen[0].1.due.is_none());
+    snapshot(script, &[1]);
+    script.get(1);
+}

@@ -1,0 +1,164 @@
+//! What a shutdown hands back and another queue restores goes on as if there had been no shutdown.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use requeue_core::{Action, AddOptions, Fixed, Growable, Levels, RandomState};
+use requeue_proptest::subject::{
+    Bare, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Setup, Subject, Tasks, Threads,
+};
+use requeue_proptest::{Model, Rules, rounds};
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Add(Key, AddOptions),
+    /// Hands out a key and ends its run.
+    Run(Action),
+    Forget(Key),
+    Advance(Duration),
+}
+
+const KEYS: Key = 6;
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        4 => (1..=KEYS, options()).prop_map(|(key, options)| Op::Add(key, options)),
+        3 => action().prop_map(Op::Run),
+        1 => (1..=KEYS).prop_map(Op::Forget),
+        2 => delay().prop_map(Op::Advance),
+    ];
+    vec(op, 0..40)
+}
+
+fn options() -> impl Strategy<Value = AddOptions> {
+    let drawn = (proptest::option::of(delay()), any::<bool>(), 0..3u8);
+    drawn.prop_map(|(after, rate_limited, priority)| AddOptions {
+        after,
+        rate_limited,
+        priority: Some(priority),
+        ..AddOptions::new()
+    })
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        Just(Action::Release),
+        Just(Action::Success),
+        Just(Action::Retry),
+        delay().prop_map(Action::RequeueAfter),
+        delay().prop_map(Action::RetryAfter),
+    ]
+}
+
+fn delay() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        8 => (0..6u64).prop_map(Duration::from_millis),
+        1 => Just(Duration::MAX),
+    ]
+}
+
+/// What an operation says that does not depend on the time of day.
+fn apply(subject: &mut dyn Subject, op: Op) -> String {
+    match op {
+        Op::Add(key, options) => {
+            let priority = options.priority.filter(|level| *level < subject.levels());
+            format!(
+                "{:?}",
+                subject.add_with(
+                    key,
+                    AddOptions {
+                        priority,
+                        ..options
+                    }
+                )
+            )
+        }
+        Op::Run(action) => match subject.try_get() {
+            Some(handed) => {
+                let what = handed.to_string();
+                let Handed { ticket, .. } = handed;
+                format!("{what}: {:?}", subject.finish(ticket, action))
+            }
+            None => String::from("no key"),
+        },
+        Op::Forget(key) => format!("{}", subject.forget(key)),
+        Op::Advance(by) => {
+            subject.advance(by.min(Duration::from_secs(1)));
+            String::new()
+        }
+    }
+}
+
+/// The keys that a shutdown hands back, in order.
+fn shut_down(subject: &mut dyn Subject) -> Vec<Left> {
+    subject.shut_down();
+    let mut leftovers: Vec<Left> = std::iter::from_fn(|| subject.take_ready()).collect();
+    leftovers.extend(std::iter::from_fn(|| subject.take_delayed()));
+    leftovers
+}
+
+/// Makes a queue that is not shut down into what the leftovers say: a ready key has lost its delay,
+/// whose level it keeps, and a failure record without work is not handed back.
+fn settle_for(model: &mut Model, leftovers: &[Left]) {
+    for left in leftovers.iter().filter(|left| left.left.is_zero()) {
+        let _ = model.cancel_delay(left.key);
+        let at_its_level = AddOptions {
+            priority: Some(left.priority),
+            ..AddOptions::new()
+        };
+        assert!(model.add_with(left.key, at_its_level).is_ok());
+    }
+    for key in (1..=KEYS).filter(|key| leftovers.iter().all(|left| left.key != *key)) {
+        let _ = model.forget(key);
+    }
+}
+
+fn goes_on<S: Subject>(before: &[Op], after: &[Op]) -> Result<(), TestCaseError> {
+    // Delays that timers of a runtime can tell apart.
+    let setup = Setup::new(requeue_proptest::limiter::LimiterSpec::Exponential {
+        base_ns: 1_000_000,
+        max_ns: 5_000_000,
+    });
+    let mut old = S::new(&setup);
+    let mut model = Model::new(Rules::Requeue, &setup, None).with_levels(old.levels());
+    for &op in before {
+        prop_assert_eq!(apply(&mut old, op), apply(&mut model, op));
+    }
+    let leftovers = shut_down(&mut old);
+    settle_for(&mut model, &leftovers);
+
+    let mut new = S::new(&setup);
+    for left in leftovers {
+        prop_assert!(new.restore(left).is_ok());
+        new.assert_valid();
+    }
+    for &op in after {
+        prop_assert_eq!(apply(&mut new, op), apply(&mut model, op), "{:?}", op);
+        new.assert_valid();
+    }
+    Ok(())
+}
+
+macro_rules! restored {
+    ($($name:ident: $subject:ty;)+) => {$(
+        #[test]
+        fn $name() {
+            let config = ProptestConfig::default();
+            let cases = config.cases * rounds(1);
+            proptest!(ProptestConfig { cases, ..config }, |(before in ops(), after in ops())| {
+                goes_on::<$subject>(&before, &after)?;
+            });
+        }
+    )+};
+}
+
+restored! {
+    core_fixed: Direct<Fixed<6>>;
+    core_growable: Direct<Growable>;
+    core_levels: Direct<Growable<RandomState, Levels<3>>>;
+    work_queue: OnWorkQueue<Bare<Fixed<6>>>;
+    threads: OnWorkQueue<Threads>;
+    tokio: OnWorkQueue<Tasks<Growable<RandomState, Levels<3>>>>;
+    embassy: OnWorkQueue<Embassy<6>>;
+}
