@@ -5,7 +5,7 @@ use std::hash::Hash;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use requeue::tokio::{AddOptions, WorkQueue};
-use requeue::{DefaultController, Growable, Levels, RandomState};
+use requeue::{DefaultController, Growable, Levels, Merge, RandomState};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below
 /// [`CHANGED`].
@@ -45,7 +45,7 @@ where
 {
     let options = AddOptions {
         priority: Some(level),
-        expedite: true,
+        merge: Merge::Once,
         ..AddOptions::new()
     };
     queue.add_with(key, options).is_ok()

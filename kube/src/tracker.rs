@@ -37,8 +37,10 @@ pub(crate) struct Tracker<T, K: Resource> {
 pub(crate) enum KeysOf<T, K: Resource> {
     /// Itself: the watch is that of the controller's own kind.
     Itself(K::DynamicType),
-    Others(Box<dyn Fn(&T) -> Vec<ObjectRef<K>> + Send>),
+    Others(Box<Others<T, K>>),
 }
+
+type Others<T, K> = dyn Fn(&T) -> Vec<ObjectRef<K>> + Send;
 
 type Known<K> = HashMap<Name, Seen<K>>;
 

@@ -65,12 +65,12 @@ pub(crate) struct Shift(Watchdog, String);
 impl Drop for Shift {
     fn drop(&mut self) {
         let mut shifts = self.0.0.lock().unwrap();
-        if let Some((at_work, runs)) = &mut shifts.at_work {
-            if *at_work == self.1 {
-                *runs -= 1;
-                if *runs == 0 {
-                    shifts.at_work = None;
-                }
+        if let Some((at_work, runs)) = &mut shifts.at_work
+            && *at_work == self.1
+        {
+            *runs -= 1;
+            if *runs == 0 {
+                shifts.at_work = None;
             }
         }
     }

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::env;
-use std::future::Future;
 use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -86,7 +86,7 @@ async fn starvation() {
         let period = Duration::from_millis(period);
         for who in ["kube-runtime", "requeue"] {
             let runs = Arc::new(Mutex::new(HashMap::<String, usize>::new()));
-            let contender: futures::future::BoxFuture<'_, ()> = if who == "requeue" {
+            let contender: BoxFuture<'_, ()> = if who == "requeue" {
                 Box::pin(ours(period, Arc::clone(&runs)))
             } else {
                 Box::pin(theirs(period, Arc::clone(&runs)))
@@ -193,11 +193,11 @@ fn contender(
     who: &str,
     client: &Client,
     ran: impl Fn(&ConfigMap) + Send + Sync + 'static,
-) -> impl Future<Output = ()> + Send + use<> {
+) -> BoxFuture<'static, ()> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let all = watcher::Config::default().timeout(290);
     let ran = Arc::new(ran);
-    let run: futures::future::BoxFuture<'static, ()> = if who == "requeue" {
+    if who == "requeue" {
         let run = requeue_kube::Controller::new(maps, all).run(
             Workers::new(4),
             CancellationToken::new(),
@@ -219,8 +219,7 @@ fn contender(
                 Arc::new(()),
             );
         Box::pin(run.for_each(|_| async {}))
-    };
-    run
+    }
 }
 
 async fn latency(who: &str) -> Result<(), Problem> {
@@ -242,15 +241,13 @@ async fn latency(who: &str) -> Result<(), Problem> {
         let label = format!("{who}-{}-{patch}", std::process::id());
         let body = json!({"metadata": {"labels": {"patch": label}}});
         let sent = Instant::now();
-        let patched = maps.patch(
+        // The run may come before the answer to the patch, and waits in the channel then.
+        maps.patch(
             &name(patch % 200),
             &PatchParams::default(),
             &Patch::Merge(&body),
-        );
-        tokio::spawn({
-            let patched = patched.await;
-            async move { patched.map(drop) }
-        });
+        )
+        .await?;
         loop {
             let (_, labels, at) = ran.recv().await.ok_or("the controller has ended")?;
             if labels.is_some_and(|labels| labels.get("patch") == Some(&label)) {

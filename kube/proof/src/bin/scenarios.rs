@@ -156,7 +156,7 @@ async fn delays(world: &mut World) -> Told {
     let doubled = gaps.iter().enumerate().all(|(index, gap)| {
         // The first failures change parts, and so the object runs at once, whatever its backoff.
         let due = 5_u128 << index;
-        let least = if index < 2 { 0 } else { due };
+        let least = if index < 4 { 0 } else { due };
         (least..due + 150).contains(gap)
     });
     let told = format!("{errors} failures, {retries} retries, after ms {gaps:?}");
@@ -236,7 +236,7 @@ async fn outage(world: &mut World) -> Told {
 
 /// The controller is stopped while objects change, the server and the history go away.
 async fn compaction(world: &mut World) -> Told {
-    let controller = world.start_controller(60)?;
+    let mut controller = world.start_controller(60)?;
     world.converged(OBJECTS, "before", seconds(100)).await?;
     let leads = until(seconds(60), Duration::from_millis(100), || async {
         controller
