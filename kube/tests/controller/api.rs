@@ -41,6 +41,8 @@ struct State {
     history: Vec<Change>,
     /// A watch cannot begin before this version.
     compacted: u64,
+    /// What follows a page of a list, by its token.
+    pages: BTreeMap<String, (u64, Vec<Value>)>,
     /// How often the watches of a resource were cut.
     cuts: BTreeMap<String, u64>,
     /// Resources that are refused: the status that a client gets instead.
@@ -264,7 +266,7 @@ impl Cluster {
     fn carry_out(&self, method: &Method, path: &Path, kind: &str, body: &[u8]) -> Answer {
         let mut state = self.state();
         let answer = match (method.as_str(), &path.name) {
-            ("GET", None) => Ok(state.list(path)),
+            ("GET", None) => state.list(path),
             ("GET", Some(_)) => state.find(&path.key()),
             ("POST", None) => state.create(path, json_of(body)),
             ("PUT", Some(_)) => state.replace(path, json_of(body)),
@@ -418,22 +420,40 @@ impl State {
         self.objects.get(key).cloned().ok_or_else(missing)
     }
 
-    /// Pages are cut from the present objects: nothing in a test pages slowly.
-    fn list(&self, path: &Path) -> Value {
-        let number = |name: &str| path.query.get(name).and_then(|n| n.parse::<usize>().ok());
-        let limit = number("limit").unwrap_or(usize::MAX);
-        let from = number("continue").unwrap_or(0);
-        let concerned = self.objects.iter().filter(|((resource, namespace, _), _)| {
-            *resource == path.resource && (path.namespace.is_none() || path.namespace == *namespace)
-        });
-        let all: Vec<&Value> = concerned.map(|(_, object)| object).collect();
-        let until = from.saturating_add(limit).min(all.len());
-        let more = (until < all.len()).then(|| until.to_string());
-        json!({
+    /// The pages of a list are of one moment, which their token names.
+    fn list(&mut self, path: &Path) -> Answer {
+        let limit = path.query.get("limit").and_then(|limit| limit.parse().ok());
+        let limit = limit.unwrap_or(usize::MAX);
+        let (version, rest) = match path.query.get("continue") {
+            None => {
+                let concerned = self.objects.iter().filter(|((resource, namespace, _), _)| {
+                    let is_there = path.namespace.is_none() || path.namespace == *namespace;
+                    *resource == path.resource && is_there
+                });
+                let all = concerned.map(|(_, object)| object.clone()).collect();
+                (self.version, all)
+            }
+            Some(token) => {
+                let page = self
+                    .pages
+                    .remove(token)
+                    .filter(|(version, _)| *version >= self.compacted);
+                let gone = || Refusal(410, "Expired", "the token is too old".to_owned());
+                page.ok_or_else(gone)?
+            }
+        };
+        let mut items: Vec<Value> = rest;
+        let rest = items.split_off(limit.min(items.len()));
+        let token =
+            (!rest.is_empty()).then(|| format!("{}-{version}-{}", path.resource, rest.len()));
+        if let Some(token) = &token {
+            self.pages.insert(token.clone(), (version, rest));
+        }
+        Ok(json!({
             "kind": "List", "apiVersion": path.api_version,
-            "metadata": {"resourceVersion": self.version.to_string(), "continue": more},
-            "items": all[from.min(until)..until],
-        })
+            "metadata": {"resourceVersion": version.to_string(), "continue": token},
+            "items": items,
+        }))
     }
 
     fn create(&mut self, path: &Path, mut object: Value) -> Answer {
