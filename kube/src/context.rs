@@ -14,7 +14,7 @@ use kube::runtime::reflector::ObjectRef;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use requeue_kube::{Action, Context};
 ///
-/// async fn reconcile(map: Arc<ConfigMap>, run: Context<ConfigMap>) -> Result<Action, kube::Error> {
+/// async fn reconcile(map: Arc<ConfigMap>, run: Context<ConfigMap>) -> kube::Result<Action> {
 ///     if run.attempt > 1 {
 ///         println!("{}: attempt {}", run.key, run.attempt);
 ///     }

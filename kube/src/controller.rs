@@ -31,15 +31,15 @@ mod running;
 /// A controller: it watches objects and what they depend on, and runs a reconciler for those that
 /// may not be as wanted, with the guarantees of requeue's [work queue](requeue::tokio::WorkQueue).
 ///
-/// What comes before the queue is kube-runtime's: `watcher`, `reflector`, `Store`, `ObjectRef`. What
-/// comes after is requeue's: no two runs of one object at once, backoff per object, priorities, a
-/// drain that hands back what is left. [The page of this crate](crate) compares both.
+/// What comes before the queue is kube-runtime's: `watcher`, `reflector`, `Store`, `ObjectRef`.
+/// What comes after is requeue's: no two runs of one object at once, backoff per object, priorities,
+/// a drain that hands back what is left. [The page of this crate](crate) compares both.
 ///
 /// | what happens | and then |
 /// |---|---|
 /// | an object, or what it owns or depends on, changes | it runs, ahead of those merely listed |
 /// | the first list, a resync | every object runs, behind those that changed |
-/// | a watch loses its place and lists again | what changed in between runs, also for objects that are gone, and the rest behind it |
+/// | a watch loses its place and lists again | what changed or went runs, then the rest |
 /// | the reconciler returns `Err` or panics | the object runs again after its backoff |
 /// | an object is gone when its turn comes | nothing, unless [`run_keys`](Self::run_keys) is used |
 /// | a kind cannot be listed in time | [`run`](Self::run) returns [`Error::NotSynced`] |
@@ -54,15 +54,15 @@ mod running;
 /// use std::time::Duration;
 /// use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 /// use kube::runtime::watcher;
-/// use kube::{Api, Client, Error};
-/// use requeue_kube::{Action, CancellationToken, Context, Controller, Leader, Workers};
+/// use kube::{Api, Client};
+/// use requeue_kube::{Action, CancellationToken, Context, Controller, Error, Leader, Workers};
 ///
-/// async fn reconcile(deployment: Arc<Deployment>, _: Context<Deployment>) -> Result<Action, Error> {
-///     println!("making {:?} what it should be", deployment.metadata.name);
+/// async fn reconcile(pods: Arc<Deployment>, _: Context<Deployment>) -> kube::Result<Action> {
+///     println!("making {:?} what it should be", pods.metadata.name);
 ///     Ok(Action::Success)
 /// }
 ///
-/// # async fn controller(client: Client, stop: CancellationToken) -> Result<(), requeue_kube::Error> {
+/// # async fn controller(client: Client, stop: CancellationToken) -> Result<(), Error> {
 /// let all = watcher::Config::default;
 /// let left = Controller::new(Api::<Deployment>::all(client.clone()), all())
 ///     .owns(Api::<ReplicaSet>::all(client.clone()), all())
@@ -288,8 +288,8 @@ where
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future aborts the workers at their next `await`, and closes the watches. A lease
-    /// is not released then, and expires.
+    /// Dropping the future aborts the workers at their next `await`, and closes the watches. A
+    /// lease is not released then, and expires.
     ///
     /// # Panics
     ///

@@ -77,7 +77,8 @@ impl Health {
     }
 
     /// Returns whether the controller has not missed its own end, for `/healthz`: it fails if the
-    /// lease may be another's and the controller has not stopped, because its runtime is blocked. O(1).
+    /// lease may be another's and the controller has not stopped, because its runtime is blocked.
+    /// O(1).
     pub fn live(&self) -> Probe {
         let state = self.lock();
         let mut probe = Probe {

@@ -20,21 +20,21 @@ pub(crate) use elector::{Elector, fraction};
 /// Leader election by a Lease: of several replicas of a controller one works, and the others wait
 /// with warm caches.
 ///
-/// The rules and the times are client-go's. Whether a lease has expired is decided by when a replica
-/// *observed* its last change, on its own monotonic clock: no replica compares its clock with that
-/// of another. The times that are written into the lease are for people.
+/// The rules and the times are client-go's. Whether a lease has expired is decided by when a
+/// replica *observed* its last change, on its own monotonic clock: no replica compares its clock with
+/// that of another. The times that are written into the lease are for people.
 ///
 /// The holder renews the lease every [retry period](Self::times). If it could not for the length of
 /// the renew deadline, counted from when it *sent* its last successful request, its workers are
 /// aborted at their next `await`, and [`run`](crate::Controller::run) returns
 /// [`LeaseLost`](Error::LeaseLost). Each poll of a run checks this time as well, so that a process
 /// which was stopped for a while does nothing when it goes on. The rest of the lease's duration is
-/// the margin for code that does not reach an `await`: while nothing in a run blocks for longer than
-/// that, no two replicas work at once. (A request that was sent before may
-/// still arrive at the API server: resource versions are what protects an object from that.)
+/// the margin for code that does not reach an `await`: while nothing in a run blocks for longer
+/// than that, no two replicas work at once. (A request that was sent before may still arrive at the
+/// API server: resource versions are what protects an object from that.)
 ///
-/// On shutdown the lease is released after the workers have ended, and another replica has it within
-/// one retry period.
+/// On shutdown the lease is released after the workers have ended, and another replica has it
+/// within one retry period.
 ///
 /// Needs the verbs `get`, `create` and `update` on `leases.coordination.k8s.io`.
 ///

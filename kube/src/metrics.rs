@@ -1,5 +1,5 @@
-//! Metrics under the names of controller-runtime and client-go, if the feature `metrics` is on. Both
-//! files have the same interface.
+//! Metrics under the names of controller-runtime and client-go, if the feature `metrics` is on.
+//! Both files have the same interface.
 
 #[cfg(not(feature = "metrics"))]
 mod disabled;

@@ -20,7 +20,7 @@ use crate::lease::fraction;
 use crate::metrics;
 use crate::tracker::Changes;
 
-/// Everything that happens before the queue. It has no task of its own, and goes on as long as it is
+/// Everything that happens before the queue. It has no task of its own, and goes on while it is
 /// polled.
 pub(super) struct Feeder<K: Resource + 'static>
 where

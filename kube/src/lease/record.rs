@@ -68,7 +68,7 @@ pub(super) struct Claim<'a> {
 
 impl Claim<'_> {
     /// The lease to write over what there is, or to create. Everything that is not the election's
-    /// stays, and so does the resource version, which makes the write fail if the lease has changed.
+    /// stays, and so does the resource version, so that the write fails if the lease has changed.
     pub(super) fn over(&self, before: Option<&Record>) -> Lease {
         let old = before.and_then(Record::spec).cloned().unwrap_or_default();
         let now = MicroTime(self.wall_time);

@@ -70,7 +70,10 @@ impl RunMetrics {
         describe();
         let name: SharedString = name.to_owned().into();
         let name = || name.clone();
-        let total = |result: &'static str| counter!("controller_runtime_reconcile_total", "controller" => name(), "result" => result);
+        let total = |result: &'static str| {
+            let runs = "controller_runtime_reconcile_total";
+            counter!(runs, "controller" => name(), "result" => result)
+        };
         gauge!("controller_runtime_max_concurrent_reconciles", "controller" => name())
             .set(workers as f64);
         Self(Some(Arc::new(Counts {

@@ -258,7 +258,10 @@ fn simulate(steps: &[Step], elects: bool) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(60)
+    })]
 
     #[test]
     fn every_object_is_as_wanted_in_the_end(steps in prop::collection::vec(step(), 1..40)) {

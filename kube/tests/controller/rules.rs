@@ -1,6 +1,7 @@
 //! What a controller does with objects, one rule each.
 
 use std::collections::BTreeMap;
+use std::future::Ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,8 +35,7 @@ type Reconciled = Result<Action, kube::Error>;
 /// A reconciler that notes `name=want`.
 fn note(
     runs: &Runs,
-) -> impl Fn(Arc<ConfigMap>, Context<ConfigMap>) -> std::future::Ready<Reconciled> + Send + Sync + 'static
-{
+) -> impl Fn(Arc<ConfigMap>, Context<ConfigMap>) -> Ready<Reconciled> + Send + Sync + 'static {
     let runs = runs.clone();
     move |map, _| {
         runs.push(format!("{}={}", name_of(&map), wanted(&map)));

@@ -1,7 +1,8 @@
 //! Beside kube-runtime: who gets a turn under overload, how long a change takes to its reconcile,
 //! and the memory of 10,000 objects.
 //!
-//! `beside starvation` needs no server. `KUBE_APISERVER`, `ETCD` and `FOLDER` are as for `scenarios`.
+//! `beside starvation` needs no server. `KUBE_APISERVER`, `ETCD` and `FOLDER` are as for
+//! `scenarios`.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -90,7 +90,9 @@ async fn life(world: &mut World) -> Told {
         "not ready",
     )?;
     check(
-        controller.probe("/healthz")?.contains("held"),
+        controller
+            .probe("/healthz")?
+            .contains("web-controller held"),
         "not the leader",
     )?;
 
@@ -226,7 +228,7 @@ async fn outage(world: &mut World) -> Told {
     let after = world.converged(OBJECTS, "before", seconds(300)).await?;
     let restarts = controller.probe("/healthz")?;
     check(
-        restarts.contains("held"),
+        restarts.contains("web-controller held"),
         "the controller has not survived it",
     )?;
     Ok(format!(
@@ -238,14 +240,7 @@ async fn outage(world: &mut World) -> Told {
 async fn compaction(world: &mut World) -> Told {
     let mut controller = world.start_controller(60)?;
     world.converged(OBJECTS, "before", seconds(100)).await?;
-    let leads = until(seconds(60), Duration::from_millis(100), || async {
-        controller
-            .probe("/healthz")
-            .ok()?
-            .contains("held")
-            .then_some(())
-    });
-    leads.await.ok_or("not the leader")?;
+    leads(&controller, 60).await?;
     controller.signal("-STOP")?;
     world.want(0, OBJECTS, "unseen").await?;
     world.server.compact()?;
@@ -255,6 +250,8 @@ async fn compaction(world: &mut World) -> Told {
     let after = world.converged(OBJECTS, "unseen", seconds(300)).await?;
     let lists = controller.probe("/readyz")?;
     check(lists.contains("passed"), "not ready")?;
+    // Its lease is long.
+    controller.stop()?;
     Ok(format!(
         "all {OBJECTS} as wanted {after:.1?} after the controller went on"
     ))
