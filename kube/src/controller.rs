@@ -32,8 +32,8 @@ mod running;
 /// may not be as wanted, with the guarantees of requeue's [work queue](requeue::tokio::WorkQueue).
 ///
 /// What comes before the queue is kube-runtime's: `watcher`, `reflector`, `Store`, `ObjectRef`.
-/// What comes after is requeue's: no two runs of one object at once, backoff per object, priorities,
-/// a drain that hands back what is left. [The page of this crate](crate) compares both.
+/// What comes after is requeue's: no two runs of one object at once, backoff per object,
+/// priorities, a drain that hands back what is left. [The page of this crate](crate) compares both.
 ///
 /// | what happens | and then |
 /// |---|---|

@@ -21,8 +21,8 @@ pub(crate) use elector::{Elector, fraction};
 /// with warm caches.
 ///
 /// The rules and the times are client-go's. Whether a lease has expired is decided by when a
-/// replica *observed* its last change, on its own monotonic clock: no replica compares its clock with
-/// that of another. The times that are written into the lease are for people.
+/// replica *observed* its last change, on its own monotonic clock: no replica compares its
+/// clock with that of another. The times that are written into the lease are for people.
 ///
 /// The holder renews the lease every [retry period](Self::times). If it could not for the length of
 /// the renew deadline, counted from when it *sent* its last successful request, its workers are
