@@ -239,7 +239,8 @@ async fn outage(world: &mut World) -> Told {
 /// The controller is stopped while objects change, the server and the history go away.
 async fn compaction(world: &mut World) -> Told {
     let mut controller = world.start_controller(60)?;
-    world.converged(OBJECTS, "before", seconds(100)).await?;
+    world.want(0, OBJECTS, "before").await?;
+    world.converged(OBJECTS, "before", seconds(200)).await?;
     leads(&controller, 60).await?;
     controller.signal("-STOP")?;
     world.want(0, OBJECTS, "unseen").await?;
