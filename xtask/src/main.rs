@@ -6,6 +6,7 @@
 mod firmware;
 mod fuzz;
 mod invocation;
+mod kube;
 mod mutants;
 mod powerset;
 mod report;
@@ -20,7 +21,7 @@ use std::env;
 use std::process::ExitCode;
 
 use invocation::Invocation;
-use report::{OnFailure, Report};
+use report::{OnFailure, Report, Stop};
 use steps::{STEPS, Step};
 use workspace::Workspace;
 
@@ -46,7 +47,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 8] = [
     Command {
         name: "test",
         arguments: "",
@@ -70,6 +71,12 @@ const COMMANDS: [Command; 7] = [
         arguments: "",
         about: "the images of `examples/firmware`, on every emulated board",
         run: firmware,
+    },
+    Command {
+        name: "kube",
+        arguments: "[SCENARIO…]",
+        about: "controllers on a real API server, which is built once; takes a quarter of an hour",
+        run: kube,
     },
     Command {
         name: "soak",
@@ -121,6 +128,22 @@ fn bench(arguments: &[String]) -> Result<bool, String> {
 fn firmware(arguments: &[String]) -> Result<bool, String> {
     refuse(arguments)?;
     run(&steps::choose(&["firmware".to_owned()])?, OnFailure::GoOn)
+}
+
+/// No step of `ci`: it needs Debian, and takes long.
+fn kube(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    match kube::real(&workspace, arguments) {
+        Ok(()) => Ok(true),
+        Err(Stop::Failed(why)) => {
+            println!("FAILED: {why}");
+            Ok(false)
+        }
+        Err(Stop::Skipped(why) | Stop::NotRun(why)) => {
+            println!("NOT RUN: {why}");
+            Ok(true)
+        }
+    }
 }
 
 fn help(arguments: &[String]) -> Result<bool, String> {

@@ -6,6 +6,7 @@ use std::fs;
 use crate::firmware;
 use crate::fuzz;
 use crate::invocation::Invocation;
+use crate::kube;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
 use crate::summary::{self, Totals};
@@ -25,7 +26,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 14] = [
+pub(crate) const STEPS: [Step; 15] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -91,6 +92,12 @@ pub(crate) const STEPS: [Step; 14] = [
         about: "the webhooks on a disk that is full, where a small one can be made",
         in_test: false,
         run: full_disk,
+    },
+    Step {
+        name: "kube",
+        about: "controllers with kube-rs, on an API in memory: a workspace of its own",
+        in_test: false,
+        run: kube::fast,
     },
     Step {
         name: "replay",

@@ -50,13 +50,14 @@ fn mistake(quoted: &str, root: &Path, steps: &[&str]) -> Option<String> {
 }
 
 /// What paths begin with.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "core/",
     "runtime-std/",
     "runtime-tokio/",
     "runtime-embassy/",
     "proptest/",
     "examples/",
+    "kube/",
     "xtask/",
     "docs/",
     ".c",

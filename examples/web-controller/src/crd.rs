@@ -1,0 +1,47 @@
+//! The kind `Web`.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A page, and how it is served.
+#[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[kube(
+    group = "example.requeue.dev",
+    version = "v1",
+    kind = "Web",
+    namespaced,
+    status = "WebStatus",
+    shortname = "web",
+    printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.readyReplicas"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebSpec {
+    /// The text of the page.
+    pub(crate) page: String,
+    /// How many pods serve it.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 100))]
+    pub(crate) replicas: i32,
+    /// A server that serves what is in `/usr/share/nginx/html`.
+    #[serde(default = "nginx")]
+    pub(crate) image: String,
+}
+
+/// What there is of it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebStatus {
+    /// The generation of the `Web` that the parts were made for.
+    pub(crate) observed_generation: i64,
+    /// How many pods are ready.
+    pub(crate) ready_replicas: i32,
+}
+
+fn one() -> i32 {
+    1
+}
+
+fn nginx() -> String {
+    String::from("nginx:stable")
+}

@@ -1,0 +1,106 @@
+//! A controller for the kind `Web`: see `README.md`.
+//!
+//! `web-controller crd` prints the kind, `web-controller` runs the controller.
+
+mod crd;
+mod parts;
+mod probes;
+mod reconcile;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::runtime::watcher;
+use kube::{Api, Client, CustomResourceExt};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use requeue_kube::{CancellationToken, Controller, Leader, RECONCILE_BUCKETS, Workers};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::crd::Web;
+use crate::reconcile::{Data, MANAGER, reconcile};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let ended = match env::args().nth(1).as_deref() {
+        None => run().await,
+        Some("crd") => print_crd(),
+        Some(word) => Err(format!("`{word}` is neither nothing nor `crd`").into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("web-controller: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_crd() -> Result<(), Box<dyn Error>> {
+    // JSON is YAML, which `kubectl apply` takes.
+    println!("{}", serde_json::to_string_pretty(&Web::crd())?);
+    Ok(())
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let metrics = PrometheusBuilder::new()
+        .set_buckets_for_metric(
+            Matcher::Prefix("controller_runtime".into()),
+            &RECONCILE_BUCKETS,
+        )?
+        .install_recorder()?;
+    let client = Client::try_default().await?;
+    let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
+    let manager = variable("WEB_CONTROLLER_MANAGER", MANAGER);
+    let namespace = variable("WEB_CONTROLLER_NAMESPACE", "default");
+    // The lease in seconds; the rest in proportion. With client-go's 15 s these are its 10 s, and
+    // half a second between two looks, so that a successor is quick.
+    let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
+
+    let everything = watcher::Config::default;
+    let leader = Leader::lease(client.clone(), &namespace, MANAGER)
+        .identity(format!("{manager}-{}", std::process::id()))
+        .times(lease, lease * 2 / 3, lease / 30);
+    let controller = Controller::new(Api::<Web>::all(client.clone()), everything())
+        .owns(Api::<Deployment>::all(client.clone()), everything())
+        .owns(Api::<Service>::all(client.clone()), everything())
+        .owns(Api::<ConfigMap>::all(client.clone()), everything())
+        .named("web")
+        .resync(Duration::from_secs(10 * 3600))
+        .leader(leader);
+
+    let stop = CancellationToken::new();
+    let health = controller.health();
+    let data = Arc::new(Data::new(client, manager));
+    let workers = Workers::new(8).drain_deadline(Duration::from_secs(10));
+    let running = controller.run(workers, stop.clone(), move |web, _| {
+        reconcile(web, Arc::clone(&data))
+    });
+    let address = variable("WEB_CONTROLLER_PROBES", "127.0.0.1:8081");
+    let probes = probes::serve(&address, health, metrics);
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        stop.cancel();
+    });
+    tokio::select! {
+        ended = running => {
+            for left in ended? {
+                eprintln!("left for the next leader: {}", left.key);
+            }
+            Ok(())
+        }
+        failed = probes => Ok(failed?),
+    }
+}

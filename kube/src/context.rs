@@ -1,0 +1,56 @@
+//! What a reconciler gets beside the object.
+
+use std::fmt;
+
+use kube::Resource;
+use kube::runtime::reflector::ObjectRef;
+
+/// What is known about a run when it begins.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use requeue_kube::{Action, Context};
+///
+/// async fn reconcile(map: Arc<ConfigMap>, run: Context<ConfigMap>) -> kube::Result<Action> {
+///     if run.attempt > 1 {
+///         println!("{}: attempt {}", run.key, run.attempt);
+///     }
+///     # let _ = map;
+///     Ok(Action::Success)
+/// }
+/// # let _ = reconcile;
+/// ```
+#[non_exhaustive]
+pub struct Context<K: Resource> {
+    /// The object: kind, name and namespace.
+    pub key: ObjectRef<K>,
+    /// Which attempt this is, counted from 1: one more than the failures on record.
+    pub attempt: u32,
+    /// Whether something changed. Otherwise the object was listed, at the start or by a resync.
+    pub changed: bool,
+}
+
+impl<K: Resource> Clone for Context<K>
+where
+    K::DynamicType: Clone,
+{
+    fn clone(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<K: Resource> fmt::Debug for Context<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("key", &format_args!("{}", self.key))
+            .field("attempt", &self.attempt)
+            .field("changed", &self.changed)
+            .finish()
+    }
+}

@@ -1,0 +1,223 @@
+//! A controller that runs.
+
+use std::fmt::Debug;
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use futures::future::{Either, select};
+use kube::Resource;
+use kube::runtime::reflector::{ObjectRef, Store};
+use requeue::tokio::{Action, CancellationToken, Leftover, RunContext, Workers};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::Controller;
+use super::feeder::Feeder;
+use crate::context::Context;
+use crate::error::Error;
+use crate::keys::{CHANGED, Keys, LISTED, add, bare};
+use crate::lease::Elector;
+use crate::metrics::RunMetrics;
+
+/// Feeds the queue and works it off, in one future: there is nothing that could outlive it.
+pub(super) async fn run<K, E, F, R>(
+    mut controller: Controller<K>,
+    workers: Workers<'static, ObjectRef<K>, E>,
+    stop: CancellationToken,
+    reconcile: F,
+) -> Result<Vec<Leftover<ObjectRef<K>>>, Error>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
+    E: Send + 'static,
+    F: Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Action, E>> + Send + 'static,
+{
+    let queue = controller.build_queue();
+    let feeder = Feeder::new(&mut controller, queue.clone());
+    let synced = feeder.synced();
+    let elector = match controller.leader.take() {
+        Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
+        None => None,
+    };
+    let count = workers.count().get();
+    let crew = Arc::new(Crew {
+        queue,
+        store: controller.store,
+        reconcile,
+        tenure: Tenure::default(),
+        metrics: RunMetrics::new(controller.name.as_deref(), count),
+    });
+    let work = crew.work(workers, stop, synced, elector);
+    match select(pin!(work), pin!(feeder.feed())).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right((error, _)) => Err(error),
+    }
+}
+
+/// What the runs of a controller share.
+struct Crew<K, F>
+where
+    K: Resource + 'static,
+    K::DynamicType: Eq + Hash,
+{
+    queue: Keys<K>,
+    store: Store<K>,
+    reconcile: F,
+    tenure: Tenure,
+    metrics: RunMetrics,
+}
+
+/// For how long this replica may work, and how many of its runs are under way.
+#[derive(Default)]
+struct Tenure {
+    /// `None` if there is no election.
+    until: Mutex<Option<Instant>>,
+    active: watch::Sender<usize>,
+}
+
+impl<K, F, R, E> Crew<K, F>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
+    E: Send + 'static,
+    F: Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Action, E>> + Send + 'static,
+{
+    async fn work(
+        self: &Arc<Self>,
+        workers: Workers<'static, ObjectRef<K>, E>,
+        stop: CancellationToken,
+        synced: CancellationToken,
+        mut elector: Option<Elector>,
+    ) -> Result<Vec<Leftover<ObjectRef<K>>>, Error> {
+        let ready = async {
+            synced.cancelled().await;
+            if let Some(elector) = &mut elector {
+                elector.acquire().await;
+                self.tenure.prolong(elector.works_until());
+            }
+        };
+        if stop.run_until_cancelled(ready).await.is_none() {
+            self.queue.shut_down();
+            if let Some(mut elector) = elector {
+                elector.release().await;
+            }
+            return Ok(self.queue.leftovers());
+        }
+
+        let workers = workers.trace_keys(|key, f| write!(f, "{key}"));
+        let crew = Arc::clone(self);
+        let run = self.queue.run_with(workers, move |key, run| {
+            let crew = Arc::clone(&crew);
+            async move { crew.reconcile(key, run).await }
+        });
+        let run = run.shut_down_on(stop);
+        match elector {
+            None => Ok(run.await),
+            Some(elector) => self.lead(elector, run).await,
+        }
+    }
+
+    /// Works while this replica is the leader.
+    async fn lead<T>(
+        &self,
+        mut elector: Elector,
+        run: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        let mut run = Box::pin(run);
+        let lost = {
+            let keep = pin!(elector.keep(|until| self.tenure.prolong(until)));
+            match select(&mut run, keep).await {
+                Either::Left((left, _)) => Ok(left),
+                Either::Right((error, _)) => Err(error),
+            }
+        };
+        match lost {
+            Ok(left) => {
+                elector.release().await;
+                Ok(left)
+            }
+            Err(error) => {
+                // Aborts the workers at their next `await`, and waits until they are there.
+                drop(run);
+                self.tenure.wait_until_idle(elector.held_until()).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn reconcile(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
+        let _active = self.tenure.begin();
+        let mut run = pin!(self.reconcile_key(key, run));
+        poll_fn(|context| {
+            if self.tenure.lasts() {
+                run.as_mut().poll(context)
+            } else {
+                // The lease may be another's by now, for instance because this process was stopped
+                // for a while. The run is aborted as soon as that is noticed.
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    async fn reconcile_key(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
+        let object = self.store.get(&key);
+        if let Some(object) = &object {
+            let own = bare(ObjectRef::from_obj_with(&**object, key.dyntype.clone()));
+            if own != key {
+                // A cluster-scoped object was named with a namespace. Under its own name it has
+                // one place in the queue, and so no two runs at once.
+                let level = run.priority.clamp(LISTED, CHANGED);
+                add(&self.queue, own, level);
+                return Ok(Action::Success);
+            }
+        }
+        let context = Context {
+            key,
+            attempt: run.attempt,
+            changed: run.priority >= CHANGED,
+        };
+        let counted = self.metrics.begin();
+        let result = (self.reconcile)(object, context).await;
+        counted.end(&result);
+        result
+    }
+}
+
+impl Tenure {
+    fn prolong(&self, until: Instant) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    fn lasts(&self) -> bool {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| Instant::now() < until)
+    }
+
+    fn begin(&self) -> Active<'_> {
+        self.active.send_modify(|active| *active += 1);
+        Active(&self.active)
+    }
+
+    /// Waits until no run is under way, but not longer than until `limit`.
+    async fn wait_until_idle(&self, limit: Instant) {
+        let mut active = self.active.subscribe();
+        // The sender is `self`'s own, so that this cannot fail.
+        let _ = timeout_at(limit, active.wait_for(|&active| active == 0)).await;
+    }
+}
+
+/// A run that is under way, until it is dropped.
+struct Active<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|active| *active -= 1);
+    }
+}

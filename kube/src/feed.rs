@@ -1,0 +1,85 @@
+//! Streams of others, as kube-runtime's `trigger_with` makes them.
+
+use std::fmt::Display;
+use std::hash::Hash;
+
+use futures::{Stream, StreamExt};
+use kube::Resource;
+use kube::runtime::controller::{ReconcileReason, ReconcileRequest};
+
+use crate::keys::{CHANGED, Keys, LISTED, add, bare};
+
+/// Adds what a stream of kube-runtime asks for to a queue, until the stream ends or the queue is
+/// shut down: what [`Controller`](crate::Controller) has no method for, such as streams that
+/// several controllers share, and predicates.
+///
+/// What asks for many objects at once has the lower priority. An error of the stream is logged, and
+/// the stream goes on: give a watch its backoff with `default_backoff()`. A stream of *touched
+/// objects* says nothing about the end of a list, so wait for the store before workers begin.
+///
+/// # Cancel safety
+///
+/// Dropping the future loses no request that it has taken from the stream.
+///
+/// # Examples
+///
+/// ```no_run
+/// use futures::StreamExt;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::runtime::controller::trigger_self;
+/// use kube::runtime::reflector::{self, ObjectRef};
+/// use kube::runtime::{WatchStreamExt, predicates, watcher};
+/// use kube::{Api, Client};
+/// use requeue::tokio::{Action, WorkQueue};
+/// use requeue_kube::{Keys, feed};
+///
+/// # async fn watch(client: Client) {
+/// let (store, writer) = reflector::store();
+/// let maps: Api<ConfigMap> = Api::all(client);
+/// let changes = watcher(maps, watcher::Config::default())
+///     .default_backoff()
+///     .reflect(writer)
+///     .touched_objects()
+///     .predicate_filter(predicates::generation, Default::default());
+///
+/// let queue: Keys<ConfigMap> = WorkQueue::builder().levels::<2>().build();
+/// tokio::spawn({
+///     let queue = queue.clone();
+///     async move { feed(trigger_self(changes, ()), &queue).await }
+/// });
+/// store.wait_until_ready().await.expect("the watch was spawned");
+/// let run = queue.run(4, move |key: ObjectRef<ConfigMap>| {
+///     let map = store.get(&key);
+///     async move {
+///         println!("{key} is {map:?}");
+///         Ok::<_, kube::Error>(Action::Success)
+///     }
+/// });
+/// run.await;
+/// # }
+/// ```
+pub async fn feed<K, R, E>(requests: impl Stream<Item = Result<R, E>>, queue: &Keys<K>)
+where
+    K: Resource,
+    K::DynamicType: Eq + Hash,
+    R: Into<ReconcileRequest<K>>,
+    E: Display,
+{
+    let mut requests = std::pin::pin!(requests);
+    while let Some(request) = requests.next().await {
+        let request = match request {
+            Ok(request) => request.into(),
+            Err(error) => {
+                tracing::warn!(target: "requeue", %error, "a stream of requests failed");
+                continue;
+            }
+        };
+        let level = match request.reason {
+            ReconcileReason::BulkReconcile => LISTED,
+            _ => CHANGED,
+        };
+        if !add(queue, bare(request.obj_ref), level) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Taking a lease, keeping it, and giving it back.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+use kube::api::PostParams;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::Leader;
+use super::record::{Claim, Record};
+use crate::error::Error;
+use crate::health::Health;
+use crate::metrics::LeaderMetrics;
+
+/// One replica's part in an election.
+pub(crate) struct Elector {
+    leader: Leader,
+    record: Option<Record>,
+    /// When the workers have to have stopped. In the past until the lease is acquired.
+    works_until: Instant,
+    health: Health,
+    metrics: LeaderMetrics,
+}
+
+/// How far an attempt to renew is apart from the next, at most: client-go adds up to 1.2 periods,
+/// which only delays a takeover, because two that write at once do not harm each other.
+const JITTER: f64 = 0.2;
+
+impl Elector {
+    pub(crate) fn new(leader: Leader, health: Health) -> Result<Self, Error> {
+        leader.check()?;
+        let metrics = LeaderMetrics::new(&leader.name);
+        let path = leader.path();
+        health.lease(&path, None);
+        Ok(Self {
+            leader,
+            record: None,
+            works_until: Instant::now(),
+            health,
+            metrics,
+        })
+    }
+
+    /// When the workers have to have stopped, as known now.
+    pub(crate) fn works_until(&self) -> Instant {
+        self.works_until
+    }
+
+    /// When another may take the lease, as known now.
+    pub(crate) fn held_until(&self) -> Instant {
+        let times = self.leader.times;
+        self.works_until + (times.lease - times.renew_deadline)
+    }
+
+    /// Waits until this replica holds the lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that was sent may arrive. The lease is then this replica's until it expires, or is
+    /// released.
+    pub(crate) async fn acquire(&mut self) {
+        let lease = self.leader.path();
+        tracing::debug!(target: "requeue", lease, identity = self.leader.identity, "waits");
+        loop {
+            let limit = self.leader.times.renew_deadline;
+            match timeout(limit, self.attempt()).await {
+                Ok(Ok(true)) => {
+                    tracing::info!(target: "requeue", lease, "is the leader");
+                    self.metrics.leads(true);
+                    return;
+                }
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(target: "requeue", lease, %error, "cannot take the lease");
+                }
+                Err(_) => tracing::warn!(target: "requeue", lease, "no answer about the lease"),
+            }
+            sleep_until(self.next_attempt()).await;
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub(crate) async fn keep(&mut self, renewed: impl Fn(Instant)) -> Error {
+        let lease = self.leader.path();
+        renewed(self.works_until);
+        loop {
+            let retry = Instant::now() + self.leader.times.retry;
+            sleep_until(retry.min(self.works_until)).await;
+            match timeout_at(self.works_until, self.attempt()).await {
+                Ok(Ok(true)) => renewed(self.works_until),
+                // Another holds it: this replica has been away for longer than the lease lasts.
+                Ok(Ok(false)) if !self.is_holder() => break,
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(target: "requeue", lease, %error, "cannot renew the lease");
+                }
+                Err(_) => break,
+            }
+            if Instant::now() >= self.works_until {
+                break;
+            }
+        }
+        tracing::warn!(target: "requeue", lease, "lost the lease");
+        self.resign();
+        Error::LeaseLost { lease }
+    }
+
+    /// Gives the lease back, if it is held, so that another replica need not wait for its end.
+    pub(crate) async fn release(&mut self) {
+        let lease = self.leader.path();
+        let limit = self.leader.times.renew_deadline;
+        match timeout(limit, self.try_release()).await {
+            Ok(Ok(())) => tracing::debug!(target: "requeue", lease, "released the lease"),
+            Ok(Err(error)) => {
+                tracing::warn!(target: "requeue", lease, %error, "cannot release the lease");
+            }
+            Err(_) => tracing::warn!(target: "requeue", lease, "no answer about the lease"),
+        }
+        self.resign();
+    }
+
+    fn resign(&mut self) {
+        self.health.lease(&self.leader.path(), None);
+        self.metrics.leads(false);
+    }
+
+    async fn try_release(&mut self) -> kube::Result<()> {
+        // What is known may be old: a renewal that was cancelled can have arrived.
+        self.look().await?;
+        if !self.is_holder() {
+            return Ok(());
+        }
+        let second = Duration::from_secs(1);
+        self.write("", second).await.map(drop)
+    }
+
+    fn is_holder(&self) -> bool {
+        let holder = self.record.as_ref().and_then(Record::holder);
+        holder == Some(self.leader.identity.as_str())
+    }
+
+    /// Tries to take the lease, or to renew it. Returns whether this replica holds it.
+    async fn attempt(&mut self) -> kube::Result<bool> {
+        // The holder writes over what it wrote last; only if that fails does it look first.
+        if self.is_holder() && Instant::now() < self.works_until && self.claim().await? {
+            return Ok(true);
+        }
+        self.look().await?;
+        let identity = self.leader.identity.as_str();
+        let record = self.record.as_ref();
+        if record.is_some_and(|record| record.is_held_by_another(identity, Instant::now())) {
+            return Ok(false);
+        }
+        self.claim().await
+    }
+
+    async fn look(&mut self) -> kube::Result<()> {
+        let lease = self.leader.api.get_opt(&self.leader.name).await?;
+        let now = Instant::now();
+        self.record = lease.map(|lease| Record::read(lease, now, self.record.as_ref()));
+        Ok(())
+    }
+
+    async fn claim(&mut self) -> kube::Result<bool> {
+        let sent = Instant::now();
+        let (identity, lease) = (self.leader.identity.clone(), self.leader.times.lease);
+        if !self.write(&identity, lease).await? {
+            return Ok(false);
+        }
+        self.works_until = sent + self.leader.times.renew_deadline;
+        self.health
+            .lease(&self.leader.path(), Some(self.held_until()));
+        Ok(true)
+    }
+
+    /// Writes over the lease that is known, or creates it. Returns false if it has changed since.
+    async fn write(&mut self, identity: &str, duration: Duration) -> kube::Result<bool> {
+        let leader = &self.leader;
+        let claim = Claim {
+            name: &leader.name,
+            identity,
+            duration,
+            wall_time: (leader.wall_clock)(),
+        };
+        let lease = claim.over(self.record.as_ref());
+        let sent = Instant::now();
+        let params = PostParams::default();
+        let written = match &self.record {
+            Some(record) if record.lease().metadata.resource_version.is_some() => {
+                leader.api.replace(&leader.name, &params, &lease).await
+            }
+            _ => leader.api.create(&params, &lease).await,
+        };
+        match written {
+            Ok(lease) => {
+                self.record = Some(Record::written(lease, sent));
+                Ok(true)
+            }
+            // Another has written, or deleted it, or created it.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A retry period from now and a little more, or when another's lease ends, if that is sooner.
+    fn next_attempt(&self) -> Instant {
+        let now = Instant::now();
+        let retry = self.leader.times.retry;
+        let later = now + retry + retry.mul_f64(JITTER * fraction());
+        let held = self
+            .record
+            .as_ref()
+            .filter(|record| record.holder().is_some());
+        let ends = held.map(Record::expires).filter(|&ends| ends > now);
+        ends.map_or(later, |ends| ends.min(later))
+    }
+}
+
+/// A random number from zero to one.
+pub(crate) fn fraction() -> f64 {
+    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
+}

@@ -1,0 +1,27 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod context;
+mod controller;
+mod error;
+mod feed;
+mod health;
+mod keys;
+mod lease;
+mod metrics;
+mod moving;
+mod owners;
+mod tracker;
+
+pub use context::Context;
+pub use controller::Controller;
+pub use error::Error;
+pub use feed::feed;
+pub use health::{Health, Probe};
+pub use keys::{CHANGED, Keys, LISTED};
+pub use lease::Leader;
+#[cfg(feature = "metrics")]
+pub use metrics::RECONCILE_BUCKETS;
+pub use moving::{ActionExt, finalizer, with_error_policy};
+pub use requeue::tokio::{Action, CancellationToken, Failure, Leftover, Workers};

@@ -1,0 +1,172 @@
+//! What a reconciler that was written for kube-rs's `Controller` also needs.
+
+use std::error::Error as StdError;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::runtime::controller;
+use kube::runtime::finalizer::{self as finalizers, Event};
+use kube::{Api, Resource};
+use requeue::tokio::Action;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::Context;
+
+/// The constructors of kube-runtime's `Action`, for requeue's.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_kube::{Action, ActionExt};
+///
+/// let hour = Duration::from_secs(3600);
+/// assert_eq!(Action::requeue(hour), Action::RequeueAfter(hour));
+/// assert_eq!(Action::await_change(), Action::Success);
+/// ```
+pub trait ActionExt: Sized {
+    /// The object is as wanted, and runs again after this long.
+    fn requeue(after: Duration) -> Self;
+
+    /// The object is as wanted, and runs again when something changes.
+    fn await_change() -> Self;
+}
+
+impl ActionExt for Action {
+    fn requeue(after: Duration) -> Self {
+        Self::RequeueAfter(after)
+    }
+
+    fn await_change() -> Self {
+        Self::Success
+    }
+}
+
+/// Makes a reconciler of the three arguments of kube-rs's `Controller::run`.
+///
+/// With an error policy the policy decides when an object that failed runs again, and the failure
+/// is logged here. Without one (`Controller::run` with the reconciler alone) a failure counts, and
+/// the object runs again after its backoff, which is the reason to move.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::runtime::watcher;
+/// use kube::{Api, Client};
+/// use requeue_kube::{Action, ActionExt, CancellationToken, Controller, with_error_policy};
+///
+/// struct Data {
+///     client: Client,
+/// }
+///
+/// async fn reconcile(map: Arc<ConfigMap>, data: Arc<Data>) -> Result<Action, kube::Error> {
+///     let maps: Api<ConfigMap> = Api::default_namespaced(data.client.clone());
+///     println!("{} of {}", map.metadata.name.as_deref().unwrap_or(""), maps.resource_url());
+///     Ok(Action::await_change())
+/// }
+///
+/// fn error_policy(_: Arc<ConfigMap>, _: &kube::Error, _: Arc<Data>) -> Action {
+///     Action::requeue(Duration::from_secs(5))
+/// }
+///
+/// # async fn run(client: Client) -> Result<(), requeue_kube::Error> {
+/// let data = Arc::new(Data { client: client.clone() });
+/// Controller::new(Api::<ConfigMap>::all(client), watcher::Config::default())
+///     .run(4, CancellationToken::new(), with_error_policy(reconcile, error_policy, data))
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn with_error_policy<K, C, E, R>(
+    reconcile: impl Fn(Arc<K>, Arc<C>) -> R + Send + Sync + 'static,
+    error_policy: impl Fn(Arc<K>, &E, Arc<C>) -> Action + Send + Sync + 'static,
+    data: Arc<C>,
+) -> impl Fn(Arc<K>, Context<K>) -> futures::future::BoxFuture<'static, Result<Action, E>>
++ Send
++ Sync
++ 'static
+where
+    K: Resource + Send + Sync + 'static,
+    C: Send + Sync + 'static,
+    E: Debug + Send + 'static,
+    R: Future<Output = Result<Action, E>> + Send + 'static,
+{
+    let error_policy = Arc::new(error_policy);
+    move |object, _| {
+        let run = reconcile(Arc::clone(&object), Arc::clone(&data));
+        let (data, error_policy) = (Arc::clone(&data), Arc::clone(&error_policy));
+        Box::pin(async move {
+            run.await.or_else(|error| {
+                tracing::warn!(target: "requeue", ?error, "reconcile failed");
+                Ok(match error_policy(object, &error, data) {
+                    // A failure must not forget failures.
+                    Action::RequeueAfter(after) => Action::RetryAfter(after),
+                    Action::Success => Action::Release,
+                    action => action,
+                })
+            })
+        })
+    }
+}
+
+/// kube-runtime's [`finalizer`](finalizers::finalizer), for a reconciler that returns requeue's
+/// [`Action`].
+///
+/// # Errors
+///
+/// Those of kube-runtime's function: the reconciler's own error, or that the finalizer could not be
+/// added or removed.
+///
+/// # Cancel safety
+///
+/// That of `reconcile`: the finalizer is removed only after the cleanup has succeeded.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube::runtime::finalizer::{Error, Event};
+/// use requeue_kube::{Action, finalizer};
+///
+/// async fn reconcile(
+///     maps: Api<ConfigMap>,
+///     map: Arc<ConfigMap>,
+/// ) -> Result<Action, Error<kube::Error>> {
+///     finalizer(&maps, "example.dev/cleanup", map, async |event| match event {
+///         Event::Apply(_) => Ok(Action::Success),
+///         Event::Cleanup(_) => Ok(Action::Success),
+///     })
+///     .await
+/// }
+/// ```
+pub async fn finalizer<K, E, R>(
+    api: &Api<K>,
+    name: &str,
+    object: Arc<K>,
+    reconcile: impl FnOnce(Event<K>) -> R,
+) -> Result<Action, finalizers::Error<E>>
+where
+    K: Resource + Clone + DeserializeOwned + Serialize + Debug,
+    E: StdError + 'static,
+    R: Future<Output = Result<Action, E>>,
+{
+    // kube-runtime's action cannot be looked into, so this one passes beside it.
+    let action = Mutex::new(Action::Success);
+    let returned = &action;
+    let run = finalizers::finalizer(api, name, object, |event| {
+        let run = reconcile(event);
+        Box::pin(async move {
+            *returned.lock().unwrap_or_else(PoisonError::into_inner) = run.await?;
+            Ok(controller::Action::await_change())
+        })
+    });
+    run.await?;
+    Ok(action.into_inner().unwrap_or_else(PoisonError::into_inner))
+}

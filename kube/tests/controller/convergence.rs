@@ -1,0 +1,275 @@
+//! Whatever happens, in the end every object is as wanted, and no two leaders have worked at once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use proptest::prelude::*;
+use requeue_kube::{Action, CancellationToken, Context, Controller, Leader, Workers};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::api::{Cluster, Link};
+use crate::leader::Watchdog;
+use crate::{map, name_of, seconds, wanted};
+
+/// What happens to the cluster and to the controllers. Objects and replicas are numbers.
+#[derive(Clone, Debug)]
+enum Step {
+    Want(u8, u8),
+    Delete(u8),
+    DeletePart(u8),
+    SpoilPart(u8),
+    /// The API server closes every watch of a kind, and may have forgotten what happened before.
+    Cut {
+        parts: bool,
+        compacts: bool,
+    },
+    /// A replica cannot reach the API server for so many seconds.
+    CutOff(u8, u8),
+    /// Latency in tenths of a second, requests of 100 that fail, events of 100 that are repeated.
+    Faults(u8, u8, u8, u8),
+    /// A replica is killed, and another process begins.
+    Kill(u8),
+    /// Tenths of a second.
+    Wait(u8),
+}
+
+const OBJECTS: u8 = 4;
+const REPLICAS: u8 = 2;
+
+fn step() -> impl Strategy<Value = Step> {
+    let object = 0..OBJECTS;
+    let replica = 0..REPLICAS;
+    prop_oneof![
+        6 => (object.clone(), 0..10_u8).prop_map(|(object, want)| Step::Want(object, want)),
+        2 => object.clone().prop_map(Step::Delete),
+        2 => object.clone().prop_map(Step::DeletePart),
+        2 => object.prop_map(Step::SpoilPart),
+        3 => any::<(bool, bool)>().prop_map(|(parts, compacts)| Step::Cut { parts, compacts }),
+        1 => (replica.clone(), 1..40_u8).prop_map(|(replica, time)| Step::CutOff(replica, time)),
+        2 => (replica.clone(), 0..30_u8, 0..40_u8, 0..50_u8)
+            .prop_map(|(replica, latency, failures, repeats)| {
+                Step::Faults(replica, latency, failures, repeats)
+            }),
+        1 => replica.prop_map(Step::Kill),
+        8 => (0..100_u8).prop_map(Step::Wait),
+    ]
+}
+
+/// A controller that is started again whenever it ends, as a pod is.
+struct Replica {
+    link: Link,
+    process: JoinHandle<()>,
+}
+
+struct World {
+    cluster: Cluster,
+    watchdog: Watchdog,
+    replicas: Vec<Replica>,
+    /// Whether there is an election. Without one there is one replica.
+    elects: bool,
+    born: u64,
+}
+
+impl World {
+    fn new(elects: bool) -> Self {
+        let mut world = Self {
+            cluster: Cluster::new(),
+            watchdog: Watchdog::default(),
+            replicas: Vec::new(),
+            elects,
+            born: 0,
+        };
+        for _ in 0..if elects { REPLICAS } else { 1 } {
+            let replica = world.replica();
+            world.replicas.push(replica);
+        }
+        world
+    }
+
+    fn replica(&mut self) -> Replica {
+        self.born += 1;
+        let link = Link::seeded(self.born);
+        let client = self.cluster.client(&link);
+        let process = process(client, self.born, self.elects, self.watchdog.clone());
+        let process = tokio::spawn(process);
+        Replica { link, process }
+    }
+
+    async fn take(&mut self, step: &Step) {
+        let name = |number: &u8| format!("object-{number}");
+        let replicas = self.replicas.len();
+        let index = |number: &u8| usize::from(*number) % replicas;
+        match step {
+            Step::Want(object, want) => {
+                self.cluster
+                    .put("configmaps", map(&name(object), &want.to_string()));
+            }
+            Step::Delete(object) => self.cluster.delete("configmaps", &name(object)),
+            Step::DeletePart(object) => self.cluster.delete("secrets", &name(object)),
+            Step::SpoilPart(object) => {
+                if let Some(mut part) = self.cluster.get("secrets", &name(object)) {
+                    part["metadata"]["annotations"]["want"] = json!("spoilt");
+                    self.cluster.put("secrets", part);
+                }
+            }
+            Step::Cut { parts, compacts } => {
+                if *compacts {
+                    self.cluster.compact();
+                }
+                self.cluster
+                    .cut_watches(if *parts { "secrets" } else { "configmaps" });
+            }
+            Step::CutOff(replica, time) => {
+                let link = self.replicas[index(replica)].link.clone();
+                link.set_down(true);
+                let time = seconds(u64::from(*time));
+                tokio::spawn(async move {
+                    sleep(time).await;
+                    link.set_down(false);
+                });
+            }
+            Step::Faults(replica, latency, failures, repeats) => {
+                let latency = Duration::from_millis(u64::from(*latency) * 100);
+                let link = &self.replicas[index(replica)].link;
+                link.set_faults(latency, u64::from(*failures), u64::from(*repeats));
+            }
+            Step::Kill(replica) => {
+                let new = self.replica();
+                let index = index(replica);
+                let old = std::mem::replace(&mut self.replicas[index], new);
+                old.process.abort();
+            }
+            Step::Wait(tenths) => sleep(Duration::from_millis(u64::from(*tenths) * 100)).await,
+        }
+    }
+
+    /// Everything works again, and there is time enough for a lease, a watch and a backoff to end.
+    async fn heal(&self) {
+        sleep(seconds(40)).await;
+        for replica in &self.replicas {
+            replica.link.set_down(false);
+            replica.link.set_faults(Duration::ZERO, 0, 0);
+        }
+        sleep(seconds(400)).await;
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        for number in 0..OBJECTS {
+            let name = format!("object-{number}");
+            let map = self.cluster.get("configmaps", &name);
+            let part = self.cluster.get("secrets", &name);
+            let want = map.map(|map| map["data"]["want"].clone());
+            let is = part.map(|part| part["metadata"]["annotations"]["want"].clone());
+            prop_assert_eq!(want, is, "{} is not as wanted", name);
+        }
+        self.watchdog.assert_never_both();
+        Ok(())
+    }
+}
+
+async fn process(client: Client, born: u64, elects: bool, watchdog: Watchdog) {
+    let mut starts = 0;
+    loop {
+        starts += 1;
+        let who = format!("replica-{born}-{starts}");
+        let config = watcher::Config::default;
+        let mut controller =
+            Controller::new(Api::<ConfigMap>::all(client.clone()), config().page_size(2))
+                .owns(Api::<Secret>::all(client.clone()), config().page_size(2))
+                .backoff(Duration::from_millis(5), seconds(20));
+        if elects {
+            let leader = Leader::lease(client.clone(), "default", "test").identity(&who);
+            controller = controller.leader(leader);
+        }
+        let (api, watchdog) = (
+            Api::<Secret>::default_namespaced(client.clone()),
+            watchdog.clone(),
+        );
+        let workers = Workers::new(2).on_error(|_, _, _| {});
+        let run = controller.run(workers, CancellationToken::new(), move |map, context| {
+            let (api, watchdog, who) = (api.clone(), watchdog.clone(), who.clone());
+            async move {
+                let _shift = elects.then(|| watchdog.begin(&who));
+                reconcile(&map, &context, &api).await
+            }
+        });
+        // The lease was lost, or nothing could be listed.
+        let _ = run.await;
+        sleep(seconds(1)).await;
+    }
+}
+
+/// A config map wants a secret with its name, and with its value as an annotation.
+async fn reconcile(
+    map: &Arc<ConfigMap>,
+    _: &Context<ConfigMap>,
+    api: &Api<Secret>,
+) -> kube::Result<Action> {
+    let (name, want) = (name_of(map), wanted(map));
+    sleep(Duration::from_millis(want.len() as u64 * 50)).await;
+    let annotations = BTreeMap::from([("want".to_owned(), want)]);
+    match api.get_opt(&name).await? {
+        None => {
+            let metadata = ObjectMeta {
+                name: Some(name),
+                annotations: Some(annotations),
+                owner_references: map.controller_owner_ref(&()).map(|owner| vec![owner]),
+                ..ObjectMeta::default()
+            };
+            let part = Secret {
+                metadata,
+                ..Secret::default()
+            };
+            api.create(&PostParams::default(), &part).await?;
+        }
+        Some(part) if part.metadata.annotations.as_ref() == Some(&annotations) => {}
+        Some(mut part) => {
+            part.metadata.annotations = Some(annotations);
+            part.metadata.managed_fields = None;
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(&part))
+                .await?;
+        }
+    }
+    Ok(Action::Success)
+}
+
+fn simulate(steps: &[Step], elects: bool) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut world = World::new(elects);
+        for step in steps {
+            world.take(step).await;
+        }
+        world.heal().await;
+        world.check()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(60)
+    })]
+
+    #[test]
+    fn every_object_is_as_wanted_in_the_end(steps in prop::collection::vec(step(), 1..40)) {
+        simulate(&steps, false)?;
+    }
+
+    #[test]
+    fn no_two_leaders_work_at_once(steps in prop::collection::vec(step(), 1..40)) {
+        simulate(&steps, true)?;
+    }
+}

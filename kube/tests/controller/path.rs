@@ -1,0 +1,63 @@
+//! The addresses of the Kubernetes API.
+
+use std::collections::BTreeMap;
+
+use http::Uri;
+
+/// What an address names.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// As `deployments.apps`.
+    pub(crate) resource: String,
+    pub(crate) api_version: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) query: BTreeMap<String, String>,
+}
+
+impl Path {
+    /// `/api/v1/…` or `/apis/GROUP/VERSION/…`, then `namespaces/NAMESPACE/` or not, then the plural
+    /// and the name. A subresource is the object itself here.
+    pub(crate) fn parse(uri: &Uri) -> Self {
+        let mut words = uri
+            .path()
+            .split('/')
+            .filter(|word| !word.is_empty())
+            .peekable();
+        let group = match words.next() {
+            Some("apis") => words.next().unwrap_or_default(),
+            _ => "",
+        };
+        let version = words.next().unwrap_or_default();
+        let mut namespace = None;
+        let mut plural = words.next().unwrap_or_default();
+        let mut name = words.next().map(str::to_owned);
+        // Namespaces are objects too.
+        if plural == "namespaces" && words.peek().is_some() {
+            namespace = name.take();
+            plural = words.next().unwrap_or_default();
+            name = words.next().map(str::to_owned);
+        }
+        let (resource, api_version) = if group.is_empty() {
+            (plural.to_owned(), version.to_owned())
+        } else {
+            (format!("{plural}.{group}"), format!("{group}/{version}"))
+        };
+        let pairs = uri.query().unwrap_or_default().split('&');
+        let query = pairs.filter_map(|pair| pair.split_once('='));
+        Self {
+            resource,
+            api_version,
+            namespace,
+            name,
+            query: query
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> (String, Option<String>, String) {
+        let name = self.name.clone().unwrap_or_default();
+        (self.resource.clone(), self.namespace.clone(), name)
+    }
+}
