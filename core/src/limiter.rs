@@ -119,8 +119,8 @@ pub trait RateLimiter {
     /// nothing, and leaves what else is on record as it is.
     ///
     /// Zero failures MUST leave a default record as it is. A limiter that keeps more than a count,
-    /// such as the time of the first failure, sets what delays the next retry by as much as is known
-    /// to be right. A limiter that keeps nothing of a key does nothing.
+    /// such as the time of the first failure, sets what delays the next retry by as much as is
+    /// known to be right. A limiter that keeps nothing of a key does nothing.
     fn set_requeues(&self, record: &mut Self::Record, requeues: u32);
 
     /// Whether the limiter may hold keys back, as [`WithHolds`] does. Without that,

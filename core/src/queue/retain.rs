@@ -11,7 +11,8 @@ use crate::storage::{Slots, Storage};
 
 use super::Queue;
 
-/// How far [`Queue::retain_some`], [`Queue::expedite_some`] or [`Queue::snapshot_some`] has come. They have examples.
+/// How far [`Queue::retain_some`], [`Queue::expedite_some`] or [`Queue::snapshot_some`] has come.
+/// They have examples.
 #[derive(Debug, Default)]
 #[must_use = "a sweep does nothing until it is passed to a queue"]
 pub struct Sweep {
