@@ -12,7 +12,8 @@ use std::process;
 ///
 /// # Errors
 ///
-/// If the process handles ctrl-c already: there is one handler.
+/// If this was called before: there is one handler. It replaces what the signals did until then,
+/// also if they were ignored, as SIGHUP is under `nohup`.
 ///
 /// # Examples
 ///
@@ -45,7 +46,7 @@ pub fn on_ctrl_c(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
         Some(stop) => stop(),
         None => process::exit(EXIT_INTERRUPTED),
     };
-    ctrlc::try_set_handler(handler).map_err(io::Error::other)
+    ctrlc::set_handler(handler).map_err(io::Error::other)
 }
 
 /// What shells report for a process that SIGINT has ended: 128 and its number.

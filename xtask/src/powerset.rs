@@ -23,8 +23,8 @@ pub(crate) fn powerset(features: &[String]) -> Result<Vec<Vec<&str>>, String> {
     Ok(sets)
 }
 
-/// 64 combinations.
-const FEATURES_MAX: usize = 6;
+/// 128 combinations.
+const FEATURES_MAX: usize = 7;
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn too_many_features_are_an_error() {
-        let features = named(&["a", "b", "c", "d", "e", "f", "g"]);
+        let features = named(&["a", "b", "c", "d", "e", "f", "g", "h"]);
         assert!(powerset(&features).is_err());
     }
 }
