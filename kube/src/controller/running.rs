@@ -44,7 +44,7 @@ where
         Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
         None => None,
     };
-    let count = workers.count().get();
+    let count = workers.count();
     let crew = Arc::new(Crew {
         queue,
         store: controller.store,
