@@ -6,8 +6,10 @@
 //! growable storage keeps the ready keys in a ring, which is dense, so that the slots of the next
 //! keys can be fetched ahead.
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
 
+pub(crate) mod grouped;
 pub(crate) mod leveled;
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
@@ -16,7 +18,50 @@ pub(crate) mod leveled;
 /// first. With a single level, the methods that concern levels do nothing.
 #[doc(hidden)]
 pub trait Lists {
-    const EMPTY: Self;
+    /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
+    type Group;
+
+    /// Whether a key of this group can be admitted.
+    fn has_room(&self, group: &Self::Group) -> bool {
+        let _ = group;
+        true
+    }
+    /// Puts a key, which is about to get this slot, into its group.
+    fn admit(&mut self, id: SlotId, group: Self::Group) {
+        let _ = (id, group);
+    }
+    /// Takes a key, which is about to lose its slot, out of its group.
+    fn dismiss(&mut self, id: SlotId) {
+        let _ = id;
+    }
+    /// Notes that the run of a key has ended.
+    fn end_run(&mut self, id: SlotId) {
+        let _ = id;
+    }
+    /// Whether a ready key may be handed out, or may be after [`catch_up`](Self::catch_up).
+    fn may_start(&self) -> bool {
+        self.ready_len() > 0
+    }
+    /// The first ready slot, even if its group may not start a run.
+    fn first_held(&self) -> Option<SlotId> {
+        self.first_ready()
+    }
+    /// When a group may start its next run.
+    fn earliest(&self) -> Option<Instant> {
+        None
+    }
+    /// Lets groups start runs whose time has come, so many at most. Returns whether there may be
+    /// more.
+    fn catch_up(&mut self, most: u8, now: Instant) -> bool {
+        let _ = (most, now);
+        false
+    }
+    /// Whether handing out a key needs the time.
+    fn needs_time(&self) -> bool {
+        false
+    }
+    /// Lifts limits that would keep a drain from ending.
+    fn close(&mut self) {}
 
     /// Makes room for `additional` more ready keys.
     fn reserve(&mut self, additional: usize) {
@@ -25,9 +70,11 @@ pub trait Lists {
 
     /// Puts a slot at the end of a level.
     fn push_ready(&mut self, id: SlotId, level: u8);
-    /// The slot that has been longest in the highest level.
+    /// The slot to be handed out next: without groups, the one that has been longest in the highest
+    /// level.
     fn first_ready(&self) -> Option<SlotId>;
-    fn pop_ready(&mut self) -> Option<SlotId>;
+    /// Takes out the slot that is handed out.
+    fn pop_ready(&mut self, now: Instant) -> Option<SlotId>;
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;
@@ -62,6 +109,12 @@ pub trait Lists {
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
 
+/// Lists that exist at compile time.
+#[doc(hidden)]
+pub trait ConstEmpty: Lists {
+    const EMPTY: Self;
+}
+
 /// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -78,18 +131,18 @@ impl<I: Index> Link<I> {
 }
 
 /// Links, one per slot.
-pub(crate) trait Links<I: Index> {
+pub trait Links<I: Index> {
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
 }
 
 /// An array of links that a queue owns.
-pub(crate) trait LinkArray<I: Index>: Links<I> {
+pub trait LinkArray<I: Index>: Links<I> {
     const EMPTY: Self;
 }
 
 /// One doubly linked list, whose links are in an array that it may share with other lists.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct List<I> {
     head: I,
     tail: I,

@@ -22,6 +22,7 @@ mod check;
 mod claim;
 mod construct;
 mod expedite;
+mod groups;
 mod pause;
 mod produce;
 mod query;
@@ -147,6 +148,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// How the group of a key is computed.
+    naming: <S::Priorities as Priorities>::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
     /// Slots in phase Active or Dirty.
@@ -238,6 +241,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let has_failed = slot.meta.record != L::Record::default();
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
+        self.lists.end_run(id);
         if again {
             let level = slot.meta.levels.queued();
             self.dirty -= 1;
@@ -263,7 +267,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Releases a slot that is live for its failures alone.
     fn drop_record(&mut self, id: SlotId) {
         self.lists.discard_record(id);
-        self.slots.release(id);
+        self.release_slot(id);
     }
 
     /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
@@ -274,13 +278,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return;
         }
         if !has_failed {
-            self.slots.release(id);
+            self.release_slot(id);
             return;
         }
         self.lists.retain_record(id);
         if self.lists.records_len() > self.failure_records_max {
             let _ = self.drop_oldest_record();
         }
+    }
+
+    /// The key's `Drop` runs here, last.
+    #[inline]
+    fn release_slot(&mut self, id: SlotId) {
+        self.lists.dismiss(id);
+        self.slots.release(id);
     }
 
     /// Takes a key that has left the ready list out of the queue, with any delay it has.
@@ -350,7 +361,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.paused {
             return Wake::None;
         }
-        let ready = self.lists.ready_len() > 0;
+        let ready = self.lists.may_start();
         let earliest = self.open_deadline();
         self.sleepers.wake_needed(ready, earliest)
     }
@@ -385,7 +396,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         self.metrics.stamp_started(kept, id.index(), now);
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
-        let _ = self.lists.pop_ready();
+        let _ = self.lists.pop_ready(now);
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);

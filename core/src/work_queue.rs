@@ -18,6 +18,7 @@ use crate::wait::WaitList;
 mod batch;
 mod cancel;
 mod expedite;
+mod groups;
 mod pause;
 mod produce;
 mod query;

@@ -144,6 +144,20 @@ impl Bucket {
         if tokens > full { full } else { tokens }
     }
 
+    /// When the bucket will be full, if no more tokens are taken: [`Instant::EPOCH`] if it is.
+    pub(crate) fn full_at(&self) -> Instant {
+        let missing = f64::from(self.burst) - self.tokens;
+        if self.rate == Self::UNLIMITED_RATE || missing <= 0.0 {
+            return Instant::EPOCH;
+        }
+        self.last + self.time_to_earn(missing)
+    }
+
+    /// Whether the other bucket fills as this one.
+    pub(crate) fn has_rate_of(&self, other: &Self) -> bool {
+        self.rate == other.rate && self.burst == other.burst
+    }
+
     /// The time it takes to earn `tokens` tokens.
     fn time_to_earn(&self, tokens: f64) -> Duration {
         // The conversion truncates toward zero and saturates, even if a rate of zero makes the

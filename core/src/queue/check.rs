@@ -56,10 +56,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
         let closed_or_awake = self.closed
-            || self.sleepers.is_valid(
-                self.lists.ready_len() > 0 && !self.paused,
-                self.next_deadline(),
-            );
+            || self
+                .sleepers
+                .is_valid(self.lists.may_start() && !self.paused, self.next_deadline());
         assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
         assert!(!(self.closed && self.paused), "shutdown ends a pause");
         assert!(!self.drain_unreported, "a drain that has ended is reported");

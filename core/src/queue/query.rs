@@ -259,10 +259,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The deadline that the queue would wait for if it were not paused.
     pub(super) fn open_deadline(&self) -> Option<Instant> {
-        if self.closed {
-            return None;
-        }
-        self.delays.earliest()
+        let delayed = if self.closed {
+            None
+        } else {
+            self.delays.earliest()
+        };
+        [delayed, self.lists.earliest()].into_iter().flatten().min()
     }
 
     /// Returns whether the next operation reads `now`, because a key is delayed or the metrics
@@ -282,7 +284,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.metrics.needs_time() || !self.delays.is_empty()
+        self.metrics.needs_time() || !self.delays.is_empty() || self.lists.needs_time()
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor

@@ -73,6 +73,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// then as many steps as there are active keys whose own deadlines have passed.
     #[inline]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
+        let most = self.release_max.get();
+        while self.lists.catch_up(most, now) {}
         let mut first = self.lists.first_ready();
         if !self.delays.is_empty() {
             let own = first.unwrap_or(SlotId::NONE);

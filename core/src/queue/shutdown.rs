@@ -144,6 +144,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.closed = true;
             self.paused = false;
             self.delays.stop(now);
+            self.lists.close();
         }
         self.sleepers.all_woken();
         Effect {
@@ -228,14 +229,14 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let now = self.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
         let _ = self.release_due(SlotId::NONE, now);
-        let id = self.first_ready(now)?;
+        let id = self.lists.first_held()?;
         let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.
             level = level.max(self.levels(id).delayed());
         }
         let leftover = self.leftover(id, level)?;
-        let _ = self.lists.pop_ready();
+        self.lists.remove_ready(id, self.levels(id).queued());
         self.retire(id);
         Some(leftover)
     }

@@ -9,6 +9,7 @@ use crate::action::Action;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, Finished, Next, NotActive, Step};
 use crate::priority::KeyLevels;
@@ -119,14 +120,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed {
+        if self.closed && self.lists.ready_len() == 0 {
             return Next::Closed;
         }
-        let earliest = if self.paused {
-            None
-        } else {
-            self.delays.earliest()
-        };
+        let earliest = self.next_deadline();
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::{Link, LinkArray, Links, List, Lists};
 
@@ -58,13 +59,19 @@ impl GrowableLists {
     }
 }
 
+impl Default for GrowableLists {
+    fn default() -> Self {
+        Self {
+            ready: Ring::new(),
+            links: LinkArray::EMPTY,
+            records: List::new(),
+            removals: None,
+        }
+    }
+}
+
 impl Lists for GrowableLists {
-    const EMPTY: Self = Self {
-        ready: Ring::new(),
-        links: LinkArray::EMPTY,
-        records: List::new(),
-        removals: None,
-    };
+    type Group = ();
 
     fn reserve(&mut self, additional: usize) {
         self.ready.reserve(additional);
@@ -84,7 +91,7 @@ impl Lists for GrowableLists {
     }
 
     #[inline]
-    fn pop_ready(&mut self) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
         match self.ready.pop_front() {
             Some(first) => Some(SlotId(first)),
             None => self.pop_held(),
