@@ -48,7 +48,7 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// ```
 /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
 ///
-/// #[derive(Clone, PartialEq, Eq, Hash)]
+/// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
 ///
 /// let now = Instant::EPOCH;

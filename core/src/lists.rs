@@ -22,8 +22,8 @@ pub trait Lists {
     type Group;
 
     /// Whether a key of this group can be admitted.
-    fn has_room(&self, group: &Self::Group) -> bool {
-        let _ = group;
+    fn has_room(&mut self, group: &Self::Group, now: Instant) -> bool {
+        let _ = (group, now);
         true
     }
     /// Puts a key, which is about to get this slot, into its group.

@@ -144,13 +144,9 @@ impl Bucket {
         if tokens > full { full } else { tokens }
     }
 
-    /// When the bucket will be full, if no more tokens are taken: [`Instant::EPOCH`] if it is.
-    pub(crate) fn full_at(&self) -> Instant {
-        let missing = f64::from(self.burst) - self.tokens;
-        if self.rate == Self::UNLIMITED_RATE || missing <= 0.0 {
-            return Instant::EPOCH;
-        }
-        self.last + self.time_to_earn(missing)
+    /// Whether the bucket holds as many tokens as it can.
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
+        self.rate == Self::UNLIMITED_RATE || self.tokens_at(now) >= f64::from(self.burst)
     }
 
     /// Whether the other bucket fills as this one.

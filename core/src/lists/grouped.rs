@@ -31,6 +31,7 @@ pub(crate) use backing::FixedGroups;
 pub(crate) use backing::GrowableGroups;
 pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
 pub(crate) use control::GroupControl;
+use turns::GroupLinks;
 
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]
@@ -45,7 +46,10 @@ pub struct GroupedLists<B: Backing> {
     occupied: u32,
     /// The groups that have ready keys and may not start a run, longest first.
     blocked: List<u32>,
-    /// When the rates of groups allow their next runs, and when full buckets can be dropped.
+    /// Groups that have neither keys nor limits of their own, but a bucket that may not be full, in
+    /// the order in which their last keys left.
+    leaving: List<u32>,
+    /// When the rates of groups allow their next runs.
     resting: Delays<B::Nodes>,
     /// The limits of groups that have none of their own.
     limits: GroupLimits,
@@ -81,7 +85,7 @@ pub struct Group<L> {
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
-    /// Its place among the blocked groups, if it has ready keys.
+    /// Its place among the blocked groups, if it has ready keys, or among those that leave.
     link: Link<u32>,
 }
 
@@ -137,6 +141,7 @@ impl<B: Backing> GroupedLists<B> {
             turns,
             occupied: 0,
             blocked: List::new(),
+            leaving: List::new(),
             resting: Delays::new(nodes),
             limits: GroupLimits::new(),
             rated: 0,
@@ -223,13 +228,13 @@ impl<B: Backing> GroupedLists<B> {
             bucket.clone().when(&mut (), now)
         });
         own.is_resting = !rest.is_zero();
-        let turn_ends = own.lanes.get_mut(level).is_some_and(|lane| {
+        // A group that has given its last key has left the turn.
+        let lane = own.lanes.get_mut(level).filter(|lane| lane.keys.len() > 0);
+        let turn_ends = lane.is_some_and(|lane| {
             lane.served = lane.served.saturating_add(1);
-            lane.served >= weight && lane.keys.len() > 0
+            lane.served >= weight
         });
         if own.is_resting {
-            // The deadline that it may have is that of a full bucket.
-            let _ = self.resting.remove(group);
             let _ = self.resting.schedule(group, now + rest);
         }
         if turn_ends {
@@ -238,30 +243,58 @@ impl<B: Backing> GroupedLists<B> {
         self.refresh(group);
     }
 
-    /// Forgets a group that has neither keys nor limits of its own, once its bucket is full.
-    fn retire(&mut self, group: SlotId, now: Instant) {
+    /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
+    /// leave, if it still has to earn tokens.
+    fn retire(&mut self, group: SlotId) {
         let Some(own) = self.group(group) else {
             return;
         };
         if own.members > 0 || own.own.is_some() || own.paused {
             return;
         }
-        let full_at = own.bucket.as_ref().map_or(Instant::EPOCH, Bucket::full_at);
-        if full_at <= now {
-            let _ = self.resting.remove(group);
-            self.groups.release(group);
-        } else if !self.resting.has(group) {
-            let _ = self.resting.schedule(group, full_at);
+        if own.bucket.is_some() {
+            let groups = &mut self.groups;
+            self.leaving
+                .push_back(&mut GroupLinks::<B> { groups }, group);
+        } else {
+            self.forget(group);
         }
     }
 
+    fn forget(&mut self, group: SlotId) {
+        let _ = self.resting.remove(group);
+        self.groups.release(group);
+    }
+
+    /// Forgets groups that have left and have earned their tokens: at most two, for one that comes.
+    fn forget_some(&mut self, now: Instant) {
+        for _ in 0..2 {
+            let Some(group) = self.leaving.first() else {
+                return;
+            };
+            self.fill_bucket(group);
+            let own = self.group(group);
+            let bucket = own.and_then(|own| own.bucket.as_ref());
+            if bucket.is_some_and(|bucket| !bucket.is_full(now)) {
+                return;
+            }
+            self.stay(group);
+            self.forget(group);
+        }
+    }
+
+    /// A group that was leaving is needed again.
+    fn stay(&mut self, group: SlotId) {
+        let groups = &mut self.groups;
+        self.leaving.remove(&mut GroupLinks::<B> { groups }, group);
+    }
+
     /// What the passed deadline of a group does.
-    fn come_due(&mut self, group: SlotId, now: Instant) {
+    fn come_due(&mut self, group: SlotId) {
         if let Some(own) = self.group_mut(group) {
             own.is_resting = false;
         }
         self.refresh(group);
-        self.retire(group, now);
     }
 
     /// Gives a group the bucket of its limits, full, unless it has had one like it.
@@ -286,7 +319,13 @@ impl<B: Backing> GroupedLists<B> {
     /// Finds a group, or adds one. `None` if there is no room for one more.
     fn enter(&mut self, name: B::Name) -> Option<SlotId> {
         match self.groups.locate(&name) {
-            Located::Found(group) => Some(group),
+            Located::Found(group) => {
+                let own = self.group(group);
+                if own.is_some_and(|own| own.members == 0 && own.own.is_none() && !own.paused) {
+                    self.stay(group);
+                }
+                Some(group)
+            }
             Located::Absent(hash) => {
                 let vacancy = self.groups.vacancy()?;
                 let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation);
@@ -311,11 +350,12 @@ impl<B: Backing> fmt::Debug for GroupedLists<B> {
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
 
-    fn has_room(&self, name: &B::Name) -> bool {
-        match self.groups.locate(name) {
-            Located::Found(_) => true,
-            Located::Absent(_) => self.groups.vacancy().is_some(),
+    fn has_room(&mut self, name: &B::Name, now: Instant) -> bool {
+        if let Located::Found(_) = self.groups.locate(name) {
+            return true;
         }
+        self.forget_some(now);
+        self.groups.vacancy().is_some()
     }
 
     fn admit(&mut self, id: SlotId, name: B::Name) {
@@ -334,7 +374,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         if let Some(own) = self.group_mut(group) {
             own.members -= 1;
         }
-        self.retire(group, Instant::EPOCH);
+        self.retire(group);
     }
 
     fn push_ready(&mut self, id: SlotId, level: u8) {
@@ -409,7 +449,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     fn catch_up(&mut self, most: u8, now: Instant) -> bool {
         for _ in 0..most {
             match self.resting.take_due(SlotId::NONE, now) {
-                Some((group, _)) => self.come_due(group, now),
+                Some((group, _)) => self.come_due(group),
                 None => break,
             }
         }

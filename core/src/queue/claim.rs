@@ -40,7 +40,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(added)
             }
-            Located::Absent(hash) => match self.make_room(&key) {
+            Located::Absent(hash) => match self.make_room(&key, now) {
                 Some(room) => {
                     self.add_new(room, hash, key, now);
                     Ok(Added::Ready)
@@ -75,7 +75,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(id)
             }
-            Located::Absent(hash) => match self.make_room(&key) {
+            Located::Absent(hash) => match self.make_room(&key, now) {
                 Some(room) => {
                     let meta = Meta::<S, L, M>::default();
                     Ok(self.claim(room, hash, key, meta, Phase::Idle))
@@ -99,7 +99,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Ok((id, self.charge_slot(id, now)))
             }
             Located::Absent(hash) => {
-                let Some(room) = self.make_room(&key) else {
+                let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
@@ -118,9 +118,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Returns room for one more key, and discards the oldest failure record for it if needed.
     #[inline]
-    pub(super) fn make_room(&mut self, key: &K) -> Option<Room<S>> {
+    pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
-        if !self.lists.has_room(&group) {
+        if !self.lists.has_room(&group, now) {
             return None;
         }
         let id = self.slots.vacancy().or_else(|| self.drop_oldest_record())?;

@@ -63,7 +63,7 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
             ready: own.ready,
             active: own.active,
             held: own.members,
-            blocked: own.is_blocked,
+            blocked: !own.may_start(&self.limits, self.closed),
             paused: own.paused,
         })
     }
@@ -86,18 +86,20 @@ impl<B: Backing> GroupedLists<B> {
         only_removes: bool,
         change: impl FnOnce(&mut Self, SlotId),
     ) -> Result<(), B::Name> {
-        let group = match self.groups.locate(&name) {
-            Located::Found(group) => group,
-            Located::Absent(_) if only_removes => return Ok(()),
-            Located::Absent(_) if self.groups.vacancy().is_none() => return Err(name),
-            Located::Absent(_) => match self.enter(name) {
-                Some(group) => group,
-                None => return Ok(()),
-            },
+        if let Located::Absent(_) = self.groups.locate(&name) {
+            if only_removes {
+                return Ok(());
+            }
+            if self.groups.vacancy().is_none() {
+                return Err(name);
+            }
+        }
+        let Some(group) = self.enter(name) else {
+            return Ok(());
         };
         change(self, group);
         self.refresh(group);
-        self.retire(group, crate::Instant::EPOCH);
+        self.retire(group);
         Ok(())
     }
 }

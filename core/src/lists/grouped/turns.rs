@@ -115,12 +115,13 @@ impl<B: Backing> GroupedLists<B> {
 
     pub(super) fn join_blocked(&mut self, group: SlotId) {
         let groups = &mut self.groups;
-        self.blocked.push_back(&mut Blocked::<B> { groups }, group);
+        self.blocked
+            .push_back(&mut GroupLinks::<B> { groups }, group);
     }
 
     pub(super) fn leave_blocked(&mut self, group: SlotId) {
         let groups = &mut self.groups;
-        self.blocked.remove(&mut Blocked::<B> { groups }, group);
+        self.blocked.remove(&mut GroupLinks::<B> { groups }, group);
     }
 }
 
@@ -148,12 +149,12 @@ impl<B: Backing> Links<u32> for Turn<'_, B> {
     }
 }
 
-/// The links of the blocked groups.
-struct Blocked<'a, B: Backing> {
-    groups: &'a mut B::Groups,
+/// The links of the blocked groups, and of those that leave.
+pub(super) struct GroupLinks<'a, B: Backing> {
+    pub(super) groups: &'a mut B::Groups,
 }
 
-impl<B: Backing> Links<u32> for Blocked<'_, B> {
+impl<B: Backing> Links<u32> for GroupLinks<'_, B> {
     fn link(&self, id: SlotId) -> Link<u32> {
         let group = self.groups.slot(id);
         group.map_or(Link::UNLINKED, |group| group.meta.link)
