@@ -9,6 +9,7 @@ mod control;
 mod drains;
 mod extensions;
 mod fingerprint;
+mod groups;
 mod priorities;
 mod records;
 mod subject;
@@ -58,6 +59,8 @@ pub struct Model {
     queued_at: Vec<(Key, u8)>,
     /// The level of each key's last run.
     running_at: Vec<(Key, u8)>,
+    /// Whose turn it is, if there are groups.
+    groups: Option<groups::Turns>,
     /// Keys that are being worked on.
     processing: Vec<Key>,
     /// Keys that will be added later, each at most once.
@@ -125,6 +128,7 @@ impl Model {
             running_at: Vec::new(),
             queue: Vec::new(),
             dirty: Vec::new(),
+            groups: None,
             processing: Vec::new(),
             waiting: Vec::new(),
             failures: Vec::new(),
@@ -250,7 +254,9 @@ impl Model {
             }
             return Added::Dirty;
         }
+        self.refresh(crate::subject::group_of(&key));
         self.queue.push(key);
+        self.refresh(crate::subject::group_of(&key));
         self.settle();
         Added::Ready
     }
@@ -346,12 +352,12 @@ impl Model {
     }
 
     /// What an operation on the first ready key begins with.
-    fn arrive_at_first(&mut self) {
-        match self.peek_first() {
+    fn arrive_at_first(&mut self, first: fn(&Self) -> Option<Key>) {
+        match first(self) {
             Some(first) => self.arrive_at(first),
             None => self.arrive(),
         }
-        self.ensure_ready();
+        self.ensure_ready(first);
     }
 
     /// Shutdown stops the time: what is not due by then is left over.
@@ -365,9 +371,9 @@ impl Model {
     }
 
     /// Makes a key ready if one is due and none is ready.
-    fn ensure_ready(&mut self) {
+    fn ensure_ready(&mut self, first: fn(&Self) -> Option<Key>) {
         let most = usize::from(self.release_max.unwrap_or(0));
-        while self.queue.is_empty() && self.release(most) {}
+        while first(self).is_none() && self.release(most) {}
     }
 
     /// queue.go, Get, once there is a key.
@@ -375,7 +381,8 @@ impl Model {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
-        self.arrive_at_first();
+        self.settle_turns();
+        self.arrive_at_first(Self::peek_first);
         if self.paused {
             return None;
         }
@@ -393,6 +400,7 @@ impl Model {
         self.processing.retain(|other| *other != key);
         self.processing.push(key);
         self.dirty.retain(|other| *other != key);
+        self.charge_group(key, priority);
 
         self.runs += 1;
         remove(&mut self.last_run, key);
@@ -418,10 +426,12 @@ impl Model {
             self.figures.work_durations.push(duration);
         }
         self.processing.retain(|other| *other != key);
+        self.refresh(crate::subject::group_of(&key));
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
             self.queue.push(key);
+            self.refresh(crate::subject::group_of(&key));
         }
         if again || self.processing.is_empty() {
             self.drains.signal(self.processing.is_empty());

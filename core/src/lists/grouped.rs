@@ -166,6 +166,12 @@ impl<B: Backing> GroupedLists<B> {
         Some(&mut self.groups.slot_mut(id)?.meta)
     }
 
+    /// Whether the common limits have changed since the group was looked at.
+    fn is_outdated(&self, group: SlotId) -> bool {
+        let own = self.group(group);
+        own.is_some_and(|own| own.generation != self.generation)
+    }
+
     /// The first key of a group at a level.
     fn first_of(&self, group: SlotId, level: usize) -> Option<SlotId> {
         self.group(group)?.lanes.get(level)?.keys.first()
@@ -379,6 +385,9 @@ impl<B: Backing> Lists for GroupedLists<B> {
 
     fn push_ready(&mut self, id: SlotId, level: u8) {
         let (group, level) = (self.group_of(id), usize::from(level));
+        if self.is_outdated(group) {
+            self.refresh(group);
+        }
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };

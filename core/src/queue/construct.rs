@@ -286,7 +286,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, G, P> Queue<K, Growable<H, Groups<G, P>>, L, M>
+    impl<K, L, M, H, G, P, const MAX: usize> Queue<K, Growable<H, Groups<G, P, MAX>>, L, M>
     where
         K: Eq + Hash,
         L: RateLimiter,

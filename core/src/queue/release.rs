@@ -75,12 +75,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.release_max.get();
         while self.lists.catch_up(most, now) {}
-        let mut first = self.lists.first_ready();
+        self.first_released(now, S::Lists::first_ready)
+    }
+
+    /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key.
+    #[inline]
+    pub(super) fn first_released(
+        &mut self,
+        now: Instant,
+        first_of: impl Fn(&S::Lists) -> Option<SlotId>,
+    ) -> Option<SlotId> {
+        let mut first = first_of(&self.lists);
         if !self.delays.is_empty() {
             let own = first.unwrap_or(SlotId::NONE);
             loop {
                 let backlog = self.release_some(own, now);
-                first = self.lists.first_ready();
+                first = first_of(&self.lists);
                 if first.is_some() || !backlog {
                     break;
                 }

@@ -229,7 +229,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let now = self.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
         let _ = self.release_due(SlotId::NONE, now);
-        let id = self.lists.first_held()?;
+        let id = self.first_released(now, S::Lists::first_held)?;
         let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.

@@ -11,8 +11,8 @@ use requeue_core::{
 
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, NewSubject, Scheduled, Setup, Subject, Ticket,
-    Totals, Turn,
+    Abilities, Drain, GroupOrder, Handed, Key, Known, Left, NewSubject, Scheduled, Setup, Subject,
+    Ticket, Totals, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -120,6 +120,7 @@ impl Subject for Recorder {
         nothing: pause();
         nothing: resume();
         debug: is_paused() -> bool;
+        nothing: order(order: &GroupOrder);
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -53,7 +53,8 @@ impl Pair {
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();
-        if model.len() > 0 && !a_getter_comes(model.now()) {
+        let now = model.now();
+        if model.clone().try_get().is_some() && !a_getter_comes(now) {
             return Err(format!("a key is ready, {asleep} sleep, and none is woken"));
         }
         match model.totals().next_deadline {

@@ -78,6 +78,7 @@ impl Model {
         self.queue.retain(|other| *other != key);
         self.dirty.retain(|other| *other != key);
         self.stop_waiting(key);
+        self.take_places();
         self.settle();
     }
 }

@@ -85,8 +85,10 @@ impl Model {
             return None;
         }
         self.arrive();
-        self.arrive_at_first();
-        let key = self.pop_first()?;
+        self.arrive_at_first(Self::first_left);
+        let key = self.first_left()?;
+        self.queue.retain(|other| *other != key);
+        self.take_places();
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
         let priority = priority.max(self.queued_level(key));

@@ -77,6 +77,7 @@ impl Model {
             now,
             queue,
             dirty,
+            groups,
             queued_at: _,
             processing,
             running_at: _,
@@ -111,7 +112,7 @@ impl Model {
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Fingerprint {
-            limiter: format!("{limiter:?}"),
+            limiter: format!("{limiter:?}, {groups:?}"),
             now: *now,
             queue: queue.iter().copied().map(queued).collect(),
             dirty,

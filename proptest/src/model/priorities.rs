@@ -97,7 +97,9 @@ impl Model {
         self.queued_at.push((key, level));
         if self.queue.contains(&key) {
             self.queue.retain(|other| *other != key);
+            self.take_places();
             self.queue.push(key);
+            self.take_places();
         }
         self.count(key);
         Added::Raised
@@ -105,6 +107,9 @@ impl Model {
 
     /// The first key of the highest level.
     pub(super) fn peek_first(&self) -> Option<Key> {
+        if let Some(first) = self.first_of_groups() {
+            return first;
+        }
         let waits = self.rules == Rules::ControllerRuntime;
         let is_free = |key: &&Key| !waits || !self.processing.contains(key);
         let mut free = self.queue.iter().filter(is_free);

@@ -10,7 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    Abilities, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket,
+    Totals, Turn,
 };
 
 impl Subject for Model {
@@ -24,6 +25,14 @@ impl Subject for Model {
 
     fn levels(&self) -> u8 {
         self.levels
+    }
+
+    fn groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        self.change_groups(order);
     }
 
     fn abilities(&self) -> Abilities {
@@ -112,7 +121,7 @@ impl Subject for Model {
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.try_get() {
             Some(handed) => Next::Work(handed),
-            None if self.shutting_down => Next::Closed,
+            None if self.shutting_down && self.queue.is_empty() => Next::Closed,
             None => Next::Wait {
                 until: self.totals().next_deadline,
             },
@@ -207,12 +216,13 @@ impl Subject for Model {
 
     fn totals(&mut self) -> Totals {
         let first = self.first_waiting();
-        let first = first.filter(|_| !self.shutting_down && !self.paused);
+        let first = first.map(|entry| entry.due).filter(|_| !self.shutting_down);
+        let next = [first, self.group_deadline()].into_iter().flatten().min();
         Totals {
             active: self.processing.len(),
             delayed: self.waiting.len(),
             held: self.held(),
-            next_deadline: first.map(|entry| entry.due).filter(|due| !due.is_never()),
+            next_deadline: next.filter(|due| !due.is_never() && !self.paused),
         }
     }
 

@@ -9,8 +9,8 @@ use requeue_core::{
 };
 
 use super::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
-    map_next,
+    Abilities, Drain, GroupOrder, Handed, Key, Kind, Known, Left, Scheduled, Setup, Subject,
+    Ticket, Totals, Turn, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -28,22 +28,48 @@ pub struct Direct<S: Storage, M: Metrics = Figures> {
 
 /// A storage that a queue under test can be made of.
 pub trait Home: Storage + Sized {
+    /// Whether keys belong to groups.
+    const GROUPS: bool;
+
+    /// Changes the limits of groups. Nothing without them.
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+    ) -> Effect<()>;
+
     /// An empty queue.
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
 }
 
-impl<const N: usize, I: Index, P: Priorities> Home for Fixed<N, I, P> {
+impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
+    const GROUPS: bool = P::GROUPS;
+
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+    ) -> Effect<()> {
+        P::order_fixed(queue, order)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
-        let mut queue = Queue::with_metrics(setup.limiter.build(), metrics);
+        let mut queue = P::fixed(setup.limiter.build(), metrics);
         queue.limit_releases(setup.release_max);
         queue
     }
 }
 
-impl<P: Priorities> Home for Growable<RandomState, P> {
+impl<P: Kind> Home for Growable<RandomState, P> {
+    const GROUPS: bool = P::GROUPS;
+
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+    ) -> Effect<()> {
+        P::order_growable(queue, order)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
-        let mut queue =
-            Queue::from_parts(setup.limiter.build(), metrics, RandomState::default(), 0);
+        let mut queue = P::growable(setup.limiter.build(), metrics);
         queue.limit_failure_records(setup.failure_records_max);
         queue.limit_releases(setup.release_max);
         queue
@@ -117,6 +143,15 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn levels(&self) -> u8 {
         S::Priorities::LEVELS
+    }
+
+    fn groups(&self) -> bool {
+        S::GROUPS
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        let effect = S::order(&mut self.queue, order);
+        self.obey(effect);
     }
 
     fn abilities(&self) -> Abilities {

@@ -15,8 +15,8 @@ use requeue_core::{
 
 use super::direct::Home;
 use super::{
-    Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
+    Abilities, Answer, Call, CallId, Drain, Drive, Futures, GroupOrder, HandClock, Handed, Key,
+    Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -26,7 +26,7 @@ use crate::limiter::AnyLimiter;
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
 pub trait Runtime {
     /// Where the queue keeps its keys.
-    type Storage: Storage;
+    type Storage: Home;
     /// What the queue reports to.
     type Metrics: Metrics;
     /// The list of the calls that wait.
@@ -139,6 +139,15 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn levels(&self) -> u8 {
         <R::Storage as Storage>::Priorities::LEVELS
+    }
+
+    fn groups(&self) -> bool {
+        R::Storage::GROUPS
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        self.queue()
+            .with(|queue, _| R::Storage::order(queue, order));
     }
 
     fn abilities(&self) -> Abilities {

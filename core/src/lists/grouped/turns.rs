@@ -10,10 +10,7 @@ impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.
     /// O(levels).
     pub(super) fn refresh(&mut self, group: SlotId) {
-        if self
-            .group(group)
-            .is_some_and(|own| own.generation != self.generation)
-        {
+        if self.is_outdated(group) {
             self.fill_bucket(group);
         }
         let Some(slot) = self.groups.slot_mut(group) else {
