@@ -378,7 +378,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
-    /// let _ = queue.limit_groups(GroupLimits::new().max_active(4));
+    /// let _ = queue.limit_groups(GroupLimits::new().max_active(4), now);
     /// for job in [("a", 1), ("a", 2), ("a", 3), ("b", 1)] {
     ///     queue.add(job, now).value.unwrap();
     /// }

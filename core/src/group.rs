@@ -54,7 +54,7 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<Sensor, Fixed<8, u8, Groups<u8>>, NoLimit> =
 ///     Queue::with_groups(NoLimit, NoMetrics, |sensor: &Sensor| sensor.bus);
-/// queue.limit_groups(GroupLimits::new().max_active(1));
+/// queue.limit_groups(GroupLimits::new().max_active(1), now);
 ///
 /// for (bus, address) in [(1, 40), (1, 41), (2, 40)] {
 ///     queue.add(Sensor { bus, address }, now).value.unwrap();

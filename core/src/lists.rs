@@ -68,8 +68,8 @@ pub trait Lists {
         let _ = additional;
     }
 
-    /// Puts a slot at the end of a level.
-    fn push_ready(&mut self, id: SlotId, level: u8);
+    /// Puts a slot, which is ready from then on, at the end of a level.
+    fn push_ready(&mut self, id: SlotId, level: u8, at: Instant);
     /// The slot to be handed out next: without groups, the one that has been longest in the highest
     /// level.
     fn first_ready(&self) -> Option<SlotId>;

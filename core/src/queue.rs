@@ -198,7 +198,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
                 }
-                self.lists.push_ready(id, level);
+                self.lists.push_ready(id, level, at);
                 Added::Ready
             }
             Phase::Active => {
@@ -209,7 +209,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
             Phase::Ready | Phase::Dirty => {
                 self.metrics.coalesced();
-                return self.raise(id, level);
+                return self.raise(id, level, at);
             }
         };
         slot.meta.levels.set_queued(level);
@@ -246,7 +246,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let level = slot.meta.levels.queued();
             self.dirty -= 1;
             self.lists.note_clean(level);
-            self.lists.push_ready(id, level);
+            self.lists.push_ready(id, level, now);
         }
         self.note_drain();
         if !again {

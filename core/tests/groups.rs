@@ -68,7 +68,7 @@ fn a_backlog_delays_the_others_by_one_turn() {
 fn a_weight_is_so_many_keys_a_turn() {
     let mut queue = queue();
     queue
-        .limit_group(1, Some(GroupLimits::new().weight(2)))
+        .limit_group(1, Some(GroupLimits::new().weight(2)), NOW)
         .value
         .unwrap();
     add(
@@ -82,7 +82,7 @@ fn a_weight_is_so_many_keys_a_turn() {
 #[test]
 fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
     add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
     let first = take(&mut queue, NOW).unwrap();
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
@@ -101,8 +101,8 @@ fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
 #[test]
 fn a_drain_honours_limits_and_ends() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(0));
-    queue.pause_group(1).value.unwrap();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(0), NOW);
+    queue.pause_group(1, NOW).value.unwrap();
     add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
     assert_eq!(keys(&mut queue, NOW), []);
 
@@ -126,7 +126,7 @@ fn a_drain_honours_limits_and_ends() {
 #[test]
 fn leftovers_are_taken_whatever_the_limits() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
     add(&mut queue, [(0, 0), (0, 1), (0, 2)]);
     let _work = take(&mut queue, NOW);
     let _ = queue.shut_down(NOW);
@@ -138,7 +138,7 @@ fn leftovers_are_taken_whatever_the_limits() {
 #[test]
 fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
     add(&mut queue, [(0, 0), (0, 1)]);
     let work = take(&mut queue, NOW).unwrap();
     let _ = queue.shut_down(NOW);
@@ -159,7 +159,7 @@ fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
 fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
     let mut queue = queue();
     let rate = GroupLimits::new().rate(1000.0, 2);
-    queue.limit_group(0, Some(rate)).value.unwrap();
+    queue.limit_group(0, Some(rate), NOW).value.unwrap();
     add(&mut queue, (0..4).map(|number| (0, number)));
     add(&mut queue, [(1, 0)]);
     assert_eq!(keys(&mut queue, NOW), [(0, 0), (1, 0), (0, 1)]);
@@ -178,7 +178,7 @@ fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
 #[test]
 fn a_group_that_comes_again_has_not_earned_tokens() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1));
+    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1), NOW);
     for millis in [0, 1, 2] {
         queue.add((0, 0), at(millis)).value.unwrap();
         let work = take(&mut queue, at(millis)).unwrap();
@@ -198,17 +198,17 @@ fn a_group_that_comes_again_has_not_earned_tokens() {
 #[test]
 fn limits_change_while_keys_wait() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
     add(
         &mut queue,
         (0..40).flat_map(|group| [(group, 0), (group, 1), (group, 2)]),
     );
     assert_eq!(keys(&mut queue, NOW).len(), 40);
-    let _ = queue.limit_groups(GroupLimits::new().max_active(2));
+    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
     let second = keys(&mut queue, NOW);
     assert!(second.iter().copied().eq((0..40).map(|group| (group, 1))));
-    let _ = queue.limit_groups(GroupLimits::new());
-    let _ = queue.limit_groups(GroupLimits::new().max_active(2));
+    let _ = queue.limit_groups(GroupLimits::new(), NOW);
+    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
     assert_eq!(keys(&mut queue, NOW), []);
 }
 
@@ -216,13 +216,13 @@ fn limits_change_while_keys_wait() {
 fn a_pause_holds_a_group_and_no_other() {
     let mut queue = queue();
     add(&mut queue, [(0, 0), (1, 0)]);
-    queue.pause_group(0).value.unwrap();
+    queue.pause_group(0, NOW).value.unwrap();
     let state = queue.group(&0).unwrap();
     assert!(state.paused && state.blocked && state.ready == 1);
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
     let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.resume_group(0).wake, Wake::One);
+    assert_eq!(queue.resume_group(0, NOW).wake, Wake::One);
     assert!(matches!(
         queue.poll_get(NOW, &mut getter).value,
         Next::Work(_)
@@ -234,7 +234,7 @@ fn a_pause_holds_a_group_and_no_other() {
 fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
     let mut queue = queue();
     queue
-        .limit_group(1, Some(GroupLimits::new().max_active(3)))
+        .limit_group(1, Some(GroupLimits::new().max_active(3)), NOW)
         .value
         .unwrap();
     add(&mut queue, [(0, 0), (1, 0)]);
@@ -243,10 +243,10 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
         let _ = finish(&mut queue, work);
     }
     assert_eq!((queue.group(&0), queue.groups_len()), (None, 1));
-    queue.limit_group(1, None).value.unwrap();
+    queue.limit_group(1, None, NOW).value.unwrap();
     assert_eq!(queue.groups_len(), 0);
-    queue.limit_group(2, None).value.unwrap();
-    let _ = queue.resume_group(3);
+    queue.limit_group(2, None, NOW).value.unwrap();
+    let _ = queue.resume_group(3, NOW);
     assert_eq!(queue.groups_len(), 0, "what removes limits adds no group");
 }
 
@@ -283,14 +283,17 @@ fn one_group_too_many_hands_the_key_back() {
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.add((0, 0), NOW).value.unwrap();
     queue
-        .limit_group(1, Some(GroupLimits::new()))
+        .limit_group(1, Some(GroupLimits::new()), NOW)
         .value
         .unwrap();
     assert_eq!(queue.add((2, 7), NOW).value, Err(Rejected::Full((2, 7))));
-    assert_eq!(queue.limit_group(2, Some(GroupLimits::new())).value, Err(2));
-    assert_eq!(queue.pause_group(2).value, Err(2));
+    assert_eq!(
+        queue.limit_group(2, Some(GroupLimits::new()), NOW).value,
+        Err(2)
+    );
+    assert_eq!(queue.pause_group(2, NOW).value, Err(2));
     queue.assert_valid();
-    queue.limit_group(1, None).value.unwrap();
+    queue.limit_group(1, None, NOW).value.unwrap();
     queue.add((2, 7), NOW).value.unwrap();
     queue.assert_valid();
 }
@@ -299,7 +302,7 @@ fn one_group_too_many_hands_the_key_back() {
 fn rates_that_are_no_number_hold_the_group() {
     for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
         let mut queue = queue();
-        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5));
+        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5), NOW);
         add(&mut queue, [(0, 0)]);
         assert_eq!(keys(&mut queue, NOW), []);
         let _ = queue.shut_down(NOW);

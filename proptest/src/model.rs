@@ -236,7 +236,7 @@ impl Model {
     /// The part of Add that a due entry shares.
     fn mark(&mut self, key: Key, at: Instant, level: u8) -> Added {
         if self.dirty.contains(&key) {
-            return self.raise(key, level);
+            return self.raise(key, level, at);
         }
         remove(&mut self.queued_at, key);
         self.queued_at.push((key, level));
@@ -254,9 +254,7 @@ impl Model {
             }
             return Added::Dirty;
         }
-        self.refresh(crate::subject::group_of(&key));
-        self.queue.push(key);
-        self.refresh(crate::subject::group_of(&key));
+        self.queue_at(key, at);
         self.settle();
         Added::Ready
     }
@@ -430,8 +428,7 @@ impl Model {
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
-            self.queue.push(key);
-            self.refresh(crate::subject::group_of(&key));
+            self.queue_at(key, self.now);
         }
         if again || self.processing.is_empty() {
             self.drains.signal(self.processing.is_empty());

@@ -80,8 +80,10 @@ pub struct Group<L> {
     /// The change of the common limits that it has seen.
     generation: u32,
     bucket: Option<Bucket>,
-    /// Its rate does not allow the next run yet. It has a deadline.
+    /// Its rate does not allow the next run before `rest_until`. It has a deadline there, while it
+    /// has ready keys.
     is_resting: bool,
+    rest_until: Instant,
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
@@ -111,6 +113,7 @@ impl<L> Group<L> {
             generation,
             bucket: limits.bucket().cloned(),
             is_resting: false,
+            rest_until: Instant::EPOCH,
             paused: false,
             is_blocked: false,
             link: Link::UNLINKED,
@@ -214,8 +217,11 @@ impl<B: Backing> GroupedLists<B> {
         if !is_blocked && emptied {
             self.leave_turn(group, level);
         }
-        if is_blocked && ready == 0 {
-            self.leave_blocked(group);
+        if ready == 0 {
+            let _ = self.resting.remove(group);
+            if is_blocked {
+                self.leave_blocked(group);
+            }
         }
         true
     }
@@ -240,8 +246,9 @@ impl<B: Backing> GroupedLists<B> {
             lane.served = lane.served.saturating_add(1);
             lane.served >= weight
         });
-        if own.is_resting {
-            let _ = self.resting.schedule(group, now + rest);
+        own.rest_until = now + rest;
+        if own.is_resting && own.ready > 0 {
+            let _ = self.resting.schedule(group, own.rest_until);
         }
         if turn_ends {
             self.end_turn(group, level);
@@ -383,9 +390,10 @@ impl<B: Backing> Lists for GroupedLists<B> {
         self.retire(group);
     }
 
-    fn push_ready(&mut self, id: SlotId, level: u8) {
+    fn push_ready(&mut self, id: SlotId, level: u8, at: Instant) {
         let (group, level) = (self.group_of(id), usize::from(level));
-        if self.is_outdated(group) {
+        if let Some(own) = self.group_mut(group).filter(|own| own.ready == 0) {
+            own.is_resting &= own.rest_until > at;
             self.refresh(group);
         }
         let Some(slot) = self.groups.slot_mut(group) else {
@@ -402,9 +410,11 @@ impl<B: Backing> Lists for GroupedLists<B> {
             depth.ready += 1;
         }
         let (first, only) = (lane.keys.len() == 1, own.ready == 1);
+        if own.is_resting && only {
+            let _ = self.resting.schedule(group, own.rest_until);
+        }
         if own.is_blocked && only {
             self.join_blocked(group);
-            self.refresh(group);
         } else if !own.is_blocked && first {
             self.join_turn(group, level);
         }

@@ -53,7 +53,7 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P
 impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
 
-    fn push_ready(&mut self, id: SlotId, level: u8) {
+    fn push_ready(&mut self, id: SlotId, level: u8, _: Instant) {
         if let Some(list) = self.ready.get_mut(usize::from(level)) {
             list.push_back(&mut self.links, id);
             self.occupied |= 1 << level;

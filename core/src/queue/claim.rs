@@ -58,7 +58,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
         self.claim(room, hash, key, meta, Phase::Ready);
-        self.lists.push_ready(id, LOWEST);
+        self.lists.push_ready(id, LOWEST, now);
         self.metrics.added();
         self.report_depth(LOWEST);
     }

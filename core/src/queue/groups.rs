@@ -2,7 +2,9 @@
 
 use core::hash::Hash;
 
+use crate::Instant;
 use crate::group::{GroupLimits, GroupState};
+use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::grouped::GroupControl;
 use crate::metrics::Metrics;
@@ -26,7 +28,8 @@ where
     /// Groups that wait for a limit and need not any more take their turns in the order in which
     /// they began to wait. A group whose rate changes begins with a full burst.
     #[must_use = "a getter that is not woken sleeps on"]
-    pub fn limit_groups(&mut self, limits: GroupLimits) -> Effect<()> {
+    pub fn limit_groups(&mut self, limits: GroupLimits, now: Instant) -> Effect<()> {
+        let _ = self.release_due(SlotId::NONE, now);
         self.lists.limit_all(limits);
         self.effect(())
     }
@@ -37,7 +40,13 @@ where
     /// # Errors
     ///
     /// The name, if there is no room for one more group. Nothing changes then.
-    pub fn limit_group(&mut self, name: G, limits: Option<GroupLimits>) -> Effect<Result<(), G>> {
+    pub fn limit_group(
+        &mut self,
+        name: G,
+        limits: Option<GroupLimits>,
+        now: Instant,
+    ) -> Effect<Result<(), G>> {
+        let _ = self.release_due(SlotId::NONE, now);
         let limited = self.lists.limit(name, limits);
         self.effect(limited)
     }
@@ -48,14 +57,16 @@ where
     /// # Errors
     ///
     /// The name, if there is no room for one more group. Nothing changes then.
-    pub fn pause_group(&mut self, name: G) -> Effect<Result<(), G>> {
+    pub fn pause_group(&mut self, name: G, now: Instant) -> Effect<Result<(), G>> {
+        let _ = self.release_due(SlotId::NONE, now);
         let paused = self.lists.pause(name, true);
         self.effect(paused)
     }
 
     /// Hands out keys of a group again, at the end of the turn. O(levels).
     #[must_use = "a getter that is not woken sleeps on"]
-    pub fn resume_group(&mut self, name: G) -> Effect<()> {
+    pub fn resume_group(&mut self, name: G, now: Instant) -> Effect<()> {
+        let _ = self.release_due(SlotId::NONE, now);
         // Only a pause needs room.
         let _ = self.lists.pause(name, false);
         self.effect(())

@@ -27,7 +27,7 @@ where
     /// Sets the limits of the groups that have none of their own, present and future, and wakes a
     /// call that waits if there is something for it now. O(levels) for at most eight groups.
     pub fn limit_groups(&self, limits: GroupLimits) {
-        self.with(|queue, _| queue.limit_groups(limits));
+        self.with(|queue, now| queue.limit_groups(limits, now));
     }
 
     /// Sets the limits of a group by name, which then stays although it may have no keys. With
@@ -38,7 +38,7 @@ where
     /// The name, if there is no room for one more group. Nothing changes then.
     pub fn limit_group(&self, name: G, limits: impl Into<Option<GroupLimits>>) -> Result<(), G> {
         let limits = limits.into();
-        self.with(|queue, _| queue.limit_group(name, limits))
+        self.with(|queue, now| queue.limit_group(name, limits, now))
     }
 
     /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
@@ -48,13 +48,13 @@ where
     ///
     /// The name, if there is no room for one more group. Nothing changes then.
     pub fn pause_group(&self, name: G) -> Result<(), G> {
-        self.with(|queue, _| queue.pause_group(name))
+        self.with(|queue, now| queue.pause_group(name, now))
     }
 
     /// Hands out keys of a group again, at the end of the turn, and wakes a call that waits if
     /// there is something for it. O(levels).
     pub fn resume_group(&self, name: G) {
-        self.with(|queue, _| queue.resume_group(name));
+        self.with(|queue, now| queue.resume_group(name, now));
     }
 
     /// Returns the figures of a group, `None` if it has neither keys nor limits of its own. A due

@@ -60,12 +60,18 @@ impl Model {
     }
 
     pub(super) fn change_groups(&mut self, order: &GroupOrder) {
+        self.arrive();
         let Some(turns) = &mut self.groups else {
             return;
         };
         match *order {
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
+                let mut places = turns.turns.clone();
+                places.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
+                for (_, group, _) in places {
+                    self.refresh(group);
+                }
                 self.review();
                 return;
             }
@@ -80,6 +86,23 @@ impl Model {
             GroupOrder::Resume(group) => turns.paused.retain(|name| *name != group),
         }
         self.refresh(order.group());
+    }
+
+    /// A key is about to be queued, which is ready from then on.
+    pub(super) fn queue_at(&mut self, key: Key, at: Instant) {
+        let group = group_of(&key);
+        if !self.queue.iter().any(|other| group_of(other) == group) {
+            if let Some(turns) = &mut self.groups {
+                turns
+                    .resting
+                    .retain(|(name, until)| *name != group || *until > at);
+                // Of equal times, that of the group is first that has had a ready key for longer.
+                turns.resting.sort_by_key(|(name, _)| *name == group);
+            }
+            self.refresh(group);
+        }
+        self.queue.push(key);
+        self.take_places();
     }
 
     /// Looks at the blocked groups again.
@@ -153,8 +176,9 @@ impl Model {
             return;
         };
         let now = self.now;
+        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
         let mut due: Vec<_> = turns.resting.iter().copied().collect();
-        due.retain(|(_, at)| *at <= now && !at.is_never());
+        due.retain(|(group, at)| *at <= now && !at.is_never() && has_keys(*group));
         due.sort_by_key(|(_, at)| *at);
         for (group, _) in due {
             if let Some(turns) = &mut self.groups {
@@ -234,8 +258,9 @@ impl Model {
     }
 
     pub(super) fn group_deadline(&self) -> Option<Instant> {
+        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
         let resting = self.groups.iter().flat_map(|turns| &turns.resting);
-        let dues = resting.map(|(_, at)| *at).filter(|at| !at.is_never());
-        dues.min()
+        let dues = resting.filter(|(group, at)| !at.is_never() && has_keys(*group));
+        dues.map(|(_, at)| *at).min()
     }
 }

@@ -89,7 +89,7 @@ impl Model {
     }
 
     /// A dirty key goes to the end of a higher level, and never to a lower one.
-    pub(super) fn raise(&mut self, key: Key, level: u8) -> Added {
+    pub(super) fn raise(&mut self, key: Key, level: u8, at: requeue_core::Instant) -> Added {
         if level <= self.queued_level(key) {
             return Added::Coalesced;
         }
@@ -98,8 +98,7 @@ impl Model {
         if self.queue.contains(&key) {
             self.queue.retain(|other| *other != key);
             self.take_places();
-            self.queue.push(key);
-            self.take_places();
+            self.queue_at(key, at);
         }
         self.count(key);
         Added::Raised

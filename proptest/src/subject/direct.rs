@@ -35,6 +35,7 @@ pub trait Home: Storage + Sized {
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()>;
 
     /// An empty queue.
@@ -47,8 +48,9 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        P::order_fixed(queue, order)
+        P::order_fixed(queue, order, now)
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -64,8 +66,9 @@ impl<P: Kind> Home for Growable<RandomState, P> {
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        P::order_growable(queue, order)
+        P::order_growable(queue, order, now)
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -150,7 +153,8 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     }
 
     fn order(&mut self, order: &GroupOrder) {
-        let effect = S::order(&mut self.queue, order);
+        let now = self.any_time();
+        let effect = S::order(&mut self.queue, order, now);
         self.obey(effect);
     }
 

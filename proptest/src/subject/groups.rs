@@ -2,8 +2,8 @@
 
 use requeue_core::binding::Effect;
 use requeue_core::{
-    Bucket, Fixed, GroupLimits, Groups, Growable, Index, Levels, Metrics, NoPriorities, Priorities,
-    Queue, RandomState,
+    Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics, NoPriorities,
+    Priorities, Queue, RandomState,
 };
 
 use super::Key;
@@ -124,8 +124,9 @@ pub trait Kind: Priorities + Sized + 'static {
     fn order_fixed<const N: usize, I: Index, M: Metrics>(
         queue: &mut Keys<Fixed<N, I, Self>, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        let _ = order;
+        let _ = (order, now);
         queue.leave(&mut Default::default())
     }
 
@@ -133,8 +134,9 @@ pub trait Kind: Priorities + Sized + 'static {
     fn order_growable<M: Metrics>(
         queue: &mut Keys<Growable<RandomState, Self>, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        let _ = order;
+        let _ = (order, now);
         queue.leave(&mut Default::default())
     }
 }
@@ -166,18 +168,18 @@ impl<const P: usize> Kind for Levels<P> {
 }
 
 macro_rules! change {
-    ($queue:ident, $order:ident) => {{
+    ($queue:ident, $order:ident, $now:ident) => {{
         let queue = $queue;
         let there_is_room = |effect: Effect<Result<(), u8>>| {
             effect.map(|changed| assert_eq!(changed, Ok(()), "there is room for every group"))
         };
         match $order {
-            GroupOrder::LimitAll(cap) => queue.limit_groups(cap.limits()),
+            GroupOrder::LimitAll(cap) => queue.limit_groups(cap.limits(), $now),
             GroupOrder::Limit(group, cap) => {
-                there_is_room(queue.limit_group(*group, cap.as_ref().map(Cap::limits)))
+                there_is_room(queue.limit_group(*group, cap.as_ref().map(Cap::limits), $now))
             }
-            GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group)),
-            GroupOrder::Resume(group) => queue.resume_group(*group),
+            GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
+            GroupOrder::Resume(group) => queue.resume_group(*group, $now),
         }
     }};
 }
@@ -202,14 +204,16 @@ impl<P: Priorities + 'static, const MAX: usize> Kind for Groups<u8, P, MAX> {
     fn order_fixed<const N: usize, I: Index, M: Metrics>(
         queue: &mut Keys<Fixed<N, I, Self>, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        change!(queue, order)
+        change!(queue, order, now)
     }
 
     fn order_growable<M: Metrics>(
         queue: &mut Keys<Growable<RandomState, Self>, M>,
         order: &GroupOrder,
+        now: Instant,
     ) -> Effect<()> {
-        change!(queue, order)
+        change!(queue, order, now)
     }
 }

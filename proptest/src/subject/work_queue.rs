@@ -147,7 +147,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn order(&mut self, order: &GroupOrder) {
         self.queue()
-            .with(|queue, _| R::Storage::order(queue, order));
+            .with(|queue, now| R::Storage::order(queue, order, now));
     }
 
     fn abilities(&self) -> Abilities {

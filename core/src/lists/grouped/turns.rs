@@ -1,7 +1,7 @@
 //! Which groups are served, in which order.
 
 use crate::id::SlotId;
-use crate::lists::{Link, Links};
+use crate::lists::{Link, Links, List};
 use crate::storage::Slots;
 
 use super::{Backing, GroupedLists, LevelArray};
@@ -41,9 +41,24 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
+    /// Looks at a few of the groups in their turns again, because limits have changed. The others
+    /// are looked at before they give a key.
+    pub(super) fn review_turns(&mut self) {
+        let mut left = REVIEWS_MAX;
+        for level in (0..B::LEVELS).rev() {
+            let mut next = self.turns.get(level).and_then(List::first);
+            while let Some(group) = next.filter(|_| left > 0) {
+                left -= 1;
+                let groups = &mut self.groups;
+                let turn = self.turns.get(level);
+                next = turn.and_then(|turn| turn.after(&Turn::<B> { groups, level }, group));
+                self.refresh(group);
+            }
+        }
+    }
+
     /// Looks at every blocked group again, because limits have changed: at a few of them now, and
-    /// at the rest with the operations that follow. Those in their turn are looked at before they
-    /// give a key.
+    /// at the rest with the operations that follow.
     pub(super) fn review_all(&mut self) {
         self.review = self.blocked.len();
         self.review_blocked(REVIEWS_MAX);

@@ -42,7 +42,7 @@ impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
 
-    fn push_ready(&mut self, id: SlotId, _: u8) {
+    fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(&mut self.links, id);
     }
 

@@ -78,7 +78,7 @@ impl Lists for GrowableLists {
     }
 
     #[inline]
-    fn push_ready(&mut self, id: SlotId, _: u8) {
+    fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(id.0);
     }
 

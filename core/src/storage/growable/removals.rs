@@ -165,7 +165,7 @@ mod tests {
             match chance.below(if grows { 4 } else { 6 }) {
                 0 | 1 if !idle.is_empty() => {
                     let id = idle.swap_remove(chance.below(idle.len()));
-                    lists.push_ready(SlotId(id), 0);
+                    lists.push_ready(SlotId(id), 0, Instant::EPOCH);
                     expected.push_back(id);
                 }
                 2 | 4 if !expected.is_empty() => {
@@ -199,7 +199,7 @@ mod tests {
         const KEYS: u32 = 5000;
         let mut lists = GrowableLists::default();
         for id in 0..KEYS {
-            lists.push_ready(SlotId(id), 0);
+            lists.push_ready(SlotId(id), 0, Instant::EPOCH);
         }
         for id in 1..KEYS - 1 {
             lists.remove_ready(SlotId(id), 0);
@@ -214,7 +214,7 @@ mod tests {
         );
         // Nothing stale is left, and the ring is in use again.
         assert_eq!(lists.removals().unwrap().stale_len, 0);
-        lists.push_ready(SlotId(7), 0);
+        lists.push_ready(SlotId(7), 0, Instant::EPOCH);
         assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(7)));
     }
 }
