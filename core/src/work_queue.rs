@@ -20,6 +20,7 @@ mod cancel;
 mod debounce;
 mod displace;
 mod expedite;
+mod groups;
 mod pause;
 mod produce;
 mod query;

@@ -30,7 +30,7 @@ use std::time::Duration;
 use requeue_core::{Action, AddOptions, Instant, Merge};
 
 use crate::caught::guarded;
-use crate::subject::{Call, Key, Left, NewSubject, Setup, Subject, boxed};
+use crate::subject::{Call, GroupOrder, Key, Left, NewSubject, Setup, Subject, boxed};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
@@ -84,6 +84,8 @@ pub enum Step {
     Pause,
     /// Ends a pause.
     Resume,
+    /// [`Subject::order`].
+    Order(GroupOrder),
     /// Asks for a key.
     TryGet,
     /// Looks for a key, and sleeps if there is none.

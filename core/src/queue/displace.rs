@@ -3,6 +3,7 @@
 use core::hash::Hash;
 
 use crate::Instant;
+use crate::group::Naming;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -12,6 +13,9 @@ use crate::storage::Storage;
 
 use super::{LOWEST, Queue};
 
+/// What became of the key, and the key that made way for it.
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
     /// level makes way, and is returned. O(log n).
@@ -20,6 +24,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// of a lower level than [`AddOptions::priority`] makes way: active keys, and keys that are
     /// only delayed, stay. A failure record is dropped first, as by every add. The key that made
     /// way takes its deadline with it, and can be [restored](Self::restore) elsewhere or later.
+    ///
+    /// With [`Groups`](crate::Groups), it is a key of the group whose turn comes last, and the keys
+    /// of groups that may not start a run stay.
     ///
     /// # Errors
     ///
@@ -44,7 +51,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>> {
+    ) -> Effect<Displacing<K>> {
         let Effect { value: first, wake } = self.add_with(key, options, now);
         let key = match first {
             Err(Rejected::Full(key)) => key,
@@ -53,7 +60,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
                 return Effect { value, wake };
             }
         };
-        let displaced = self.displace_below(options.priority.unwrap_or(LOWEST));
+        // A key that made way would not make room for a group.
+        let displaced = if self.lists.has_room(&self.naming.group_of(&key), now) {
+            self.displace_below(options.priority.unwrap_or(LOWEST))
+        } else {
+            None
+        };
         if displaced.is_none() {
             let value = Err(Rejected::Full(key));
             return Effect { value, wake };

@@ -11,8 +11,8 @@ use requeue_core::{
 
 use crate::Figures;
 use crate::subject::{
-    Abilities, Displaced, Drain, Handed, Key, Known, Left, NewSubject, Scheduled, Setup, Subject,
-    Ticket, Totals, Turn,
+    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, NewSubject, Scheduled,
+    Setup, Subject, Ticket, Totals, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -129,6 +129,7 @@ impl Subject for Recorder {
         debug: is_paused() -> bool;
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;
+        nothing: order(order: &GroupOrder);
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

@@ -33,6 +33,7 @@ impl Pair {
             | Step::Pause
             | Step::Resume
             | Step::Snapshot
+            | Step::Order(_)
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -58,6 +59,11 @@ impl Pair {
             Step::Resume => {
                 subject.resume();
                 model.resume();
+                done()
+            }
+            Step::Order(ref order) if subject.groups() => {
+                subject.order(order);
+                model.order(order);
                 done()
             }
             Step::RetainBelow(key) if model.records_left_from(key) < 2 => {
@@ -227,7 +233,7 @@ impl Pair {
     }
 
     fn panic_at_work(&mut self) -> Outcome {
-        if !self.abilities.gives_back {
+        if !self.abilities.gives_back || self.model.clone().try_get().is_none() {
             return Ok(None);
         }
         let Some(handed) = self.model.try_get() else {

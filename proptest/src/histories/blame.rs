@@ -46,6 +46,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "pause",
             "a_paused_queue_hands_out_nothing_and_loses_nothing",
         ),
+        Step::Order(_) => Rule::named("groups", "a_limit_can_be_changed_while_keys_wait"),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")

@@ -93,9 +93,13 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        // It is not told the time.
+        let now = std::mem::replace(&mut self.now, self.closed_at.0);
         self.arrive();
-        self.arrive_at_first();
-        let key = self.pop_first()?;
+        self.arrive_at_first(Self::first_left);
+        self.now = now;
+        let key = self.first_left()?;
+        self.queue.retain(|other| *other != key);
         Some(self.leave_ready(key))
     }
 
@@ -105,17 +109,7 @@ impl Model {
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        let levels = self.queue.iter().map(|other| self.queued_level(*other));
-        let lowest = levels
-            .min()
-            .filter(|low| *low < options.priority.unwrap_or(0));
-        let newest = lowest.and_then(|lowest| {
-            let mut queued = self.queue.iter().rev();
-            queued
-                .find(|other| self.queued_level(**other) == lowest)
-                .copied()
-        });
-        let Some(newest) = newest else {
+        let Some(newest) = self.newest_below(options.priority.unwrap_or(0)) else {
             return Err(Rejected::Full(full));
         };
         self.queue.retain(|other| *other != newest);
@@ -126,6 +120,7 @@ impl Model {
 
     /// A key that has left the queue leaves all the rest, too.
     fn leave_ready(&mut self, key: Key) -> Left {
+        self.take_places();
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
         let priority = priority.max(self.queued_level(key));

@@ -350,6 +350,29 @@ macro_rules! for_each_case {
                 "A key that failed comes back with the priority of its run.",
                 "controller-runtime controller.go, reconcileHandler";
             }
+            groups {
+                groups_are_served_in_turn: 6 groups,
+                "Groups that have ready keys are served in turn, however many each of them has.",
+                "requeue-core, Groups";
+                a_weight_is_so_many_keys_in_a_turn: 5 groups,
+                "In each of its turns a group gives as many keys as its weight says.",
+                "requeue-core, GroupLimits::weight";
+                a_group_at_its_limit_waits_for_the_end_of_a_run: 3 groups,
+                "Of a group no more keys are active than its limit; the next waits for a run to end.",
+                "requeue-core, GroupLimits::max_active";
+                a_limit_can_be_changed_while_keys_wait: 3 groups,
+                "A limit of a group that changes holds for the keys that are ready.",
+                "requeue-core, Queue::limit_group";
+                a_paused_group_keeps_its_keys: 2 groups,
+                "Of a paused group no key is handed out, and none is lost.",
+                "requeue-core, Queue::pause_group";
+                a_rate_is_charged_when_a_key_is_handed_out: 2 groups,
+                "A rate of a group is charged when a key is handed out, and adds that are coalesced cost nothing.",
+                "requeue-core, GroupLimits::rate";
+                a_drain_honours_limits_and_ends: 3 groups,
+                "A drain honours the limits of groups, and lifts those that would keep it from ending.",
+                "requeue-core, Groups";
+            }
             client_go {
                 basic: 51,
                 "Of ten workers no two have a key at once; what is added too late comes back.",
@@ -482,6 +505,17 @@ macro_rules! for_each_case {
                 a_call_with_a_time_limit_gives_up_before_its_token: 3,
                 "A call with a time limit gives up before there is a token for a ready key.",
                 "requeue-core, WithRunRate";
+            }
+            limited_groups {
+                the_end_of_a_run_wakes_one_who_waits_for_its_group: 2,
+                "The end of a run lets a key of its group pass, and wakes a call that waits.",
+                "requeue-core, GroupLimits::max_active";
+                one_who_sleeps_is_the_timer_of_a_rate: 2,
+                "A call that waits is the timer of a group whose rate allows no run yet.",
+                "requeue-core, GroupLimits::rate";
+                a_group_that_is_resumed_wakes_one_who_waits: 1,
+                "A group that is resumed wakes a call that waits.",
+                "requeue-core, Queue::resume_group";
             }
             wake_obligations {
                 a_key_that_is_ready_wakes_one_who_sleeps: 1,
