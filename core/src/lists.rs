@@ -33,6 +33,11 @@ pub trait Lists {
         self.first_ready()
     }
     fn pop_ready(&mut self) -> Option<SlotId>;
+    /// The slot that came last to the lowest level that has any, if that level is below this one.
+    fn newest_below(&self, level: u8) -> Option<SlotId> {
+        let _ = level;
+        None
+    }
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;
@@ -116,6 +121,10 @@ impl<I: Index> List<I> {
 
     pub(crate) fn first(&self) -> Option<SlotId> {
         self.head.get()
+    }
+
+    pub(crate) fn last(&self) -> Option<SlotId> {
+        self.tail.get()
     }
 
     pub(crate) fn push_back(&mut self, links: &mut impl Links<I>, id: SlotId) {

@@ -22,6 +22,7 @@ mod check;
 mod claim;
 mod construct;
 mod debounce;
+mod displace;
 mod expedite;
 mod hold;
 mod merge;

@@ -18,6 +18,7 @@ use crate::wait::WaitList;
 mod batch;
 mod cancel;
 mod debounce;
+mod displace;
 mod expedite;
 mod pause;
 mod produce;

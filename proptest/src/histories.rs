@@ -55,6 +55,8 @@ pub enum Step {
     AddRateLimited(Key),
     /// Adds a key as asked.
     AddWith(Key, AddOptions),
+    /// [`Subject::add_displacing`].
+    AddDisplacing(Key, AddOptions),
     /// Adds a key once no such add has come for the first time, or the second time is over since
     /// the first of them.
     AddDebounced(Key, Duration, Duration),
@@ -215,6 +217,7 @@ impl Step {
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
+            | Self::AddDisplacing(key, _)
             | Self::AddDebounced(key, ..)
             | Self::Forget(key)
             | Self::CancelKey(key)

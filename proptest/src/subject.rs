@@ -117,6 +117,8 @@ pub trait Subject {
     fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
+    /// The same, in place of a key of a lower level if there is no room.
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced;
     /// Adds a key once no such add of it has come for a while, or a time after the first.
     fn add_debounced(
         &mut self,
@@ -397,6 +399,9 @@ pub struct Scheduled {
     /// What became of the key.
     pub added: Added,
 }
+
+/// What [`Subject::add_displacing`] returns: what was added, and the key that made way.
+pub type Displaced = Result<(Scheduled, Option<Left>), Rejected<Key>>;
 
 /// A key that was left over after shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -147,6 +147,7 @@ const OF_LEVELS: &[&str] = &[
     "priorities::an_add_never_lowers_a_priority",
     "priorities::a_raise_goes_to_the_end_of_its_level",
     "priorities::a_delayed_key_keeps_its_priority",
+    "priorities::a_key_of_the_lowest_level_makes_way_for_a_higher_one",
     "priorities::a_priority_survives_retries",
     "restore::a_restored_key_keeps_its_level",
 ];

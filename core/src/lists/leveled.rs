@@ -64,6 +64,14 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         Some(id)
     }
 
+    fn newest_below(&self, level: u8) -> Option<SlotId> {
+        let lowest = self.occupied.trailing_zeros();
+        if lowest >= u32::from(level) {
+            return None;
+        }
+        self.ready.get(lowest as usize)?.last()
+    }
+
     fn remove_ready(&mut self, id: SlotId, level: u8) {
         if let Some(list) = self.ready.get_mut(usize::from(level)) {
             let before = list.len();

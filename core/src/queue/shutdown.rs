@@ -234,13 +234,19 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         // The key is taken with its own deadline, so others have to make up for it (Q6).
         let _ = self.release_due(SlotId::NONE, now);
         let id = self.first_ready(now)?;
-        let mut level = self.levels(id).queued();
+        self.take_out_ready(id)
+    }
+
+    /// Takes a ready key out of the queue.
+    pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
+        let queued = self.levels(id).queued();
+        let mut level = queued;
         if self.delays.has(id) {
             // The delay goes with the key.
             level = level.max(self.levels(id).delayed());
         }
         let leftover = self.leftover(id, level)?;
-        let _ = self.lists.pop_ready();
+        self.lists.remove_ready(id, queued);
         self.retire(id);
         Some(leftover)
     }

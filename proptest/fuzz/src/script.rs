@@ -82,7 +82,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=47_u8)? {
+    Ok(match bytes.int_in_range(0..=48_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -120,6 +120,7 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
             draw::duration(bytes)?,
             draw::duration(bytes)?,
         ),
+        47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
@@ -234,6 +235,7 @@ mod tests {
             Step::Restore(_) => 32,
             Step::Snapshot => 33,
             Step::AddDebounced(..) => 34,
+            Step::AddDisplacing(..) => 35,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -250,6 +252,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..35).collect());
+        assert_eq!(drawn, (0..36).collect());
     }
 }

@@ -78,6 +78,10 @@ impl Pair {
             Step::AddRateLimited(key) => {
                 both(subject.add_rate_limited(key), model.add_rate_limited(key))
             }
+            Step::AddDisplacing(key, options) => both(
+                subject.add_displacing(key, options),
+                model.add_displacing(key, options),
+            ),
             Step::AddWith(key, options) => {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }

@@ -15,6 +15,10 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "dirty_re_add",
             "an_active_key_is_handed_out_to_no_other_call",
         ),
+        Step::AddDisplacing(..) => Rule::named(
+            "priorities",
+            "a_key_of_the_lowest_level_makes_way_for_a_higher_one",
+        ),
         Step::AddAfter(..) | Step::AddAt(..) => {
             Rule::named("earliest_wins", "the_earlier_deadline_counts")
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Finished, NotActive};
+use requeue_core::{Action, AddOptions, Finished, NotActive, Rejected};
 
 use super::{Model, Waiting, remove};
-use crate::subject::{Left, NumberedRun};
+use crate::subject::{Displaced, Key, Left, NumberedRun};
 
 impl Model {
     pub(super) fn is_current(&self, ticket: NumberedRun) -> bool {
@@ -96,6 +96,36 @@ impl Model {
         self.arrive();
         self.arrive_at_first();
         let key = self.pop_first()?;
+        Some(self.leave_ready(key))
+    }
+
+    /// As an add, but if there is no room, the last of the keys at the lowest level makes way.
+    pub(super) fn add_instead(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let full = match self.add_as(key, options) {
+            Err(Rejected::Full(key)) => key,
+            other => return other.map(|scheduled| (scheduled, None)),
+        };
+        let levels = self.queue.iter().map(|other| self.queued_level(*other));
+        let lowest = levels
+            .min()
+            .filter(|low| *low < options.priority.unwrap_or(0));
+        let newest = lowest.and_then(|lowest| {
+            let mut queued = self.queue.iter().rev();
+            queued
+                .find(|other| self.queued_level(**other) == lowest)
+                .copied()
+        });
+        let Some(newest) = newest else {
+            return Err(Rejected::Full(full));
+        };
+        self.queue.retain(|other| *other != newest);
+        let left = self.leave_ready(newest);
+        let scheduled = self.add_as(key, options)?;
+        Ok((scheduled, Some(left)))
+    }
+
+    /// A key that has left the queue leaves all the rest, too.
+    fn leave_ready(&mut self, key: Key) -> Left {
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
         let priority = priority.max(self.queued_level(key));
@@ -106,11 +136,11 @@ impl Model {
         self.note_flushes_of(key);
         self.stop_waiting(key);
         self.settle();
-        Some(Left {
+        Left {
             key,
             left: Duration::ZERO,
             requeues,
             priority,
-        })
+        }
     }
 }

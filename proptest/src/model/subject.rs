@@ -10,7 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    Abilities, Displaced, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket,
+    Totals, Turn,
 };
 
 impl Subject for Model {
@@ -51,6 +52,10 @@ impl Subject for Model {
 
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.add_as(key, options)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        self.add_instead(key, options)
     }
 
     fn add_debounced(

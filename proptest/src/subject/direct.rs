@@ -10,8 +10,8 @@ use requeue_core::{
 };
 
 use super::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
-    in_order, map_next, refused,
+    Abilities, Displaced, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket,
+    Totals, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -153,6 +153,17 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         };
         let effect = self.queue.add_with(key, options, now);
         self.obey(effect).map(Scheduled::from)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let now = if options.needs_time() {
+            self.now
+        } else {
+            self.any_time()
+        };
+        let effect = self.queue.add_displacing(key, options, now);
+        let added = self.obey(effect);
+        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
     }
 
     fn add_debounced(

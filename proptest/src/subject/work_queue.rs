@@ -15,8 +15,9 @@ use requeue_core::{
 
 use super::direct::Home;
 use super::{
-    Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
+    Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, HandClock, Handed, Key,
+    Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next,
+    refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -170,6 +171,11 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.queue().add_with(key, options).map(Scheduled::from)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let added = self.queue().add_displacing(key, options);
+        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
     }
 
     fn add_debounced(
