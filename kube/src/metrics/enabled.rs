@@ -1,18 +1,15 @@
 //! Metrics through the facade `metrics`.
 
-use std::hash::Hash;
 use std::sync::Arc;
 
-use kube::Resource;
 use metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
 };
 use requeue::tokio::Action;
-use requeue::{Builder, DefaultController, Levels, Reporter};
 use tokio::time::Instant;
 
-use crate::keys::Keys;
+use crate::keys::KeysBuilder;
 
 /// The upper bounds, in seconds, of `controller_runtime_reconcile_time_seconds` in
 /// controller-runtime, for an exporter that turns histograms into summaries by default.
@@ -131,17 +128,11 @@ impl Drop for Run {
     }
 }
 
-pub(crate) fn build<K>(
-    builder: Builder<requeue::tokio::Tasks, DefaultController, Reporter, Levels<2>>,
-    name: Option<&str>,
-) -> Keys<K>
-where
-    K: Resource,
-    K::DynamicType: Eq + Hash,
-{
+/// Reports the metrics of a queue under the name of its controller, if that has one.
+pub(crate) fn attach(builder: KeysBuilder, name: Option<&str>) -> KeysBuilder {
     match name {
-        Some(name) => builder.metrics(name.to_owned()).build(),
-        None => builder.build(),
+        Some(name) => builder.metrics(name.to_owned()),
+        None => builder,
     }
 }
 
