@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    AddOptions, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics, Queue,
-    RandomState, Rejected,
+    AddOptions, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
+    NoPriorities, Queue, RandomState, Rejected,
 };
 
 /// A key is a group and a number.
@@ -91,7 +91,7 @@ fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
     let mut getter = Getter::new();
     let next = queue.poll_get(NOW, &mut getter).value;
     assert_eq!(next, Next::Wait { until: None });
-    assert_eq!(finish(&mut queue, first), Wake::One);
+    assert_eq!(finish(&mut queue, first), Wake::ONE);
     let Next::Work(second) = queue.poll_get(NOW, &mut getter).value else {
         panic!("it was woken for work");
     };
@@ -147,11 +147,11 @@ fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
         queue.poll_get(NOW, &mut getter).value,
         Next::Wait { until: None }
     );
-    assert_eq!(finish(&mut queue, work), Wake::One);
+    assert_eq!(finish(&mut queue, work), Wake::ONE);
     let Next::Work(last) = queue.poll_get(NOW, &mut getter).value else {
         panic!("it was woken for work");
     };
-    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::All);
+    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::ALL);
     assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Closed);
 }
 
@@ -222,7 +222,7 @@ fn a_pause_holds_a_group_and_no_other() {
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
     let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.resume_group(0, NOW).wake, Wake::One);
+    assert_eq!(queue.resume_group(0, NOW).wake, Wake::ONE);
     assert!(matches!(
         queue.poll_get(NOW, &mut getter).value,
         Next::Work(_)
@@ -308,4 +308,20 @@ fn rates_that_are_no_number_hold_the_group() {
         let _ = queue.shut_down(NOW);
         assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
     }
+}
+
+#[test]
+fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.limit_groups(GroupLimits::new().rate(1.0, 1), NOW);
+    queue.add((1, 0), NOW).value.unwrap();
+    let work = queue.try_get(NOW).value.unwrap();
+    assert_eq!(queue.add((2, 0), NOW).value, Err(Rejected::Full((2, 0))));
+
+    queue.release(work.ticket, NOW).value.unwrap();
+    assert!(queue.group(&1).is_some(), "it has a token to earn");
+    queue.add((2, 0), NOW).value.unwrap();
+    assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
+    queue.assert_valid();
 }
