@@ -68,6 +68,10 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// queue.release(first.ticket, now).value.unwrap();
 /// assert_eq!(queue.try_get(now).value.unwrap().key.address, 41);
 /// ```
+///
+/// What is done with all keys of a group has no method of its own:
+/// [`retain`](crate::binding::WorkQueue::retain) cancels them, by what they are named, and so does
+/// [`retain_some`](crate::Queue::retain_some).
 pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);
 
 impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
@@ -82,6 +86,7 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
     const LEVELS: u8 = P::LEVELS;
 
     type KeyLevels = P::KeyLevels;
+    type AgeLimit = P::AgeLimit;
     type PerLevel<T: crate::lists::grouped::ConstDefault> = P::PerLevel<T>;
     type Group = G;
     type Naming<K> = GroupFn<K, G>;

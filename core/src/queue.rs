@@ -16,6 +16,7 @@ use crate::sleepers::Sleepers;
 use crate::storage::{Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
+mod age;
 mod batch;
 mod cancel;
 mod check;
@@ -164,6 +165,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// How long keys may wait at their levels.
+    age_limit: <S::Priorities as Priorities>::AgeLimit,
     /// How the group of a key is computed.
     naming: <S::Priorities as Priorities>::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
@@ -233,6 +236,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
         };
         slot.meta.levels.set_queued(level);
+        slot.meta.levels.set_since(at);
         let kept = &mut slot.meta.timestamps;
         self.metrics.stamp_added(kept, id.index(), at);
         self.metrics.added();
@@ -429,7 +433,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         self.metrics.stamp_started(kept, id.index(), now);
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
-        let _ = self.lists.pop_ready(now);
+        let _ = self.lists.pop_ready(priority, now);
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);

@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    AddOptions, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
-    NoPriorities, Queue, RandomState, Rejected,
+    AddOptions, Aging, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
+    NoPriorities, Queue, RandomState, Rejected, Sweep,
 };
 
 /// A key is a group and a number.
@@ -324,4 +324,57 @@ fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
     queue.add((2, 0), NOW).value.unwrap();
     assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
     queue.assert_valid();
+}
+
+#[test]
+fn all_work_of_a_group_is_cancelled_by_its_name() {
+    let mut queue = queue();
+    add(
+        &mut queue,
+        (0..100).map(|number| ((number % 2) as u8, number)),
+    );
+    let _ = queue.add_after((1, 1_000), Duration::from_secs(1), NOW);
+    let mut sweep = Sweep::new();
+    while queue.retain_some(&mut sweep, NOW, |key| key.0 != 1).value {}
+    queue.assert_valid();
+    assert_eq!(queue.group(&1), None);
+    assert_eq!(queue.group(&0).unwrap().ready, 50);
+}
+
+#[test]
+fn every_group_is_seen_once() {
+    let mut queue = queue();
+    add(&mut queue, (0..200).map(|group| (group, 0)));
+    add(&mut queue, (0..100).map(|group| (group, 1)));
+    let mut seen = [0; 256];
+    let mut sweep = Sweep::new();
+    while queue.groups_some(&mut sweep, |name, group| {
+        seen[usize::from(*name)] += group.ready
+    }) {}
+    assert!(seen[..100].iter().all(|ready| *ready == 2));
+    assert!(seen[100..200].iter().all(|ready| *ready == 1));
+    assert!(seen[200..].iter().all(|ready| *ready == 0));
+}
+
+#[test]
+fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
+    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    queue.age_after(Duration::from_millis(10));
+    for group in 0..2 {
+        queue.add((group, 0), NOW).value.unwrap();
+    }
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    for number in 1..3 {
+        queue.add_with((0, number), urgent, at(5)).value.unwrap();
+    }
+    let mut order = Vec::new();
+    for millis in [10, 11, 12, 13] {
+        order.extend(queue.try_get(at(millis)).value.map(|work| work.key));
+        queue.assert_valid();
+    }
+    assert_eq!(order, [(0, 1), (0, 0), (1, 0), (0, 2)]);
 }

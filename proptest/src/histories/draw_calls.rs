@@ -82,7 +82,7 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
-const BUSY: [Kind; 37] = [
+const BUSY: [Kind; 38] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -125,6 +125,9 @@ const BUSY: [Kind; 37] = [
         Step::Order(GroupOrder::Limit(a % 3, Some(cap(b, a, u))))
     }),
     (2, |a, b, _| Step::Order(pause(a, b % 3))),
+    (2, |a, b, u| {
+        Step::Order(GroupOrder::Age((a % 4 > 0).then_some(delay(b, u))))
+    }),
 ];
 const ALWAYS: usize = 2;
 

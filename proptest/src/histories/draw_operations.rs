@@ -133,6 +133,7 @@ fn order() -> impl Strategy<Value = GroupOrder> {
             .prop_map(|(group, cap)| GroupOrder::Limit(group, cap)),
         1 => group().prop_map(GroupOrder::Pause),
         2 => group().prop_map(GroupOrder::Resume),
+        3 => proptest::option::of(delay()).prop_map(GroupOrder::Age),
     ]
 }
 

@@ -77,8 +77,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
         self.first_of(self.turns.get(level)?.first()?, level)
     }
 
-    fn pop_ready(&mut self, now: Instant) -> Option<SlotId> {
-        let level = self.occupied.checked_ilog2()? as usize;
+    fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId> {
+        let level = usize::from(level);
         let group = self.turns.get(level)?.first()?;
         let id = self.first_of(group, level)?;
         let _ = self.take_out(id, level);

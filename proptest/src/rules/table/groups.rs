@@ -1,4 +1,4 @@
-//! Rules about groups.
+//! Rules about groups, and about age.
 
 #[doc(hidden)]
 #[macro_export]
@@ -29,6 +29,14 @@ macro_rules! __rules_groups {
                 a_drain_honours_limits_and_ends: 3 groups,
                 "A drain honours limits of groups, but for those that would keep it from ending.",
                 "requeue-core, Groups";
+            }
+            aging {
+                a_key_that_has_waited_too_long_comes_first: 4 aging,
+                "A key that has waited for too long comes before younger keys of higher levels.",
+                "requeue-core, Aging";
+                of_keys_that_have_waited_too_long_the_oldest_comes_first: 3 aging,
+                "Of the keys that have waited for too long, the oldest comes first.",
+                "requeue-core, Aging";
             }
         }
         $($after)*
