@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use kube::Resource;
-use requeue::tokio::Action;
+use requeue::tokio::Workers;
 use requeue::{Builder, DefaultController, Levels, Reporter};
 
 use crate::keys::Keys;
@@ -16,20 +16,6 @@ impl LeaderMetrics {
     }
 
     pub(crate) fn leads(&self, _leads: bool) {}
-}
-
-pub(crate) struct RunMetrics;
-
-impl RunMetrics {
-    pub(crate) fn new(_controller: Option<&str>, _workers: usize) -> Self {
-        Self
-    }
-
-    pub(crate) fn begin(&self) -> Self {
-        Self
-    }
-
-    pub(crate) fn end<E>(self, _result: &Result<Action, E>) {}
 }
 
 pub(crate) fn build<K>(
@@ -46,4 +32,11 @@ where
 /// Whether ages of runs are reported.
 pub(crate) fn reports(_name: Option<&str>) -> bool {
     false
+}
+
+pub(crate) fn observe<'w, K, E>(
+    workers: Workers<'w, K, E>,
+    _name: Option<&str>,
+) -> Workers<'w, K, E> {
+    workers
 }

@@ -392,7 +392,13 @@ impl Watching {
                 && change.resource == self.resource
                 && (self.namespace.is_none() || self.namespace.as_deref() == namespace)
         };
-        let change = state.history.iter().find(concerns)?;
+        let from = state
+            .history
+            .partition_point(|change| change.version <= self.seen);
+        let Some(change) = state.history[from..].iter().find(concerns) else {
+            self.seen = self.seen.max(state.version);
+            return None;
+        };
         self.seen = change.version;
         Some(json!({"type": change.kind, "object": change.object}))
     }

@@ -4,10 +4,15 @@
 
 mod api;
 mod convergence;
+mod faults;
+#[cfg(feature = "metrics")]
+mod figures;
 mod leader;
 mod moving;
 mod path;
 mod rules;
+mod seeds;
+mod takeover;
 mod watches;
 
 use std::time::Duration;
