@@ -1,12 +1,8 @@
 //! No metrics.
 
-use std::hash::Hash;
-
-use kube::Resource;
 use requeue::tokio::Workers;
-use requeue::{Builder, DefaultController, Levels, Reporter};
 
-use crate::keys::Keys;
+use crate::keys::KeysBuilder;
 
 pub(crate) struct LeaderMetrics;
 
@@ -18,15 +14,8 @@ impl LeaderMetrics {
     pub(crate) fn leads(&self, _leads: bool) {}
 }
 
-pub(crate) fn build<K>(
-    builder: Builder<requeue::tokio::Tasks, DefaultController, Reporter, Levels<2>>,
-    _name: Option<&str>,
-) -> Keys<K>
-where
-    K: Resource,
-    K::DynamicType: Eq + Hash,
-{
-    builder.build()
+pub(crate) fn attach(builder: KeysBuilder, _name: Option<&str>) -> KeysBuilder {
+    builder
 }
 
 /// Whether ages of runs are reported.

@@ -1,13 +1,9 @@
 //! Metrics through the facade `metrics`.
 
-use std::hash::Hash;
-
-use kube::Resource;
 use metrics::{Gauge, describe_gauge, gauge};
 use requeue::tokio::Workers;
-use requeue::{Builder, DefaultController, Levels, Reporter};
 
-use crate::keys::Keys;
+use crate::keys::KeysBuilder;
 
 /// The upper bounds, in seconds, of `controller_runtime_reconcile_time_seconds` in
 /// controller-runtime, for an exporter that turns histograms into summaries by default.
@@ -36,17 +32,11 @@ impl LeaderMetrics {
     }
 }
 
-pub(crate) fn build<K>(
-    builder: Builder<requeue::tokio::Tasks, DefaultController, Reporter, Levels<2>>,
-    name: Option<&str>,
-) -> Keys<K>
-where
-    K: Resource,
-    K::DynamicType: Eq + Hash,
-{
+/// Reports the metrics of a queue under the name of its controller, if that has one.
+pub(crate) fn attach(builder: KeysBuilder, name: Option<&str>) -> KeysBuilder {
     match name {
-        Some(name) => builder.metrics(name.to_owned()).build(),
-        None => builder.build(),
+        Some(name) => builder.metrics(name.to_owned()),
+        None => builder,
     }
 }
 

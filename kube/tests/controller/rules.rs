@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::Api;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
-use requeue_kube::{Action, CancellationToken, Context, Controller, Error, Workers};
+use kube::{Api, Client};
+use requeue_kube::{Action, CancellationToken, Context, Controller, Error, Leftover, Workers};
 use serde_json::json;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::api::{Cluster, Link};
@@ -43,30 +44,69 @@ fn note(
     }
 }
 
+/// A controller whose one worker notes what it runs.
+struct Noting {
+    runs: Runs,
+    stop: CancellationToken,
+    running: JoinHandle<Result<Vec<Leftover<ObjectRef<ConfigMap>>>, Error>>,
+}
+
+impl Noting {
+    fn start(controller: Controller<ConfigMap>) -> Self {
+        let (runs, stop) = (Runs::default(), CancellationToken::new());
+        let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+        Self {
+            runs,
+            stop,
+            running,
+        }
+    }
+
+    fn take(&self) -> Vec<String> {
+        self.runs.take()
+    }
+
+    async fn stop(self) -> Vec<Leftover<ObjectRef<ConfigMap>>> {
+        self.stop.cancel();
+        self.running.await.unwrap().unwrap()
+    }
+}
+
+/// A cluster with maps of these names, each of which wants `1`, and a client of it.
+fn with_maps(names: &[&str]) -> (Cluster, Client) {
+    let cluster = Cluster::new();
+    for name in names {
+        cluster.put("configmaps", map(name, "1"));
+    }
+    let client = cluster.client(&Link::default());
+    (cluster, client)
+}
+
+/// A controller of maps, and of the secrets that they own.
+fn maps_and_secrets(client: &Client) -> Controller<ConfigMap> {
+    maps(client).owns(
+        Api::<Secret>::all(client.clone()),
+        watcher::Config::default(),
+    )
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_runs_and_what_changes_runs_again() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    cluster.put("configmaps", map("a", "1"));
-    cluster.put("configmaps", map("b", "1"));
-    let client = cluster.client(&Link::default());
-    let running = tokio::spawn(maps(&client).run(1, stop.clone(), note(&runs)));
+    let (cluster, client) = with_maps(&["a", "b"]);
+    let noting = Noting::start(maps(&client));
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["a=1", "b=1"]);
+    assert_eq!(noting.take(), ["a=1", "b=1"]);
 
     cluster.put("configmaps", map("b", "2"));
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["b=2"]);
-    stop.cancel();
-    assert!(running.await.unwrap().unwrap().is_empty());
+    assert_eq!(noting.take(), ["b=2"]);
+    assert!(noting.stop().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_goes_ahead_of_what_was_listed() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    for name in ["a", "b", "c", "d"] {
-        cluster.put("configmaps", map(name, "1"));
-    }
-    let client = cluster.client(&Link::default());
+    let (cluster, client) = with_maps(&["a", "b", "c", "d"]);
+    let (runs, stop) = (Runs::default(), CancellationToken::new());
     let noted = runs.clone();
     let run = maps(&client).run(1, stop.clone(), move |map, context| {
         noted.push(format!(
@@ -142,9 +182,8 @@ async fn a_failing_object_comes_back_with_backoff_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
     for asked in [false, true] {
-        let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-        cluster.put("configmaps", map("a", "1"));
-        let client = cluster.client(&Link::default());
+        let (cluster, client) = with_maps(&["a"]);
+        let (runs, stop) = (Runs::default(), CancellationToken::new());
         let controller = maps(&client);
         let running = if asked {
             let runs = runs.clone();
@@ -177,16 +216,10 @@ async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn parts_run_their_owner_by_kind_and_group() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    cluster.put("configmaps", map("a", "1"));
-    let client = cluster.client(&Link::default());
-    let controller = maps(&client).owns(
-        Api::<Secret>::all(client.clone()),
-        watcher::Config::default(),
-    );
-    let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+    let (cluster, client) = with_maps(&["a"]);
+    let noting = Noting::start(maps_and_secrets(&client));
     sleep(seconds(1)).await;
-    runs.take();
+    noting.take();
 
     let part = |name: &str, kind: &str, api_version: &str| {
         let uid = cluster.get("configmaps", "a").unwrap()["metadata"]["uid"].clone();
@@ -204,22 +237,17 @@ async fn parts_run_their_owner_by_kind_and_group() {
         cluster.put("secrets", part(&name, kind, api_version));
         sleep(seconds(1)).await;
         assert_eq!(
-            runs.take(),
+            noting.take(),
             vec!["a=1"; usize::from(ran)],
             "{kind} {api_version}"
         );
     }
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    noting.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_loses_a_part_to_another_runs_too() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    for name in ["a", "b"] {
-        cluster.put("configmaps", map(name, "1"));
-    }
-    let client = cluster.client(&Link::default());
+    let (cluster, client) = with_maps(&["a", "b"]);
     // A secret says in a label for which map it is.
     let keys = |secret: &Secret| {
         let labels = secret.metadata.labels.clone().unwrap_or_default();
@@ -232,7 +260,7 @@ async fn an_owner_that_loses_a_part_to_another_runs_too() {
         watcher::Config::default(),
         keys,
     );
-    let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+    let noting = Noting::start(controller);
     let secret = |owner: &str| {
         let meta = json!({"name": "s", "namespace": "default", "labels": {"for": owner}});
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta})
@@ -240,12 +268,11 @@ async fn an_owner_that_loses_a_part_to_another_runs_too() {
     sleep(seconds(1)).await;
     cluster.put("secrets", secret("a"));
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["a=1", "b=1", "a=1"]);
+    assert_eq!(noting.take(), ["a=1", "b=1", "a=1"]);
     cluster.put("secrets", secret("b"));
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["b=1", "a=1"]);
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    assert_eq!(noting.take(), ["b=1", "a=1"]);
+    noting.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,11 +313,8 @@ async fn a_cluster_scoped_owner_of_a_namespaced_part_has_one_key() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_hands_back_what_is_left() {
-    let (cluster, stop) = (Cluster::new(), CancellationToken::new());
-    for name in ["a", "b", "c"] {
-        cluster.put("configmaps", map(name, "1"));
-    }
-    let client = cluster.client(&Link::default());
+    let (_cluster, client) = with_maps(&["a", "b", "c"]);
+    let stop = CancellationToken::new();
     let workers = Workers::new(1).drain_deadline(seconds(5));
     let run = maps(&client).run(workers, stop.clone(), move |_, _| async {
         sleep(seconds(10)).await;
@@ -310,37 +334,25 @@ async fn a_drain_hands_back_what_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resync_runs_every_object_with_jitter() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    cluster.put("configmaps", map("a", "1"));
-    cluster.put("configmaps", map("b", "1"));
-    let client = cluster.client(&Link::default());
-    let controller = maps(&client).resync(seconds(3600));
-    let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+    let (_cluster, client) = with_maps(&["a", "b"]);
+    let noting = Noting::start(maps(&client).resync(seconds(3600)));
     sleep(seconds(3599)).await;
-    assert_eq!(runs.take(), ["a=1", "b=1"]);
+    assert_eq!(noting.take(), ["a=1", "b=1"]);
     sleep(seconds(362)).await;
-    assert_eq!(runs.take().len(), 2);
+    assert_eq!(noting.take().len(), 2);
     sleep(seconds(10 * 3960)).await;
-    assert_eq!(runs.take().len(), 20);
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    assert_eq!(noting.take().len(), 20);
+    noting.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_cannot_be_listed_ends_the_controller_with_its_name() {
     for (code, reason) in [(403, "Forbidden"), (404, "NotFound")] {
-        let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-        cluster.put("configmaps", map("a", "1"));
+        let (cluster, client) = with_maps(&["a"]);
         cluster.refuse("secrets", code, reason);
-        let client = cluster.client(&Link::default());
-        let controller = maps(&client)
-            .owns(
-                Api::<Secret>::all(client.clone()),
-                watcher::Config::default(),
-            )
-            .sync_timeout(seconds(30));
+        let controller = maps_and_secrets(&client).sync_timeout(seconds(30));
         let health = controller.health();
-        let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+        let Noting { runs, running, .. } = Noting::start(controller);
         sleep(seconds(20)).await;
         let ready = health.ready();
         assert!(
@@ -366,15 +378,10 @@ async fn a_kind_that_cannot_be_listed_ends_the_controller_with_its_name() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    cluster.put("configmaps", map("a", "1"));
-    let client = cluster.client(&Link::default());
-    let controller = maps(&client).owns(
-        Api::<Secret>::all(client.clone()),
-        watcher::Config::default(),
-    );
+    let (cluster, client) = with_maps(&["a"]);
+    let controller = maps_and_secrets(&client);
     let health = controller.health();
-    let running = tokio::spawn(controller.run(1, stop.clone(), note(&runs)));
+    let noting = Noting::start(controller);
     sleep(seconds(1)).await;
     cluster.refuse("secrets", 403, "Forbidden");
     cluster.cut_watches("secrets");
@@ -382,7 +389,7 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
     assert!(health.ready().passes && health.ready().body.contains("secrets is refused"));
     cluster.put("configmaps", map("a", "2"));
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["a=1", "a=2"]);
+    assert_eq!(noting.take(), ["a=1", "a=2"]);
 
     cluster.allow("secrets");
     sleep(seconds(120)).await;
@@ -395,36 +402,28 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
         health.ready().body,
         "[+]configmaps ok\n[+]secrets ok\nreadyz check passed\n"
     );
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    noting.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_before_the_first_list_ends_the_controller() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
+    let cluster = Cluster::new();
     let link = Link::default();
     link.set_down(true);
     let client = cluster.client(&link);
-    let running = tokio::spawn(maps(&client).run(1, stop.clone(), note(&runs)));
+    let noting = Noting::start(maps(&client));
     sleep(seconds(1)).await;
-    stop.cancel();
-    assert!(running.await.unwrap().unwrap().is_empty());
+    assert!(noting.stop().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_requests_runs_what_it_names() {
-    let (cluster, runs, stop) = (Cluster::new(), Runs::default(), CancellationToken::new());
-    cluster.put("configmaps", map("a", "1"));
-    let client = cluster.client(&Link::default());
+    let (_cluster, client) = with_maps(&["a"]);
     let (named, names) = tokio::sync::mpsc::unbounded_channel::<ObjectRef<ConfigMap>>();
     let names = futures::stream::unfold(names, |mut names| async {
         names.recv().await.map(|name| (name, names))
     });
-    let running = tokio::spawn(
-        maps(&client)
-            .reconcile_on(names)
-            .run(1, stop.clone(), note(&runs)),
-    );
+    let noting = Noting::start(maps(&client).reconcile_on(names));
     sleep(seconds(1)).await;
     named.send(ObjectRef::new("a").within("default")).unwrap();
     named
@@ -432,7 +431,6 @@ async fn a_stream_of_requests_runs_what_it_names() {
         .unwrap();
     drop(named);
     sleep(seconds(1)).await;
-    assert_eq!(runs.take(), ["a=1", "a=1"]);
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    assert_eq!(noting.take(), ["a=1", "a=1"]);
+    noting.stop().await;
 }
