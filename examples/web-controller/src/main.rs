@@ -60,7 +60,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
     let manager = variable("WEB_CONTROLLER_MANAGER", MANAGER);
     let namespace = variable("WEB_CONTROLLER_NAMESPACE", "default");
-    // The lease in seconds; the rest in proportion, which with client-go's 15 s are its 10 s and 2 s.
+    // The lease in seconds. The rest is in proportion: of client-go's 15 s, its 10 s and 2 s.
     let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
 
     let everything = watcher::Config::default;

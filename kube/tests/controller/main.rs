@@ -1,6 +1,10 @@
 //! Controllers on a Kubernetes API in memory, on virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod api;
 mod convergence;
@@ -10,6 +14,7 @@ mod figures;
 mod leader;
 mod moving;
 mod path;
+mod process;
 mod rules;
 mod seeds;
 mod takeover;

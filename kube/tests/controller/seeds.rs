@@ -41,8 +41,8 @@ pub(crate) type Outcome = (String, Result<(), String>);
 
 /// Runs a history of each seed. `KUBE_SEEDS` is how many seeds there are, `KUBE_SEED` the only one.
 ///
-/// Whatever is drawn comes from the seed: the steps, the faults of links, and the jitter of backoff,
-/// resyncs and elections.
+/// Whatever is drawn comes from the seed: the steps, the faults of links, and the jitter of
+/// backoff, resyncs and elections.
 pub(crate) fn each_seed<S: Strategy>(seeds: u64, steps: &S, simulate: impl Fn(&S::Value) -> Outcome)
 where
     S::Value: Debug,
