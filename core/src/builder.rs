@@ -4,6 +4,7 @@ use core::hash::Hash;
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use crate::group::Groups;
 use crate::limiter::{
     Bucket, DefaultController, ItemExponentialFailure, RateLimiter, default_controller,
 };
@@ -357,9 +358,49 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
     /// assert_eq!(queue.held_len(), 0);
     /// ```
-    pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>> {
+    pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>>
+    where
+        P: Priorities<Naming<K> = ()>,
+    {
         let hasher = RandomState::default();
         let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
+        queue.limit_failure_records(self.failure_records_max);
+        R::assemble(queue, self.clock)
+    }
+
+    /// As [`build`](Self::build), but the keys belong to [`Groups`]: `group_of` computes the group
+    /// of a key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.limit_groups(GroupLimits::new().max_active(4), now);
+    /// for job in [("a", 1), ("a", 2), ("a", 3), ("b", 1)] {
+    ///     queue.add(job, now).value.unwrap();
+    /// }
+    /// let mut next = || queue.try_get(now).value.unwrap().key;
+    /// assert_eq!([next(), next(), next()], [("a", 1), ("b", 1), ("a", 2)]);
+    /// ```
+    pub fn build_with_groups<K, G>(
+        self,
+        group_of: fn(&K) -> G,
+    ) -> R::WorkQueue<K, L, Growable<RandomState, Groups<G, P>>>
+    where
+        K: Eq + Hash,
+        G: Eq + Hash,
+    {
+        let hasher = RandomState::default();
+        let Self {
+            limiter,
+            metrics,
+            capacity,
+            ..
+        } = self;
+        let mut queue = Queue::growable_with_groups(limiter, metrics, hasher, capacity, group_of);
         queue.limit_failure_records(self.failure_records_max);
         R::assemble(queue, self.clock)
     }

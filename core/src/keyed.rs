@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::Instant;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
-use crate::lists::Lists;
+use crate::lists::{ConstEmpty, Lists};
 use crate::storage::fixed::{Fixed, FixedLists, FixedSlots};
 use crate::storage::{Located, Phase, Slots, Storage};
 
@@ -84,7 +84,7 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
         use crate::storage::growable::{GrowableLists, GrowableSlots, RandomState};
         Self {
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
-            lists: GrowableLists::EMPTY,
+            lists: GrowableLists::default(),
             limiter,
             failure_records_max: None,
         }

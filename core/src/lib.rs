@@ -16,6 +16,7 @@ pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
+mod group;
 mod guard;
 mod id;
 mod keyed;
@@ -51,6 +52,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
+pub use group::{GroupLimits, GroupState, Groups};
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;

@@ -6,8 +6,10 @@
 //! growable storage keeps the ready keys in a ring, which is dense, so that the slots of the next
 //! keys can be fetched ahead.
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
 
+pub(crate) mod grouped;
 pub(crate) mod leveled;
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
@@ -16,23 +18,86 @@ pub(crate) mod leveled;
 /// first. With a single level, the methods that concern levels do nothing.
 #[doc(hidden)]
 pub trait Lists {
-    const EMPTY: Self;
+    /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
+    type Group;
+
+    /// Whether keys may be ready and have to wait, because of their groups.
+    const BLOCKS: bool = false;
+
+    /// Whether a key of this group can be admitted.
+    fn has_room(&mut self, group: &Self::Group, now: Instant) -> bool {
+        let _ = (group, now);
+        true
+    }
+    /// Puts a key, which is about to get this slot, into its group.
+    fn admit(&mut self, id: SlotId, group: Self::Group) {
+        let _ = (id, group);
+    }
+    /// Takes a key, which is about to lose its slot, out of its group.
+    fn dismiss(&mut self, id: SlotId) {
+        let _ = id;
+    }
+    /// Notes that the run of a key has ended.
+    fn end_run(&mut self, id: SlotId) {
+        let _ = id;
+    }
+    /// Whether a ready key may be handed out, or may be after [`catch_up`](Self::catch_up).
+    fn may_start(&self) -> bool {
+        self.ready_len() > 0
+    }
+    /// The first ready slot, even if its group may not start a run.
+    fn first_held(&self) -> Option<SlotId> {
+        self.first_ready()
+    }
+    /// When a group may start its next run.
+    fn earliest(&self) -> Option<Instant> {
+        None
+    }
+    /// Whether that time has come.
+    fn is_due(&self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
+    /// Lets the group with the earliest time start runs, if that time has come.
+    fn come_due(&mut self, now: Instant) {
+        let _ = now;
+    }
+    /// Looks at groups whose limits have changed, so many at most. Returns whether it has to look
+    /// at more before a key is handed out.
+    fn catch_up(&mut self, most: u8) -> bool {
+        let _ = most;
+        false
+    }
+    /// Whether handing out a key needs the time.
+    fn needs_time(&self) -> bool {
+        false
+    }
+    /// Lifts limits that would keep a drain from ending.
+    fn close(&mut self) {}
 
     /// Makes room for `additional` more ready keys.
     fn reserve(&mut self, additional: usize) {
         let _ = additional;
     }
 
-    /// Puts a slot at the end of a level.
-    fn push_ready(&mut self, id: SlotId, level: u8);
-    /// The slot that has been longest in the highest level.
+    /// Puts a slot, which is ready from then on, at the end of a level.
+    fn push_ready(&mut self, id: SlotId, level: u8, at: Instant);
+    /// The slot to be handed out next: without groups, the one that has been longest in the highest
+    /// level.
     fn first_ready(&self) -> Option<SlotId>;
-    /// The first ready key of a level.
+    /// The first ready key of a level: with groups, that of the group whose turn comes first.
     fn first_ready_at(&self, level: u8) -> Option<SlotId> {
         let _ = level;
         self.first_ready()
     }
-    fn pop_ready(&mut self) -> Option<SlotId>;
+    /// The slot that came last to the lowest level that has any, if that level is below this one:
+    /// with groups, among those that may start a run, that of the group whose turn comes last.
+    fn newest_below(&self, level: u8) -> Option<SlotId> {
+        let _ = level;
+        None
+    }
+    /// Takes out the slot that is handed out.
+    fn pop_ready(&mut self, now: Instant) -> Option<SlotId>;
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;
@@ -67,6 +132,12 @@ pub trait Lists {
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
 
+/// Lists that exist at compile time.
+#[doc(hidden)]
+pub trait ConstEmpty: Lists {
+    const EMPTY: Self;
+}
+
 /// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -83,18 +154,18 @@ impl<I: Index> Link<I> {
 }
 
 /// Links, one per slot.
-pub(crate) trait Links<I: Index> {
+pub trait Links<I: Index> {
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
 }
 
 /// An array of links that a queue owns.
-pub(crate) trait LinkArray<I: Index>: Links<I> {
+pub trait LinkArray<I: Index>: Links<I> {
     const EMPTY: Self;
 }
 
 /// One doubly linked list, whose links are in an array that it may share with other lists.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct List<I> {
     head: I,
     tail: I,
@@ -116,6 +187,10 @@ impl<I: Index> List<I> {
 
     pub(crate) fn first(&self) -> Option<SlotId> {
         self.head.get()
+    }
+
+    pub(crate) fn last(&self) -> Option<SlotId> {
+        self.tail.get()
     }
 
     pub(crate) fn push_back(&mut self, links: &mut impl Links<I>, id: SlotId) {

@@ -5,8 +5,12 @@
 
 use core::fmt::Debug;
 
+use crate::group::Naming;
 use crate::id::Index;
+use crate::lists::ConstEmpty;
+#[cfg(feature = "alloc")]
 use crate::lists::Lists;
+use crate::lists::grouped::{ConstDefault, LevelArray};
 use crate::lists::leveled::LeveledLists;
 use crate::storage::fixed::FixedLists;
 #[cfg(feature = "alloc")]
@@ -29,10 +33,17 @@ pub trait Priorities: sealed::Sealed {
     #[doc(hidden)]
     type KeyLevels: KeyLevels;
     #[doc(hidden)]
-    type FixedLists<const N: usize, I: Index>: Lists;
+    type PerLevel<T: ConstDefault>: LevelArray<T>;
+    /// The name of a group: see [`Groups`](crate::Groups).
+    #[doc(hidden)]
+    type Group;
+    #[doc(hidden)]
+    type Naming<K>: Naming<K, Group = Self::Group> + Debug;
+    #[doc(hidden)]
+    type FixedLists<const N: usize, I: Index>: ConstEmpty<Group = Self::Group>;
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
-    type GrowableLists: Lists;
+    type GrowableLists: Lists<Group = Self::Group> + Default;
 }
 
 /// One level for all keys: no room, no code.
@@ -102,6 +113,9 @@ impl Priorities for NoPriorities {
     const LEVELS: u8 = 1;
 
     type KeyLevels = ();
+    type PerLevel<T: ConstDefault> = [T; 1];
+    type Group = ();
+    type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = FixedLists<N, I>;
     #[cfg(feature = "alloc")]
     type GrowableLists = GrowableLists;
@@ -113,6 +127,9 @@ impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
     type KeyLevels = ThreeLevels;
+    type PerLevel<T: ConstDefault> = [T; P];
+    type Group = ();
+    type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = LeveledLists<[crate::lists::Link<I>; N], I, P>;
     #[cfg(feature = "alloc")]
     type GrowableLists = LeveledLists<GrowableLinks, u32, P>;
@@ -201,6 +218,6 @@ impl KeyLevels for ThreeLevels {
     }
 }
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }

@@ -22,7 +22,9 @@ mod check;
 mod claim;
 mod construct;
 mod debounce;
+mod displace;
 mod expedite;
+mod groups;
 mod hold;
 mod merge;
 mod pace;
@@ -162,6 +164,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// How the group of a key is computed.
+    naming: <S::Priorities as Priorities>::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
     /// Slots that are active, dirty or not.
@@ -214,12 +218,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
                 }
-                self.lists.push_ready(id, level);
+                self.lists.push_ready(id, level, at);
                 Added::Ready
             }
             phase if phase.is_queued() => {
                 self.metrics.coalesced();
-                return self.raise(id, level);
+                return self.raise(id, level, at);
             }
             phase => {
                 slot.phase = phase.made_dirty();
@@ -263,11 +267,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let has_failed = !self.limiter.is_blank(&slot.meta.record, now);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
+        self.lists.end_run(id);
         if again {
             let level = slot.meta.levels.queued();
             self.dirty -= 1;
             self.lists.note_clean(level);
-            self.lists.push_ready(id, level);
+            self.lists.push_ready(id, level, now);
         }
         if is_held {
             self.hold_after_run(id, was_dirty, now);
@@ -294,7 +299,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Releases a slot that is live for its failures alone.
     fn drop_record(&mut self, id: SlotId) {
         self.lists.discard_record(id);
-        self.slots.release(id);
+        self.release_slot(id);
     }
 
     /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
@@ -305,13 +310,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return;
         }
         if !has_failed {
-            self.slots.release(id);
+            self.release_slot(id);
             return;
         }
         self.lists.retain_record(id);
         if self.lists.records_len() > self.failure_records_max {
             let _ = self.drop_oldest_record();
         }
+    }
+
+    /// The key's `Drop` runs here, last.
+    #[inline]
+    fn release_slot(&mut self, id: SlotId) {
+        self.lists.dismiss(id);
+        self.slots.release(id);
     }
 
     /// Takes a key that has left the ready list out of the queue, with any delay it has.
@@ -381,7 +393,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.paused || wake == Wake::ALL {
             return wake;
         }
-        let ready = self.lists.ready_len() > 0;
+        let ready = self.lists.may_start();
         let earliest = self.open_deadline();
         wake | self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
     }
@@ -417,7 +429,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         self.metrics.stamp_started(kept, id.index(), now);
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
-        let _ = self.lists.pop_ready();
+        let _ = self.lists.pop_ready(now);
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);

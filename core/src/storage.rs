@@ -52,7 +52,7 @@ pub trait Storage: sealed::Sealed {
     #[doc(hidden)]
     type Slots<K: Eq + Hash, N>: Slots<K, N>;
     #[doc(hidden)]
-    type Lists: Lists;
+    type Lists: Lists<Group = <Self::Priorities as Priorities>::Group>;
     #[doc(hidden)]
     type Nodes: Nodes;
 }

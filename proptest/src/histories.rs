@@ -30,7 +30,7 @@ use std::time::Duration;
 use requeue_core::{Action, AddOptions, Instant, Merge};
 
 use crate::caught::guarded;
-use crate::subject::{Call, Key, Left, NewSubject, Setup, Subject, boxed};
+use crate::subject::{Call, GroupOrder, Key, Left, NewSubject, Setup, Subject, boxed};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
@@ -55,6 +55,8 @@ pub enum Step {
     AddRateLimited(Key),
     /// Adds a key as asked.
     AddWith(Key, AddOptions),
+    /// [`Subject::add_displacing`].
+    AddDisplacing(Key, AddOptions),
     /// Adds a key once no such add has come for the first time, or the second time is over since
     /// the first of them.
     AddDebounced(Key, Duration, Duration),
@@ -82,6 +84,8 @@ pub enum Step {
     Pause,
     /// Ends a pause.
     Resume,
+    /// [`Subject::order`].
+    Order(GroupOrder),
     /// Asks for a key.
     TryGet,
     /// Looks for a key, and sleeps if there is none.
@@ -215,6 +219,7 @@ impl Step {
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
+            | Self::AddDisplacing(key, _)
             | Self::AddDebounced(key, ..)
             | Self::Forget(key)
             | Self::CancelKey(key)

@@ -11,6 +11,7 @@ mod drains;
 mod extensions;
 mod fingerprint;
 mod flushes;
+mod groups;
 mod holds;
 mod pace;
 mod priorities;
@@ -63,6 +64,8 @@ pub struct Model {
     queued_at: Vec<(Key, u8)>,
     /// The level of each key's last run.
     running_at: Vec<(Key, u8)>,
+    /// Whose turn it is, if there are groups.
+    groups: Option<groups::Turns>,
     /// Keys that are being worked on.
     processing: Vec<Key>,
     /// Those of them whose work was taken back since.
@@ -136,6 +139,7 @@ impl Model {
             running_at: Vec::new(),
             queue: Vec::new(),
             dirty: Vec::new(),
+            groups: None,
             processing: Vec::new(),
             waiting: Vec::new(),
             failures: Vec::new(),
@@ -247,7 +251,7 @@ impl Model {
     /// The part of Add that a due entry shares.
     fn mark(&mut self, key: Key, at: Instant, level: u8) -> Added {
         if self.dirty.contains(&key) {
-            return self.raise(key, level);
+            return self.raise(key, level, at);
         }
         let held = self.held_until(key);
         if is_after(held, at) && !self.processing.contains(&key) {
@@ -269,7 +273,7 @@ impl Model {
             }
             return Added::Dirty;
         }
-        self.queue.push(key);
+        self.queue_at(key, at);
         self.settle();
         Added::Ready
     }
@@ -326,7 +330,13 @@ impl Model {
     fn release(&mut self, most: usize) -> bool {
         let mut released = false;
         for _ in 0..most {
-            let Some(first) = self.first_waiting().filter(|first| self.is_due(first)) else {
+            let first = self.first_waiting().filter(|first| self.is_due(first));
+            if self.group_comes_first(first.map(|first| first.due)) {
+                self.group_comes_due();
+                released = true;
+                continue;
+            }
+            let Some(first) = first else {
                 break;
             };
             self.has_tied |= self
@@ -346,8 +356,9 @@ impl Model {
 
     /// Every operation begins with this: requeue has no loop that would do it.
     fn arrive(&mut self) {
-        if let Some(most) = self.release_max {
-            self.release(usize::from(most));
+        match self.release_max {
+            Some(most) => drop(self.release(usize::from(most))),
+            None => self.groups_come_due(),
         }
     }
 
@@ -355,6 +366,7 @@ impl Model {
     /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
         let Some(most) = self.release_max else {
+            self.groups_come_due();
             return;
         };
         self.release(usize::from(most) - 1);
@@ -366,12 +378,12 @@ impl Model {
     }
 
     /// What an operation on the first ready key begins with.
-    fn arrive_at_first(&mut self) {
-        match self.peek_first() {
+    fn arrive_at_first(&mut self, first: fn(&Self) -> Option<Key>) {
+        match first(self) {
             Some(first) => self.arrive_at(first),
             None => self.arrive(),
         }
-        self.ensure_ready();
+        self.ensure_ready(first);
     }
 
     /// Shutdown stops the time: what is not due by then is left over.
@@ -385,9 +397,9 @@ impl Model {
     }
 
     /// Makes a key ready if one is due and none is ready.
-    fn ensure_ready(&mut self) {
+    fn ensure_ready(&mut self, first: fn(&Self) -> Option<Key>) {
         let most = usize::from(self.release_max.unwrap_or(0));
-        while self.queue.is_empty() && self.release(most) {}
+        while first(self).is_none() && self.release(most) {}
     }
 
     /// queue.go, Get, once there is a key.
@@ -395,7 +407,8 @@ impl Model {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
-        self.arrive_at_first();
+        self.settle_turns();
+        self.arrive_at_first(Self::peek_first);
         if self.paused || is_after(self.limiter.next_start(), self.now) {
             return None;
         }
@@ -414,6 +427,7 @@ impl Model {
         self.processing.retain(|other| *other != key);
         self.processing.push(key);
         self.dirty.retain(|other| *other != key);
+        self.charge_group(key, priority);
 
         self.runs += 1;
         remove(&mut self.last_run, key);
@@ -442,11 +456,12 @@ impl Model {
         self.end_flushes_of(key);
         self.processing.retain(|other| *other != key);
         self.cancelled.retain(|other| *other != key);
+        self.refresh(crate::subject::group_of(&key));
         self.hold_after_run(key);
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
-            self.queue.push(key);
+            self.queue_at(key, self.now);
         }
         if again || self.processing.is_empty() {
             self.drains.signal(self.processing.is_empty());

@@ -44,6 +44,7 @@ pub(crate) enum Need {
     Capacity,
     Growth,
     Levels,
+    Groups,
     Panics,
 }
 
@@ -63,6 +64,7 @@ impl Rule {
             Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
                 lacks("the queue has too few priority levels")
             }
+            Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
             Some(Need::Panics) if !subject.abilities().gives_back => {
                 lacks("the queue does not give keys back with which a worker panics")
             }
@@ -104,6 +106,9 @@ macro_rules! need {
     };
     (levels) => {
         Some(Need::Levels)
+    };
+    (groups) => {
+        Some(Need::Groups)
     };
     (panics) => {
         Some(Need::Panics)

@@ -5,6 +5,7 @@ mod direct;
 #[cfg(feature = "embassy")]
 mod embassy;
 mod futures;
+mod groups;
 mod hand;
 #[cfg(feature = "tokio")]
 mod tasks;
@@ -29,6 +30,7 @@ pub use direct::{Direct, Home, Note};
 #[cfg(feature = "embassy")]
 pub use embassy::{Embassy, HandTimer};
 pub use futures::{Futures, LocalCall, poll_once};
+pub use groups::{Cap, GroupOrder, Kind, Rate, group_of};
 pub use hand::{HandClock, Sleep};
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
@@ -108,6 +110,17 @@ pub trait Subject {
     }
 
     /// KeyLevels a key as having work to do.
+    /// Whether keys belong to groups, by [`group_of`].
+    fn groups(&self) -> bool {
+        false
+    }
+
+    /// Changes the limits of groups. Nothing without them.
+    fn order(&mut self, order: &GroupOrder) {
+        let _ = order;
+    }
+
+    /// Adds a key.
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>>;
     /// Adds a key after a delay.
     fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
@@ -117,6 +130,8 @@ pub trait Subject {
     fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>>;
     /// Adds a key as asked.
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
+    /// The same, in place of a key of a lower level if there is no room.
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced;
     /// Adds a key once no such add of it has come for a while, or a time after the first.
     fn add_debounced(
         &mut self,
@@ -397,6 +412,9 @@ pub struct Scheduled {
     /// What became of the key.
     pub added: Added,
 }
+
+/// What [`Subject::add_displacing`] returns: what was added, and the key that made way.
+pub type Displaced = Result<(Scheduled, Option<Left>), Rejected<Key>>;
 
 /// A key that was left over after shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

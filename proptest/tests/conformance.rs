@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
+use requeue_core::{Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::Model;
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
@@ -83,10 +83,12 @@ drawn! {
     embassy_3: OnWorkQueue<Embassy<3>>;
     core_fixed_4_with_levels: Direct<Fixed<4, u8, Levels<3>>>;
     core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, Levels<3>>, NoMetrics>;
+    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, Levels<3>, 4>>>;
+    core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
 }
 
 /// Variants of more than one priority level, on which the rules of priorities are also tried.
-macro_rules! levels {
+macro_rules! kinds {
     ($($name:ident: $subject:ty;)+) => {
         $(mod $name {
             use super::*;
@@ -96,13 +98,19 @@ macro_rules! levels {
 }
 
 type Leveled = Growable<RandomState, Levels<3>>;
+type Grouped = Growable<RandomState, Groups<u8>>;
 
-levels! {
+kinds! {
     core_fixed_64_with_levels: Direct<Fixed<64, u8, Levels<3>>>;
     core_growable_with_levels: Direct<Leveled>;
     std_with_levels: OnWorkQueue<Threads<Leveled>>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, Levels<3>>>;
+    core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8>>>;
+    core_growable_with_groups: Direct<Growable<RandomState, Groups<u8, Levels<3>>>>;
+    std_with_groups: OnWorkQueue<Threads<Grouped>>;
+    tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
+    embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8>>>;
 }
 
 #[test]
@@ -147,8 +155,18 @@ const OF_LEVELS: &[&str] = &[
     "priorities::an_add_never_lowers_a_priority",
     "priorities::a_raise_goes_to_the_end_of_its_level",
     "priorities::a_delayed_key_keeps_its_priority",
+    "priorities::a_key_of_the_lowest_level_makes_way_for_a_higher_one",
     "priorities::a_priority_survives_retries",
     "restore::a_restored_key_keeps_its_level",
+];
+const OF_GROUPS: &[&str] = &[
+    "groups::groups_are_served_in_turn",
+    "groups::a_weight_is_so_many_keys_in_a_turn",
+    "groups::a_group_at_its_limit_waits_for_the_end_of_a_run",
+    "groups::a_limit_can_be_changed_while_keys_wait",
+    "groups::a_paused_group_keeps_its_keys",
+    "groups::a_rate_is_charged_when_a_key_is_handed_out",
+    "groups::a_drain_honours_limits_and_ends",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
@@ -178,6 +196,7 @@ const OF_CALLS: &[&str] = &[
     "watch_wakes",
     "room_wakes",
     "run_rates",
+    "limited_groups",
 ];
 
 /// These rules, and no others, are not tried; of a queue without calls none of calls is.
@@ -205,29 +224,34 @@ fn assert_only<S: Subject + 'static>(waits: bool, groups: &[&[&str]]) {
 
 #[test]
 fn only_these_rules_are_not_tried_on_core() {
-    assert_only::<Direct<Growable>>(false, &[OF_CAPACITY, OF_LEVELS, OF_PANICS]);
-    assert_only::<Direct<Fixed<64>>>(false, &[OF_GROWING, OF_LEVELS, OF_PANICS]);
-    assert_only::<Direct<Leveled>>(false, &[OF_CAPACITY, OF_PANICS]);
+    assert_only::<Direct<Growable>>(false, &[OF_CAPACITY, OF_LEVELS, OF_GROUPS, OF_PANICS]);
+    assert_only::<Direct<Fixed<64>>>(false, &[OF_GROWING, OF_LEVELS, OF_GROUPS, OF_PANICS]);
+    assert_only::<Direct<Leveled>>(false, &[OF_CAPACITY, OF_GROUPS, OF_PANICS]);
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_threads() {
     let of_calls = [OF_FUTURES, OF_PLACES];
-    let of_steps = [OF_CAPACITY, OF_LEVELS];
-    assert_only::<OnWorkQueue<Threads>>(true, &[of_calls, of_steps].concat());
-    assert_only::<OnWorkQueue<Threads<Leveled>>>(true, &[&of_calls[..], &[OF_CAPACITY]].concat());
+    let of_steps = [OF_CAPACITY, OF_LEVELS, OF_GROUPS];
+    let of_both = [&of_calls[..], &of_steps].concat();
+    assert_only::<OnWorkQueue<Threads>>(true, &of_both);
+    assert_only::<OnWorkQueue<Threads<Leveled>>>(
+        true,
+        &[&of_calls[..], &[OF_CAPACITY, OF_GROUPS]].concat(),
+    );
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_tasks() {
-    assert_only::<OnWorkQueue<Tasks>>(true, &[OF_CAPACITY, OF_LEVELS]);
-    assert_only::<OnWorkQueue<Tasks<Leveled>>>(true, &[OF_CAPACITY]);
+    assert_only::<OnWorkQueue<Tasks>>(true, &[OF_CAPACITY, OF_LEVELS, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Tasks<Leveled>>>(true, &[OF_CAPACITY, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Tasks<Grouped>>>(true, &[OF_CAPACITY, OF_LEVELS]);
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_embassy() {
-    assert_only::<OnWorkQueue<Embassy<64>>>(true, &[OF_GROWING, OF_LEVELS]);
-    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &[OF_GROWING]);
+    assert_only::<OnWorkQueue<Embassy<64>>>(true, &[OF_GROWING, OF_LEVELS, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &[OF_GROWING, OF_GROUPS]);
 }
 
 #[test]

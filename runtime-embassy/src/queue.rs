@@ -6,7 +6,7 @@ use core::ops::Deref;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::{FixedWaitList, State};
-use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Queue, RateLimiter};
+use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
@@ -172,7 +172,7 @@ where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
-    P: Parts<Metrics = NoMetrics, Clock = EmbassyClock>,
+    P: Parts<Metrics = NoMetrics, Clock = EmbassyClock, Priorities: Priorities<Naming<K> = ()>>,
 {
     /// An empty queue on embassy-time's clock; usable in a `static`. For other parts see
     /// [`from_queue`](Self::from_queue).

@@ -165,6 +165,16 @@ impl Bucket {
         if tokens > full { full } else { tokens }
     }
 
+    /// Whether the bucket holds as many tokens as it can.
+    pub(crate) fn is_full(&self, now: Instant) -> bool {
+        self.rate == Self::UNLIMITED_RATE || self.tokens_at(now) >= f64::from(self.burst)
+    }
+
+    /// Whether the other bucket fills as this one.
+    pub(crate) fn has_rate_of(&self, other: &Self) -> bool {
+        self.rate == other.rate && self.burst == other.burst
+    }
+
     /// The time it takes to earn `tokens` tokens.
     fn time_to_earn(&self, tokens: f64) -> Duration {
         // The conversion truncates toward zero and saturates, even if a rate of zero makes the

@@ -1,7 +1,8 @@
 //! A list of ready keys per priority level.
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, LinkArray, List, Lists};
+use crate::lists::{ConstEmpty, Link, LinkArray, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
@@ -27,7 +28,7 @@ impl<X, I: Index, const P: usize> LeveledLists<X, I, P> {
     }
 }
 
-impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
+impl<X: LinkArray<I>, I: Index, const P: usize> ConstEmpty for LeveledLists<X, I, P> {
     const EMPTY: Self = {
         assert!(P > 0, "a queue needs at least one level");
         assert!(P <= 32, "a queue has at most 32 levels");
@@ -40,8 +41,19 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
             records: List::new(),
         }
     };
+}
 
-    fn push_ready(&mut self, id: SlotId, level: u8) {
+#[cfg(feature = "alloc")]
+impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
+    type Group = ();
+
+    fn push_ready(&mut self, id: SlotId, level: u8, _: Instant) {
         if let Some(list) = self.ready.get_mut(usize::from(level)) {
             list.push_back(&mut self.links, id);
             self.occupied |= 1 << level;
@@ -57,11 +69,19 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         self.ready.get(usize::from(level))?.first()
     }
 
-    fn pop_ready(&mut self) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
         let level = self.occupied.checked_ilog2()? as u8;
         let id = self.first_ready()?;
         self.remove_ready(id, level);
         Some(id)
+    }
+
+    fn newest_below(&self, level: u8) -> Option<SlotId> {
+        let lowest = self.occupied.trailing_zeros();
+        if lowest >= u32::from(level) {
+            return None;
+        }
+        self.ready.get(lowest as usize)?.last()
     }
 
     fn remove_ready(&mut self, id: SlotId, level: u8) {

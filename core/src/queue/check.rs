@@ -59,8 +59,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let at_rest = self.active == 0 && self.lists.ready_len() == 0;
         let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
-        let ready = self.lists.ready_len() > 0;
-        let closed_or_awake = (self.closed && !L::PACES)
+        let ready = self.lists.may_start();
+        let closed_or_awake = (self.closed && !self.may_wait_when_closed())
             || self
                 .sleepers
                 .is_valid(self.is_at_hand(ready) && !self.paused, self.next_deadline());

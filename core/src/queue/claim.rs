@@ -4,6 +4,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::group::Naming;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -39,9 +40,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(added)
             }
-            Located::Absent(hash) => match self.make_room() {
-                Some(id) => {
-                    self.add_new(id, hash, key, now);
+            Located::Absent(hash) => match self.make_room(&key, now) {
+                Some(room) => {
+                    self.add_new(room, hash, key, now);
                     Ok(Added::Ready)
                 }
                 None => Err(key),
@@ -51,12 +52,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// A new key becomes ready without a second look at its slot.
     #[inline]
-    fn add_new(&mut self, id: SlotId, hash: u32, key: K, now: Instant) {
+    fn add_new(&mut self, room: Room<S>, hash: u32, key: K, now: Instant) {
+        let id = room.id;
         let mut meta = Meta::<S, L, M>::default();
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
-        self.slots.claim(id, hash, key, meta, Phase::Ready);
-        self.lists.push_ready(id, LOWEST);
+        self.claim(room, hash, key, meta, Phase::Ready);
+        self.lists.push_ready(id, LOWEST, now);
         self.metrics.added();
         self.report_depth(LOWEST);
     }
@@ -73,11 +75,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(id)
             }
-            Located::Absent(hash) => match self.make_room() {
-                Some(id) => {
+            Located::Absent(hash) => match self.make_room(&key, now) {
+                Some(room) => {
                     let meta = Meta::<S, L, M>::default();
-                    self.slots.claim(id, hash, key, meta, Phase::Idle);
-                    Ok(id)
+                    Ok(self.claim(room, hash, key, meta, Phase::Idle))
                 }
                 None => Err(key),
             },
@@ -98,13 +99,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Ok((id, self.charge_slot(id, now)))
             }
             Located::Absent(hash) => {
-                let Some(id) = self.make_room() else {
+                let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
                 let delay = self.limiter.when(&mut meta.record, now);
-                self.slots.claim(id, hash, key, meta, Phase::Idle);
-                Ok((id, delay))
+                Ok((self.claim(room, hash, key, meta, Phase::Idle), delay))
             }
         }
     }
@@ -129,13 +129,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 Ok(id)
             }
             Located::Absent(hash) => {
-                let Some(id) = self.make_room() else {
+                let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
                 self.limiter.set_requeues(&mut meta.record, requeues);
-                self.slots.claim(id, hash, key, meta, Phase::Idle);
-                Ok(id)
+                Ok(self.claim(room, hash, key, meta, Phase::Idle))
             }
         }
     }
@@ -147,9 +146,35 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Returns a slot for one more key, and discards the oldest failure record for it if needed.
+    /// Returns room for one more key, and discards the oldest failure record for it if needed.
     #[inline]
-    pub(super) fn make_room(&mut self) -> Option<SlotId> {
-        self.slots.vacancy().or_else(|| self.drop_oldest_record())
+    pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
+        let group = self.naming.group_of(key);
+        if !self.lists.has_room(&group, now) {
+            return None;
+        }
+        let id = self.slots.vacancy().or_else(|| self.drop_oldest_record())?;
+        Some(Room { id, group })
     }
+
+    /// Gives a key its slot.
+    #[inline]
+    fn claim(
+        &mut self,
+        room: Room<S>,
+        hash: u32,
+        key: K,
+        meta: Meta<S, L, M>,
+        phase: Phase,
+    ) -> SlotId {
+        self.lists.admit(room.id, room.group);
+        self.slots.claim(room.id, hash, key, meta, phase);
+        room.id
+    }
+}
+
+/// Where a key will be: its slot, which is vacant, and its group.
+pub(super) struct Room<S: Storage> {
+    id: SlotId,
+    group: <S::Priorities as Priorities>::Group,
 }

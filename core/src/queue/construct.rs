@@ -4,8 +4,11 @@ use core::hash::Hash;
 use core::num::NonZeroU8;
 
 use crate::delay::Delays;
+use crate::group::{GroupFn, Groups};
 use crate::id::Index;
 use crate::limiter::RateLimiter;
+use crate::lists::ConstEmpty;
+#[cfg(feature = "alloc")]
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics};
@@ -23,7 +26,7 @@ where
     K: Eq + Hash,
     L: RateLimiter,
     I: Index,
-    P: Priorities,
+    P: Priorities<Naming<K> = ()>,
 {
     /// Creates an empty queue with room for `N` keys. Can be used in a `static`.
     ///
@@ -46,7 +49,7 @@ where
     L: RateLimiter,
     M: Metrics,
     I: Index,
-    P: Priorities,
+    P: Priorities<Naming<K> = ()>,
 {
     /// Creates an empty queue with room for `N` keys, and with metrics.
     ///
@@ -72,6 +75,36 @@ where
     /// assert_eq!(queue.metrics().0, 1);
     /// ```
     pub const fn with_metrics(limiter: L, metrics: M) -> Self {
+        Self::assemble(limiter, metrics, ())
+    }
+}
+
+impl<K, L, M, const N: usize, I, G, P, const MAX: usize>
+    Queue<K, Fixed<N, I, Groups<G, P, MAX>>, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+    G: Eq + Hash,
+    P: Priorities,
+{
+    /// Creates an empty queue with room for `N` keys, whose keys belong to groups. `group_of`
+    /// computes the group of a key. [`Groups`] has an example.
+    pub const fn with_groups(limiter: L, metrics: M, group_of: fn(&K) -> G) -> Self {
+        Self::assemble(limiter, metrics, GroupFn(group_of))
+    }
+}
+
+impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+    P: Priorities,
+{
+    const fn assemble(limiter: L, metrics: M, naming: P::Naming<K>) -> Self {
         Self {
             slots: FixedSlots::new(),
             lists: P::FixedLists::<N, I>::EMPTY,
@@ -79,6 +112,7 @@ where
             sleepers: Sleepers::new(),
             limiter,
             metrics,
+            naming,
             running: KeepRunning::EMPTY,
             active: 0,
             dirty: 0,
@@ -166,6 +200,7 @@ mod growable {
     use core::hash::{BuildHasher, Hash};
 
     use crate::delay::Delays;
+    use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::running::KeepRunning;
@@ -224,7 +259,7 @@ mod growable {
         L: RateLimiter,
         M: Metrics,
         H: BuildHasher,
-        P: Priorities,
+        P: Priorities<Naming<K> = ()>,
     {
         /// Creates an empty queue from its parts, which takes `keys` keys before it grows.
         /// O(`keys`).
@@ -247,7 +282,42 @@ mod growable {
         /// queue.add(7, Instant::EPOCH).value.unwrap();
         /// ```
         pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {
-            let mut lists = P::GrowableLists::EMPTY;
+            Self::assemble(limiter, metrics, hasher, keys, ())
+        }
+    }
+
+    impl<K, L, M, H, G, P, const MAX: usize> Queue<K, Growable<H, Groups<G, P, MAX>>, L, M>
+    where
+        K: Eq + Hash,
+        L: RateLimiter,
+        M: Metrics,
+        H: BuildHasher,
+        G: Eq + Hash,
+        P: Priorities,
+    {
+        /// As [`from_parts`](Queue::from_parts), but the keys belong to groups. `group_of` computes
+        /// the group of a key. [`Groups`] has an example.
+        pub fn growable_with_groups(
+            limiter: L,
+            metrics: M,
+            hasher: H,
+            keys: usize,
+            group_of: fn(&K) -> G,
+        ) -> Self {
+            Self::assemble(limiter, metrics, hasher, keys, GroupFn(group_of))
+        }
+    }
+
+    impl<K, L, M, H, P> Queue<K, Growable<H, P>, L, M>
+    where
+        K: Eq + Hash,
+        L: RateLimiter,
+        M: Metrics,
+        H: BuildHasher,
+        P: Priorities,
+    {
+        fn assemble(limiter: L, metrics: M, hasher: H, keys: usize, naming: P::Naming<K>) -> Self {
+            let mut lists = P::GrowableLists::default();
             lists.reserve(keys);
             Self {
                 slots: GrowableSlots::with_capacity(hasher, keys),
@@ -256,6 +326,7 @@ mod growable {
                 sleepers: Sleepers::new(),
                 limiter,
                 metrics,
+                naming,
                 running: KeepRunning::EMPTY,
                 active: 0,
                 dirty: 0,

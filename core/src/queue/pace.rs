@@ -18,16 +18,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     pub(super) fn start_due(&self) -> Option<Instant> {
         let start = self.limiter.next_start();
-        (start > Instant::EPOCH && self.lists.ready_len() > 0).then_some(start)
+        (start > Instant::EPOCH && self.lists.may_start()).then_some(start)
     }
 
     /// Whether there is something for a getter that sleeps, at any time: a ready key, or the news
     /// that a queue that is shut down has none left, after the last one was handed out.
     #[inline]
     pub(super) fn is_at_hand(&self, ready: bool) -> bool {
-        if L::PACES && self.closed && !ready {
+        if self.closed && self.may_wait_when_closed() && self.lists.ready_len() == 0 {
             return true;
         }
         ready && self.start_due().is_none()
+    }
+
+    /// Whether getters may have to wait for the ready keys of a queue that is shut down.
+    #[inline]
+    pub(super) fn may_wait_when_closed(&self) -> bool {
+        L::PACES || S::Lists::BLOCKS
     }
 }

@@ -392,7 +392,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.
     #[inline]
-    pub(super) fn raise(&mut self, id: SlotId, level: u8) -> Added {
+    pub(super) fn raise(&mut self, id: SlotId, level: u8, at: Instant) -> Added {
         if S::Priorities::LEVELS == 1 || level <= self.levels(id).queued() {
             return Added::Coalesced;
         }
@@ -401,7 +401,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             slot.meta.levels.set_queued(level);
             if slot.phase == Phase::Ready {
                 self.lists.remove_ready(id, before);
-                self.lists.push_ready(id, level);
+                self.lists.push_ready(id, level, at);
             } else {
                 self.lists.note_clean(before);
                 self.lists.note_dirty(level);

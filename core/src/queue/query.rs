@@ -263,15 +263,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The deadline that the queue would wait for if it were not paused.
     pub(super) fn open_deadline(&self) -> Option<Instant> {
-        let due = if self.closed {
+        let delayed = if self.closed {
             None
         } else {
             self.delays.earliest()
         };
-        match self.start_due().filter(|start| !start.is_never()) {
-            Some(start) => Some(due.map_or(start, |due| due.min(start))),
-            None => due,
-        }
+        let start = self.start_due().filter(|start| !start.is_never());
+        earlier(earlier(delayed, self.lists.earliest()), start)
     }
 
     /// Returns whether the next operation reads `now`, because a key is delayed, or the metrics or
@@ -292,7 +290,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[inline]
     pub fn needs_time(&self) -> bool {
-        self.metrics.needs_time() || !self.delays.is_empty() || self.limiter.needs_time()
+        self.metrics.needs_time()
+            || !self.delays.is_empty()
+            || self.limiter.needs_time()
+            || self.lists.needs_time()
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor
@@ -376,5 +377,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn metrics_mut(&mut self) -> &mut M {
         &mut self.metrics
+    }
+}
+
+/// The earlier of two deadlines.
+#[inline]
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

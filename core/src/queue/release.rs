@@ -16,7 +16,7 @@ use super::Queue;
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
     /// the storage allows for one operation. Returns whether it moved as many: then there may be
-    /// more, the backlog.
+    /// more, the backlog. Groups whose rates allow a run again come back in the same order.
     ///
     /// Every operation whose result could depend on it begins with this. `own` is the slot that the
     /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of
@@ -24,13 +24,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     // Inlines only the check, to keep code small.
     #[inline(always)]
     pub(crate) fn release_due(&mut self, own: SlotId, now: Instant) -> bool {
-        !self.delays.is_empty() && self.release_some(own, now)
+        self.has_deadlines() && self.release_some(own, now)
+    }
+
+    #[inline(always)]
+    pub(super) fn has_deadlines(&self) -> bool {
+        !self.delays.is_empty() || self.lists.earliest().is_some()
     }
 
     #[inline(never)]
     pub(super) fn release_some(&mut self, own: SlotId, now: Instant) -> bool {
-        let now = self.time_at(now);
-        self.delays.may_be_due(now) && self.release_at_most(own, now)
+        let (clock, now) = (now, self.time_at(now));
+        let may_be_due = self.delays.may_be_due(now) || self.lists.is_due(clock);
+        may_be_due && self.release_at_most(own, now, clock)
     }
 
     /// The time by which deadlines pass: shutdown has stopped it, wherever the clock goes.
@@ -40,15 +46,31 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     #[inline(never)]
-    fn release_at_most(&mut self, own: SlotId, now: Instant) -> bool {
+    fn release_at_most(&mut self, own: SlotId, now: Instant, clock: Instant) -> bool {
         for left in (0..u32::from(self.release_max.get())).rev() {
             let preferred = if left == 0 { own } else { SlotId::NONE };
+            if self.is_group_first(preferred, now, clock) {
+                self.lists.come_due(clock);
+                continue;
+            }
             match self.delays.take_due(preferred, now) {
                 Some((id, due)) => self.come_due(id, due),
                 None => return false,
             }
         }
         true
+    }
+
+    /// Whether the deadline that comes next is that of a group. Shutdown does not stop the time of
+    /// groups.
+    #[inline(always)]
+    fn is_group_first(&self, preferred: SlotId, now: Instant, clock: Instant) -> bool {
+        if !S::Lists::BLOCKS || !self.lists.is_due(clock) {
+            return false;
+        }
+        let is_key_earlier =
+            self.delays.is_due(now) && self.delays.earliest() < self.lists.earliest();
+        !is_key_earlier && !self.delays.has_passed(preferred, now)
     }
 
     /// Finds the slot of a key that an operation may change.
@@ -78,12 +100,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// then as many steps as there are active keys whose own deadlines have passed.
     #[inline]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
-        let mut first = self.lists.first_ready();
-        if !self.delays.is_empty() {
+        let most = self.release_max.get();
+        while self.lists.catch_up(most) {}
+        self.first_released(now, S::Lists::first_ready)
+    }
+
+    /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key.
+    #[inline]
+    pub(super) fn first_released(
+        &mut self,
+        now: Instant,
+        first_of: impl Fn(&S::Lists) -> Option<SlotId>,
+    ) -> Option<SlotId> {
+        let mut first = first_of(&self.lists);
+        if self.has_deadlines() {
             let own = first.unwrap_or(SlotId::NONE);
             loop {
                 let backlog = self.release_some(own, now);
-                first = self.lists.first_ready();
+                first = first_of(&self.lists);
                 if first.is_some() || !backlog {
                     break;
                 }

@@ -147,6 +147,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             if !self.is_drained() {
                 self.watched.add(Watched::DRAIN);
             }
+            self.lists.close();
         }
         self.sleepers.all_woken();
         Effect {
@@ -233,14 +234,20 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let now = self.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
         let _ = self.release_due(SlotId::NONE, now);
-        let id = self.first_ready(now)?;
-        let mut level = self.levels(id).queued();
+        let id = self.first_released(now, S::Lists::first_held)?;
+        self.take_out_ready(id)
+    }
+
+    /// Takes a ready key out of the queue.
+    pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
+        let queued = self.levels(id).queued();
+        let mut level = queued;
         if self.delays.has(id) {
             // The delay goes with the key.
             level = level.max(self.levels(id).delayed());
         }
         let leftover = self.leftover(id, level)?;
-        let _ = self.lists.pop_ready();
+        self.lists.remove_ready(id, queued);
         self.retire(id);
         Some(leftover)
     }

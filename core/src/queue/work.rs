@@ -120,7 +120,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed && self.start_due().is_none() {
+        if self.closed && self.lists.ready_len() == 0 {
             return Next::Closed;
         }
         let earliest = self.next_deadline();
@@ -370,7 +370,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         forgets: bool,
         now: Instant,
     ) -> Effect<Result<bool, NotActive>> {
-        if !self.delays.is_empty() && self.is_run_by(&ticket) {
+        if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.release_some(ticket.id, now);
         }
         let again = self.end_run(ticket, forgets, now);

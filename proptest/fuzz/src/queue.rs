@@ -1,7 +1,7 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{Fixed, Growable, Levels, NoMetrics, RandomState};
+use requeue_core::{Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
 
@@ -69,7 +69,7 @@ macro_rules! candidates {
     };
 }
 
-const CANDIDATES: [Candidate; 15] = candidates! {
+const CANDIDATES: [Candidate; 17] = candidates! {
     Direct<Fixed<1>>, 3 keys;
     Direct<Fixed<2>>, 4 keys;
     Direct<Fixed<3>>, 5 keys;
@@ -78,6 +78,8 @@ const CANDIDATES: [Candidate; 15] = candidates! {
     Direct<Fixed<64>>, 40 keys;
     Direct<Fixed<64, u16>>, 6 keys;
     Direct<Growable>, 6 keys;
+    Direct<Growable<RandomState, Groups<u8>>>, 6 keys;
+    Direct<Fixed<4, u8, Groups<u8, Levels<3>>>>, 6 keys;
     Direct<Growable>, 40 keys;
     Direct<Growable, NoMetrics>, 6 keys;
     OnWorkQueue<Bare<Fixed<2>>>, 4 keys;

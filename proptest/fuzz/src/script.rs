@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Key, Left, Setup};
+use requeue_proptest::subject::{Cap, GroupOrder, Key, Left, Rate, Setup};
 
 use crate::draw;
 
@@ -82,7 +82,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=47_u8)? {
+    Ok(match bytes.int_in_range(0..=50_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -120,6 +120,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
             draw::duration(bytes)?,
             draw::duration(bytes)?,
         ),
+        48..=49 => Step::Order(order(bytes)?),
+        47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
     })
@@ -160,6 +162,40 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
     Ok(match bytes.int_in_range(0..=7_u8)? {
         7 => bytes.arbitrary()?,
         others => others % 3,
+    })
+}
+
+/// What may be changed about groups.
+fn order(bytes: &mut Unstructured) -> Result<GroupOrder> {
+    let group = bytes.int_in_range(0..=2)?;
+    Ok(match bytes.int_in_range(0..=5_u8)? {
+        0..=1 => GroupOrder::LimitAll(cap(bytes)?),
+        2..=3 => {
+            let own = bytes.arbitrary()?;
+            GroupOrder::Limit(group, if own { Some(cap(bytes)?) } else { None })
+        }
+        4 => GroupOrder::Pause(group),
+        _ => GroupOrder::Resume(group),
+    })
+}
+
+fn cap(bytes: &mut Unstructured) -> Result<Cap> {
+    let max_active = match bytes.int_in_range(0..=3)? {
+        3 => None,
+        few => Some(few),
+    };
+    let rate = match bytes.int_in_range(0..=2_u8)? {
+        0 => Some(Rate {
+            per_second: FloatBits(draw::float(bytes)?),
+            burst: draw::count(bytes)?,
+        }),
+        _ => None,
+    };
+    let weight = bytes.int_in_range(0..=2)?;
+    Ok(Cap {
+        max_active,
+        weight,
+        rate,
     })
 }
 
@@ -234,6 +270,8 @@ mod tests {
             Step::Restore(_) => 32,
             Step::Snapshot => 33,
             Step::AddDebounced(..) => 34,
+            Step::AddDisplacing(..) => 35,
+            Step::Order(_) => 36,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -250,6 +288,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..35).collect());
+        assert_eq!(drawn, (0..37).collect());
     }
 }

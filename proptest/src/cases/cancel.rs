@@ -54,15 +54,15 @@ pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
 }
 
 pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Script) {
-    for key in 1..=4 {
+    for key in [3, 6, 9, 12] {
         script.add(key, Added::Ready);
     }
-    for key in [2, 3, 2] {
+    for key in [6, 9, 6] {
         assert!(cancel(script, key));
         script.add(key, Added::Ready);
     }
     script.len(4);
-    for key in [1, 4, 3, 2] {
+    for key in [3, 12, 9, 6] {
         script.get(key);
     }
     script.nothing_to_get();
@@ -123,21 +123,21 @@ pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
 }
 
 pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
-    for key in [5, 2, 4, 1] {
+    for key in [15, 6, 12, 3] {
         script.add(key, Added::Ready);
     }
-    script.add_after(3, 10, Added::Delayed);
-    script.get(5);
-    script.add(5, Added::Dirty);
-    assert_eq!(script.subject.retain_below(3), 3, "3, 4 and 5");
+    script.add_after(9, 10, Added::Delayed);
+    script.get(15);
+    script.add(15, Added::Dirty);
+    assert_eq!(script.subject.retain_below(9), 3, "9, 12 and 15");
     script.subject.assert_valid();
-    script.done(5);
-    script.get(2);
+    script.done(15);
+    script.get(6);
     assert_eq!(script.subject.retain_below(0), 2, "one of them is active");
     script.subject.assert_valid();
     script.advance(10);
     script.nothing_to_get();
-    script.done(2);
+    script.done(6);
     assert_eq!(script.subject.totals().held, 0);
 }
 

@@ -1,4 +1,4 @@
-use requeue_core::{Action, AddOptions, Added};
+use requeue_core::{Action, AddOptions, Added, Rejected};
 
 use super::{Script, ms};
 use crate::subject::{Key, Subject};
@@ -76,4 +76,38 @@ pub(crate) fn a_priority_survives_retries(script: &mut Script) {
     script.advance(1);
     script.get(1);
     script.get(2);
+}
+
+pub(crate) fn a_key_of_the_lowest_level_makes_way_for_a_higher_one(script: &mut Script) {
+    let has_capacity = script.subject.capacity().is_some();
+    let new = script.fill();
+    let displace = |script: &mut Script, key, options| {
+        let added = script.subject.add_displacing(key, options);
+        script.subject.assert_valid();
+        added.map(|(_, left)| left.map(|left| left.key))
+    };
+    if !has_capacity {
+        assert_eq!(
+            displace(script, new, at(2)),
+            Ok(None),
+            "there is always room"
+        );
+        return;
+    }
+    assert_eq!(
+        displace(script, new, at(0)),
+        Err(Rejected::Full(new)),
+        "none is lower"
+    );
+    let newest = new - 1;
+    assert_eq!(displace(script, new, at(1)), Ok(Some(newest)));
+    assert_eq!(displace(script, newest, at(2)), Ok(Some(newest - 1)));
+    assert_eq!(
+        displace(script, newest, at(0)),
+        Ok(None),
+        "it is held already"
+    );
+    script.get(newest);
+    script.get(new);
+    script.get(1);
 }

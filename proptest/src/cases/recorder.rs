@@ -11,8 +11,8 @@ use requeue_core::{
 
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, NewSubject, Scheduled, Setup, Subject, Ticket,
-    Totals, Turn,
+    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, NewSubject, Scheduled,
+    Setup, Subject, Ticket, Totals, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -110,6 +110,7 @@ impl Subject for Recorder {
         debug: add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
         debug: add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>;
         debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
+        debug: add_displacing(key: Key, options: AddOptions) -> Displaced;
         debug: add_debounced(
             key: Key,
             quiet: Duration,
@@ -128,6 +129,7 @@ impl Subject for Recorder {
         debug: is_paused() -> bool;
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;
+        nothing: order(order: &GroupOrder);
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

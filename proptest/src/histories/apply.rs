@@ -33,6 +33,7 @@ impl Pair {
             | Step::Pause
             | Step::Resume
             | Step::Snapshot
+            | Step::Order(_)
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -60,6 +61,11 @@ impl Pair {
                 model.resume();
                 done()
             }
+            Step::Order(ref order) if subject.groups() => {
+                subject.order(order);
+                model.order(order);
+                done()
+            }
             Step::RetainBelow(key) if model.records_left_from(key) < 2 => {
                 both(subject.retain_below(key), model.retain_below(key))
             }
@@ -78,6 +84,10 @@ impl Pair {
             Step::AddRateLimited(key) => {
                 both(subject.add_rate_limited(key), model.add_rate_limited(key))
             }
+            Step::AddDisplacing(key, options) => both(
+                subject.add_displacing(key, options),
+                model.add_displacing(key, options),
+            ),
             Step::AddWith(key, options) => {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
@@ -223,7 +233,7 @@ impl Pair {
     }
 
     fn panic_at_work(&mut self) -> Outcome {
-        if !self.abilities.gives_back {
+        if !self.abilities.gives_back || self.model.clone().try_get().is_none() {
             return Ok(None);
         }
         let Some(handed) = self.model.try_get() else {

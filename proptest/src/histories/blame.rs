@@ -15,6 +15,10 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "dirty_re_add",
             "an_active_key_is_handed_out_to_no_other_call",
         ),
+        Step::AddDisplacing(..) => Rule::named(
+            "priorities",
+            "a_key_of_the_lowest_level_makes_way_for_a_higher_one",
+        ),
         Step::AddAfter(..) | Step::AddAt(..) => {
             Rule::named("earliest_wins", "the_earlier_deadline_counts")
         }
@@ -42,6 +46,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "pause",
             "a_paused_queue_hands_out_nothing_and_loses_nothing",
         ),
+        Step::Order(_) => Rule::named("groups", "a_limit_can_be_changed_while_keys_wait"),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {
             Rule::named("leftovers", "nothing_that_was_not_worked_on_is_lost")

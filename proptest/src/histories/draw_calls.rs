@@ -8,7 +8,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Call, Key, Left, Setup};
+use crate::subject::{Call, Cap, GroupOrder, Key, Left, Rate, Setup};
 
 /// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
 /// is in whole milliseconds.
@@ -81,7 +81,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history.
-const BUSY: [Kind; 34] = [
+const BUSY: [Kind; 37] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -119,6 +119,11 @@ const BUSY: [Kind; 34] = [
     (6, |a, _, _| Step::Start(Call::AddWait(key(a) + 4))),
     (1, |_, _, _| Step::Snapshot),
     (2, |a, b, u| Step::Restore(left(a, b, u))),
+    (2, |a, b, u| Step::Order(GroupOrder::LimitAll(cap(a, b, u)))),
+    (2, |a, b, u| {
+        Step::Order(GroupOrder::Limit(a % 3, Some(cap(b, a, u))))
+    }),
+    (2, |a, b, _| Step::Order(pause(a, b % 3))),
 ];
 const ALWAYS: usize = 2;
 
@@ -130,6 +135,27 @@ const CLOSING: [Kind; 6] = [
     (1, |_, _, _| Step::TakeReady),
     (1, |_, _, _| Step::TakeDelayed),
 ];
+
+/// No more than two keys, or two in each unit of time.
+fn cap(a: u8, b: u8, unit: Duration) -> Cap {
+    let per_second = FloatBits(2.0 / unit.as_secs_f64());
+    Cap {
+        max_active: (a % 3 < 2).then_some(usize::from(a / 3 % 3)),
+        weight: u16::from(b % 3),
+        rate: (b.is_multiple_of(4)).then_some(Rate {
+            per_second,
+            burst: 2,
+        }),
+    }
+}
+
+fn pause(a: u8, group: u8) -> GroupOrder {
+    if a.is_multiple_of(2) {
+        GroupOrder::Pause(group)
+    } else {
+        GroupOrder::Resume(group)
+    }
+}
 
 /// A step of one of the kinds whose bits are set.
 fn pick(kinds: &[Kind], chosen: u64, [what, a, b]: [u8; 3], unit: Duration) -> Step {

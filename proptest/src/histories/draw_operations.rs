@@ -9,7 +9,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Key, Left, Setup};
+use crate::subject::{Cap, GroupOrder, Key, Left, Rate, Setup};
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,43 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         1 => Just(Step::Snapshot),
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
+        4 => order().prop_map(Step::Order),
     ]
+}
+
+fn order() -> impl Strategy<Value = GroupOrder> {
+    let group = || 0..3u8;
+    prop_oneof![
+        2 => cap().prop_map(GroupOrder::LimitAll),
+        3 => (group(), proptest::option::weighted(0.8, cap()))
+            .prop_map(|(group, cap)| GroupOrder::Limit(group, cap)),
+        1 => group().prop_map(GroupOrder::Pause),
+        2 => group().prop_map(GroupOrder::Resume),
+    ]
+}
+
+/// Limits that let something pass, more often than not.
+fn cap() -> impl Strategy<Value = Cap> {
+    let max_active = select(vec![None, None, Some(0), Some(1), Some(1), Some(2)]);
+    let rate = select(vec![
+        None,
+        None,
+        Some((5e8, 1)),
+        Some((1e9, 2)),
+        Some((0.0, 1)),
+        Some((1.0, 0)),
+    ]);
+    let rate = rate.prop_map(|rate: Option<(f64, u32)>| {
+        rate.map(|(per_second, burst)| Rate {
+            per_second: FloatBits(per_second),
+            burst,
+        })
+    });
+    (max_active, select(vec![1, 1, 2, 0]), rate).prop_map(|(max_active, weight, rate)| Cap {
+        max_active,
+        weight,
+        rate,
+    })
 }
 
 fn adding(keys: Key) -> impl Strategy<Value = Step> {
@@ -132,6 +168,7 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
         2 => (key(), instant()).prop_map(|(key, due)| Step::AddAt(key, due)),
         4 => key().prop_map(Step::AddRateLimited),
         4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
+        3 => (key(), options()).prop_map(|(key, options)| Step::AddDisplacing(key, options)),
         3 => (key(), delay(), delay())
             .prop_map(|(key, quiet, max)| Step::AddDebounced(key, quiet, max)),
         1 => vec(key(), 0..5).prop_map(Step::AddMany),

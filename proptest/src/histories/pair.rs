@@ -65,6 +65,7 @@ impl Pair {
         Self {
             model: model
                 .with_levels(subject.levels())
+                .with_groups(subject.groups())
                 .releasing(abilities.release_max),
             tickets: Vec::new(),
             sleepers: Vec::new(),

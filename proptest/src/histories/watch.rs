@@ -56,8 +56,8 @@ impl Pair {
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();
-        let is_ready = model.len() > 0 && model.start_due().is_none();
-        if is_ready && !a_getter_comes(model.now()) {
+        let now = model.now();
+        if model.has_a_key_now() && !a_getter_comes(now) {
             return Err(format!("a key is ready, {asleep} sleep, and none is woken"));
         }
         // A deadline that has passed has made a key ready: one who comes now is in time.

@@ -179,6 +179,7 @@ impl Model {
         }
         self.note_flushes_of(key);
         self.stop_waiting(key);
+        self.take_places();
         self.settle();
     }
 }

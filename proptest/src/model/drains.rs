@@ -66,6 +66,7 @@ impl Model {
             self.shutting_down = true;
             self.paused = false;
             self.closed_at = (self.now, self.entries);
+            self.review();
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Finished, NotActive};
+use requeue_core::{Action, AddOptions, Finished, NotActive, Rejected};
 
 use super::{Model, Waiting, remove};
-use crate::subject::{Left, NumberedRun};
+use crate::subject::{Displaced, Key, Left, NumberedRun};
 
 impl Model {
     pub(super) fn is_current(&self, ticket: NumberedRun) -> bool {
@@ -93,9 +93,34 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        // It is not told the time.
+        let now = std::mem::replace(&mut self.now, self.closed_at.0);
         self.arrive();
-        self.arrive_at_first();
-        let key = self.pop_first()?;
+        self.arrive_at_first(Self::first_left);
+        self.now = now;
+        let key = self.first_left()?;
+        self.queue.retain(|other| *other != key);
+        Some(self.leave_ready(key))
+    }
+
+    /// As an add, but if there is no room, the last of the keys at the lowest level makes way.
+    pub(super) fn add_instead(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let full = match self.add_as(key, options) {
+            Err(Rejected::Full(key)) => key,
+            other => return other.map(|scheduled| (scheduled, None)),
+        };
+        let Some(newest) = self.newest_below(options.priority.unwrap_or(0)) else {
+            return Err(Rejected::Full(full));
+        };
+        self.queue.retain(|other| *other != newest);
+        let left = self.leave_ready(newest);
+        let scheduled = self.add_as(key, options)?;
+        Ok((scheduled, Some(left)))
+    }
+
+    /// A key that has left the queue leaves all the rest, too.
+    fn leave_ready(&mut self, key: Key) -> Left {
+        self.take_places();
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
         let priority = priority.max(self.queued_level(key));
@@ -106,11 +131,11 @@ impl Model {
         self.note_flushes_of(key);
         self.stop_waiting(key);
         self.settle();
-        Some(Left {
+        Left {
             key,
             left: Duration::ZERO,
             requeues,
             priority,
-        })
+        }
     }
 }

@@ -92,6 +92,7 @@ impl Model {
             now,
             queue,
             dirty,
+            groups,
             queued_at: _,
             processing,
             cancelled,
@@ -131,7 +132,7 @@ impl Model {
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Fingerprint {
-            limiter: format!("{limiter:?}"),
+            limiter: format!("{limiter:?}, {groups:?}"),
             now: *now,
             queue: queue.iter().copied().map(queued).collect(),
             dirty,

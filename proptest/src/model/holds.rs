@@ -25,6 +25,7 @@ impl Model {
         }
         if self.queue.contains(&key) {
             self.queue.retain(|other| *other != key);
+            self.take_places();
             self.delay_instead(key, held);
         }
         self.put_off(key, held);

@@ -11,12 +11,18 @@ impl Model {
     /// From when on the first ready key may be handed out, if it may not be at any time.
     pub(crate) fn start_due(&self) -> Option<Instant> {
         let start = self.limiter.next_start();
-        (start > Instant::EPOCH && !self.queue.is_empty()).then_some(start)
+        let may_start = match self.has_a_turn() {
+            Some(has_a_turn) => has_a_turn,
+            None => !self.queue.is_empty(),
+        };
+        (start > Instant::EPOCH && may_start).then_some(start)
     }
 
     /// Whether there is no key for a call that waits, and will be none.
     pub(crate) fn is_over(&self) -> bool {
-        self.shutting_down && self.start_due().is_none()
+        let paces = self.limiter.next_start() > Instant::EPOCH;
+        let ready_keys_wait = (paces || self.groups.is_some()) && !self.queue.is_empty();
+        self.shutting_down && !ready_keys_wait
     }
 
     /// Whether a call would get a key now.

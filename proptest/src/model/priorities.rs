@@ -93,7 +93,7 @@ impl Model {
     }
 
     /// A dirty key goes to the end of a higher level, and never to a lower one.
-    pub(super) fn raise(&mut self, key: Key, level: u8) -> Added {
+    pub(super) fn raise(&mut self, key: Key, level: u8, at: requeue_core::Instant) -> Added {
         if level <= self.queued_level(key) {
             return Added::Coalesced;
         }
@@ -101,7 +101,8 @@ impl Model {
         self.queued_at.push((key, level));
         if self.queue.contains(&key) {
             self.queue.retain(|other| *other != key);
-            self.queue.push(key);
+            self.take_places();
+            self.queue_at(key, at);
         }
         self.count(key);
         Added::Raised
@@ -109,6 +110,9 @@ impl Model {
 
     /// The first key of the highest level.
     pub(super) fn peek_first(&self) -> Option<Key> {
+        if let Some(first) = self.first_of_groups() {
+            return first;
+        }
         let waits = self.rules == Rules::ControllerRuntime;
         let is_free = |key: &&Key| !waits || !self.processing.contains(key);
         let mut free = self.queue.iter().filter(is_free);

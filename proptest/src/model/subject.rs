@@ -10,7 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject,
+    Ticket, Totals, Turn,
 };
 
 impl Subject for Model {
@@ -24,6 +25,14 @@ impl Subject for Model {
 
     fn levels(&self) -> u8 {
         self.levels
+    }
+
+    fn groups(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        self.change_groups(order);
     }
 
     fn abilities(&self) -> Abilities {
@@ -51,6 +60,10 @@ impl Subject for Model {
 
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.add_as(key, options)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        self.add_instead(key, options)
     }
 
     fn add_debounced(
@@ -135,7 +148,7 @@ impl Subject for Model {
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.try_get() {
             Some(handed) => Next::Work(handed),
-            None if self.is_over() => Next::Closed,
+            None if self.shutting_down && self.queue.is_empty() => Next::Closed,
             None => Next::Wait {
                 until: self.totals().next_deadline,
             },
@@ -239,7 +252,8 @@ impl Subject for Model {
     fn totals(&mut self) -> Totals {
         let first = self.first_waiting();
         let due = first.filter(|_| !self.shutting_down).map(|entry| entry.due);
-        let due = due.into_iter().chain(self.start_due()).min();
+        let due = [due, self.start_due(), self.group_deadline()];
+        let due = due.into_iter().flatten().min();
         Totals {
             active: self.processing.len(),
             delayed: self.waiting.len(),

@@ -4,6 +4,7 @@ mod capacity;
 mod client_go;
 mod control;
 mod failures;
+mod groups;
 mod order;
 mod runs;
 mod shutdown;
@@ -40,7 +41,7 @@ macro_rules! for_each_case {
         steps {
             [
                 __rules_order __rules_failures __rules_control __rules_shutdown
-                __rules_capacity __rules_runs __rules_client_go
+                __rules_capacity __rules_runs __rules_groups __rules_client_go
             ]
         }
         waits { [__rules_waits] }

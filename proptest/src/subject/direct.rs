@@ -10,8 +10,8 @@ use requeue_core::{
 };
 
 use super::{
-    Abilities, Drain, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket, Totals, Turn,
-    in_order, map_next, refused,
+    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Kind, Known, Left, Scheduled, Setup,
+    Subject, Ticket, Totals, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -29,22 +29,51 @@ pub struct Direct<S: Storage, M: Metrics = Figures> {
 
 /// A storage that a queue under test can be made of.
 pub trait Home: Storage + Sized {
+    /// Whether keys belong to groups.
+    const GROUPS: bool;
+
+    /// Changes the limits of groups. Nothing without them.
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()>;
+
     /// An empty queue.
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
 }
 
-impl<const N: usize, I: Index, P: Priorities> Home for Fixed<N, I, P> {
+impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
+    const GROUPS: bool = P::GROUPS;
+
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        P::order_fixed(queue, order, now)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
-        let mut queue = Queue::with_metrics(setup.limiter.build(), metrics);
+        let mut queue = P::fixed(setup.limiter.build(), metrics);
         queue.limit_releases(setup.release_max);
         queue
     }
 }
 
-impl<P: Priorities> Home for Growable<RandomState, P> {
+impl<P: Kind> Home for Growable<RandomState, P> {
+    const GROUPS: bool = P::GROUPS;
+
+    fn order<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        P::order_growable(queue, order, now)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
-        let mut queue =
-            Queue::from_parts(setup.limiter.build(), metrics, RandomState::default(), 0);
+        let mut queue = P::growable(setup.limiter.build(), metrics);
         queue.limit_failure_records(setup.failure_records_max);
         queue.limit_releases(setup.release_max);
         queue
@@ -117,6 +146,16 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         S::Priorities::LEVELS
     }
 
+    fn groups(&self) -> bool {
+        S::GROUPS
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        let now = self.any_time();
+        let effect = S::order(&mut self.queue, order, now);
+        self.obey(effect);
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities {
             release_max: Some(self.release_max),
@@ -153,6 +192,17 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         };
         let effect = self.queue.add_with(key, options, now);
         self.obey(effect).map(Scheduled::from)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let now = if options.needs_time() {
+            self.now
+        } else {
+            self.any_time()
+        };
+        let effect = self.queue.add_displacing(key, options, now);
+        let added = self.obey(effect);
+        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
     }
 
     fn add_debounced(

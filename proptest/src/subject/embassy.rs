@@ -11,7 +11,7 @@ use requeue_embassy::{Locked, Shared, TooManyWaiters, With, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed};
-use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, LocalCall, Setup};
+use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, Kind, LocalCall, Setup};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
@@ -49,7 +49,7 @@ impl HandTimer for HandClock {
     }
 }
 
-impl<const N: usize, P: Priorities + 'static, C: HandTimer> Runtime for Embassy<N, P, C> {
+impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
     type Storage = Fixed<N, u16, P>;
     type Metrics = Figures;
     type Waiters = FixedWaitList<WAITERS>;

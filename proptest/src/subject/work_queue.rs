@@ -15,8 +15,9 @@ use requeue_core::{
 
 use super::direct::Home;
 use super::{
-    Abilities, Answer, Call, CallId, Drain, Drive, Futures, HandClock, Handed, Key, Known, Left,
-    LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
+    Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupOrder, HandClock,
+    Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order,
+    map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -26,7 +27,7 @@ use crate::limiter::AnyLimiter;
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
 pub trait Runtime {
     /// Where the queue keeps its keys.
-    type Storage: Storage;
+    type Storage: Home;
     /// What the queue reports to.
     type Metrics: Metrics;
     /// The list of the calls that wait.
@@ -141,6 +142,15 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         <R::Storage as Storage>::Priorities::LEVELS
     }
 
+    fn groups(&self) -> bool {
+        R::Storage::GROUPS
+    }
+
+    fn order(&mut self, order: &GroupOrder) {
+        self.queue()
+            .with(|queue, now| R::Storage::order(queue, order, now));
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities {
             gives_back: true,
@@ -170,6 +180,11 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
         self.queue().add_with(key, options).map(Scheduled::from)
+    }
+
+    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
+        let added = self.queue().add_displacing(key, options);
+        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
     }
 
     fn add_debounced(

@@ -1,7 +1,8 @@
 //! Two lists in one array of links.
 
+use crate::Instant;
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, LinkArray, Links, List, Lists};
+use crate::lists::{ConstEmpty, Link, LinkArray, Links, List, Lists};
 
 /// Both lists, threaded through one array of links.
 #[doc(hidden)]
@@ -30,14 +31,18 @@ impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
     }
 }
 
-impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
+impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
     const EMPTY: Self = Self {
         links: LinkArray::EMPTY,
         ready: List::new(),
         records: List::new(),
     };
+}
 
-    fn push_ready(&mut self, id: SlotId, _: u8) {
+impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
+    type Group = ();
+
+    fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(&mut self.links, id);
     }
 
@@ -45,7 +50,7 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.first()
     }
 
-    fn pop_ready(&mut self) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
         self.ready.pop_front(&mut self.links)
     }
 

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::{Link, LinkArray, Links, List, Lists};
 
@@ -58,20 +59,26 @@ impl GrowableLists {
     }
 }
 
+impl Default for GrowableLists {
+    fn default() -> Self {
+        Self {
+            ready: Ring::new(),
+            links: LinkArray::EMPTY,
+            records: List::new(),
+            removals: None,
+        }
+    }
+}
+
 impl Lists for GrowableLists {
-    const EMPTY: Self = Self {
-        ready: Ring::new(),
-        links: LinkArray::EMPTY,
-        records: List::new(),
-        removals: None,
-    };
+    type Group = ();
 
     fn reserve(&mut self, additional: usize) {
         self.ready.reserve(additional);
     }
 
     #[inline]
-    fn push_ready(&mut self, id: SlotId, _: u8) {
+    fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(id.0);
     }
 
@@ -84,7 +91,7 @@ impl Lists for GrowableLists {
     }
 
     #[inline]
-    fn pop_ready(&mut self) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
         match self.ready.pop_front() {
             Some(first) => Some(SlotId(first)),
             None => self.pop_held(),

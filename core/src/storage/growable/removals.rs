@@ -135,6 +135,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::vec::Vec;
 
+    use crate::Instant;
     use crate::id::SlotId;
     use crate::lists::Lists;
 
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn the_order_is_as_if_nothing_had_been_there() {
         let mut chance = Chance(7);
-        let mut lists = GrowableLists::EMPTY;
+        let mut lists = GrowableLists::default();
         let mut expected = VecDeque::new();
         let mut idle: Vec<u32> = (0..3000).collect();
         for round in 0..200_000 {
@@ -164,7 +165,7 @@ mod tests {
             match chance.below(if grows { 4 } else { 6 }) {
                 0 | 1 if !idle.is_empty() => {
                     let id = idle.swap_remove(chance.below(idle.len()));
-                    lists.push_ready(SlotId(id), 0);
+                    lists.push_ready(SlotId(id), 0, Instant::EPOCH);
                     expected.push_back(id);
                 }
                 2 | 4 if !expected.is_empty() => {
@@ -175,7 +176,7 @@ mod tests {
                 }
                 3 | 5 if chance.below(2) == 0 => {
                     let first = expected.pop_front();
-                    assert_eq!(lists.pop_ready().map(|id| id.0), first);
+                    assert_eq!(lists.pop_ready(Instant::EPOCH).map(|id| id.0), first);
                     idle.extend(first);
                 }
                 _ => {}
@@ -196,21 +197,24 @@ mod tests {
     #[test]
     fn a_long_row_of_removed_keys_is_never_passed_in_one_step() {
         const KEYS: u32 = 5000;
-        let mut lists = GrowableLists::EMPTY;
+        let mut lists = GrowableLists::default();
         for id in 0..KEYS {
-            lists.push_ready(SlotId(id), 0);
+            lists.push_ready(SlotId(id), 0, Instant::EPOCH);
         }
         for id in 1..KEYS - 1 {
             lists.remove_ready(SlotId(id), 0);
             let removals = lists.removals().unwrap();
             assert!(removals.stale_len == 0 || removals.stale_len < removals.front.len());
         }
-        assert_eq!(lists.pop_ready(), Some(SlotId(0)));
-        assert_eq!(lists.pop_ready(), Some(SlotId(KEYS - 1)));
-        assert_eq!((lists.pop_ready(), lists.ready_len()), (None, 0));
+        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(0)));
+        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(KEYS - 1)));
+        assert_eq!(
+            (lists.pop_ready(Instant::EPOCH), lists.ready_len()),
+            (None, 0)
+        );
         // Nothing stale is left, and the ring is in use again.
         assert_eq!(lists.removals().unwrap().stale_len, 0);
-        lists.push_ready(SlotId(7), 0);
-        assert_eq!(lists.pop_ready(), Some(SlotId(7)));
+        lists.push_ready(SlotId(7), 0, Instant::EPOCH);
+        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(7)));
     }
 }

@@ -39,6 +39,9 @@ macro_rules! __rules_runs {
                 a_delayed_key_keeps_its_priority: 2 levels,
                 "A key that is added with a delay and a priority has it when its time comes.",
                 "controller-runtime priorityqueue.go, AddWithOpts";
+                a_key_of_the_lowest_level_makes_way_for_a_higher_one: 3 levels,
+                "On request, the newest ready key of the lowest level makes way in a full queue.",
+                "requeue-core, Queue::add_displacing";
                 a_priority_survives_retries: 2 levels,
                 "A key that failed comes back with the priority of its run.",
                 "controller-runtime controller.go, reconcileHandler";

@@ -29,6 +29,17 @@ macro_rules! __rules_waits {
                 "A call with a time limit gives up before there is a token for a ready key.",
                 "requeue-core, WithRunRate";
             }
+            limited_groups {
+                the_end_of_a_run_wakes_one_who_waits_for_its_group: 2,
+                "The end of a run lets a key of its group pass, and wakes a call that waits.",
+                "requeue-core, GroupLimits::max_active";
+                one_who_sleeps_is_the_timer_of_a_rate: 2,
+                "A call that waits is the timer of a group whose rate allows no run yet.",
+                "requeue-core, GroupLimits::rate";
+                a_group_that_is_resumed_wakes_one_who_waits: 1,
+                "A group that is resumed wakes a call that waits.",
+                "requeue-core, Queue::resume_group";
+            }
             wake_obligations {
                 a_key_that_is_ready_wakes_one_who_sleeps: 1,
                 "While a call sleeps, a key that becomes ready wakes one.",

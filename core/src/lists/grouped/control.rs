@@ -1,0 +1,106 @@
+//! Setting the limits of groups.
+
+use crate::group::{GroupLimits, GroupState};
+use crate::id::SlotId;
+use crate::storage::{Located, Slots};
+
+use super::{Backing, GroupedLists};
+
+/// What a queue with groups can do with them.
+#[doc(hidden)]
+pub trait GroupControl {
+    type Name;
+
+    /// Sets the limits of groups that have none of their own.
+    fn limit_all(&mut self, limits: GroupLimits);
+    /// Sets the limits of a group, or removes them. Returns the name if there is no room.
+    fn limit(&mut self, name: Self::Name, limits: Option<GroupLimits>) -> Result<(), Self::Name>;
+    fn pause(&mut self, name: Self::Name, paused: bool) -> Result<(), Self::Name>;
+    fn state(&self, name: &Self::Name) -> Option<GroupState>;
+    fn len(&self) -> usize;
+    /// Whether the key of a slot belongs to a group.
+    fn is_member(&self, id: SlotId, name: &Self::Name) -> bool;
+}
+
+impl<B: Backing> GroupControl for GroupedLists<B> {
+    type Name = B::Name;
+
+    fn limit_all(&mut self, limits: GroupLimits) {
+        self.limits = limits;
+        self.generation = self.generation.wrapping_add(1);
+        self.review_turns();
+        self.review_all();
+    }
+
+    fn limit(&mut self, name: B::Name, limits: Option<GroupLimits>) -> Result<(), B::Name> {
+        self.change(name, limits.is_none(), |lists, group| {
+            let has_rate = limits
+                .as_ref()
+                .is_some_and(|limits| limits.bucket().is_some());
+            lists.rated += usize::from(has_rate);
+            if let Some(own) = lists.group_mut(group) {
+                let before = core::mem::replace(&mut own.own, limits);
+                let had_rate = before.is_some_and(|limits| limits.bucket().is_some());
+                lists.rated -= usize::from(had_rate);
+            }
+            lists.fill_bucket(group);
+        })
+    }
+
+    fn pause(&mut self, name: B::Name, paused: bool) -> Result<(), B::Name> {
+        self.change(name, !paused, |lists, group| {
+            if let Some(own) = lists.group_mut(group) {
+                own.paused = paused;
+            }
+        })
+    }
+
+    fn state(&self, name: &B::Name) -> Option<GroupState> {
+        let Located::Found(group) = self.groups.locate(name) else {
+            return None;
+        };
+        let own = self.group(group)?;
+        Some(GroupState {
+            ready: own.ready,
+            active: own.active,
+            held: own.members,
+            blocked: !own.may_start(&self.limits, self.closed),
+            paused: own.paused,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn is_member(&self, id: SlotId, name: &B::Name) -> bool {
+        let group = self.groups.slot(self.group_of(id));
+        group.is_some_and(|group| group.key == *name)
+    }
+}
+
+impl<B: Backing> GroupedLists<B> {
+    /// Changes a group. One that is not there is added, unless the change only removes something.
+    fn change(
+        &mut self,
+        name: B::Name,
+        only_removes: bool,
+        change: impl FnOnce(&mut Self, SlotId),
+    ) -> Result<(), B::Name> {
+        if let Located::Absent(_) = self.groups.locate(&name) {
+            if only_removes {
+                return Ok(());
+            }
+            if self.groups.vacancy().is_none() {
+                return Err(name);
+            }
+        }
+        let Some(group) = self.enter(name) else {
+            return Ok(());
+        };
+        change(self, group);
+        self.refresh(group);
+        self.retire(group);
+        Ok(())
+    }
+}

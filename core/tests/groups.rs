@@ -1,0 +1,311 @@
+//! Groups: whose turn it is, and what their limits do.
+
+#![cfg(feature = "alloc")]
+
+use core::time::Duration;
+
+use requeue_core::binding::{Getter, Next, Wake, Work};
+use requeue_core::{
+    AddOptions, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics, Queue,
+    RandomState, Rejected,
+};
+
+/// A key is a group and a number.
+type Key = (u8, u32);
+type Shared = Queue<Key, Growable<RandomState, Groups<u8>>, NoLimit>;
+
+const NOW: Instant = Instant::EPOCH;
+
+fn at(millis: u64) -> Instant {
+    NOW + Duration::from_millis(millis)
+}
+
+fn queue() -> Shared {
+    Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0)
+}
+
+fn add(queue: &mut Shared, keys: impl IntoIterator<Item = Key>) {
+    for key in keys {
+        queue.add(key, NOW).value.unwrap();
+        queue.assert_valid();
+    }
+}
+
+/// Takes the next key, without an end of its run.
+fn take(queue: &mut Shared, now: Instant) -> Option<Work<Key>> {
+    let work = queue.try_get(now).value;
+    queue.assert_valid();
+    work
+}
+
+fn keys(queue: &mut Shared, now: Instant) -> Vec<Key> {
+    std::iter::from_fn(|| take(queue, now).map(|work| work.key)).collect()
+}
+
+fn finish(queue: &mut Shared, work: Work<Key>) -> Wake {
+    let effect = queue.release(work.ticket, NOW);
+    queue.assert_valid();
+    effect.value.unwrap();
+    effect.wake
+}
+
+#[test]
+fn a_backlog_delays_the_others_by_one_turn() {
+    let mut queue = queue();
+    for number in 0..100_000 {
+        queue.add((0, number), NOW).value.unwrap();
+    }
+    for group in 1..100 {
+        queue.add((group, 0), NOW).value.unwrap();
+    }
+    let mut next = || queue.try_get(NOW).value.unwrap().key;
+    assert!((0..100).map(|_| next().0).eq(0..100));
+    assert!((1..100_000).all(|number| next() == (0, number)));
+    assert_eq!(queue.groups_len(), 100);
+}
+
+#[test]
+fn a_weight_is_so_many_keys_a_turn() {
+    let mut queue = queue();
+    queue
+        .limit_group(1, Some(GroupLimits::new().weight(2)), NOW)
+        .value
+        .unwrap();
+    add(
+        &mut queue,
+        (0..2).flat_map(|group| (0..4).map(move |number| (group, number))),
+    );
+    let groups: Vec<u8> = keys(&mut queue, NOW).iter().map(|key| key.0).collect();
+    assert_eq!(groups, [0, 1, 1, 0, 1, 1, 0, 0]);
+}
+
+#[test]
+fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
+    let first = take(&mut queue, NOW).unwrap();
+    assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
+    assert_eq!(queue.len(NOW).value, 1, "it is ready all the same");
+
+    let mut getter = Getter::new();
+    let next = queue.poll_get(NOW, &mut getter).value;
+    assert_eq!(next, Next::Wait { until: None });
+    assert_eq!(finish(&mut queue, first), Wake::One);
+    let Next::Work(second) = queue.poll_get(NOW, &mut getter).value else {
+        panic!("it was woken for work");
+    };
+    assert_eq!(second.key, (0, 1));
+}
+
+#[test]
+fn a_drain_honours_limits_and_ends() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(0), NOW);
+    queue.pause_group(1, NOW).value.unwrap();
+    add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
+    assert_eq!(keys(&mut queue, NOW), []);
+
+    let drain = queue.begin_drain(NOW).value;
+    let mut done = Vec::new();
+    for _ in 0..2 {
+        let runs: Vec<_> = std::iter::from_fn(|| take(&mut queue, NOW)).collect();
+        for work in runs {
+            done.push(work.key);
+            let _ = finish(&mut queue, work);
+        }
+    }
+    assert_eq!(
+        done,
+        [(0, 0), (1, 0), (0, 1)],
+        "one of each group at a time"
+    );
+    assert_eq!(queue.drain_status(&drain), requeue_core::Drained::Complete);
+}
+
+#[test]
+fn leftovers_are_taken_whatever_the_limits() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    add(&mut queue, [(0, 0), (0, 1), (0, 2)]);
+    let _work = take(&mut queue, NOW);
+    let _ = queue.shut_down(NOW);
+    let mut next = || queue.take_ready().value.map(|left| left.key);
+    assert_eq!([next(), next(), next()], [Some((0, 1)), Some((0, 2)), None]);
+    queue.assert_valid();
+}
+
+#[test]
+fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    add(&mut queue, [(0, 0), (0, 1)]);
+    let work = take(&mut queue, NOW).unwrap();
+    let _ = queue.shut_down(NOW);
+    let mut getter = Getter::new();
+    assert_eq!(
+        queue.poll_get(NOW, &mut getter).value,
+        Next::Wait { until: None }
+    );
+    assert_eq!(finish(&mut queue, work), Wake::One);
+    let Next::Work(last) = queue.poll_get(NOW, &mut getter).value else {
+        panic!("it was woken for work");
+    };
+    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::All);
+    assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Closed);
+}
+
+#[test]
+fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
+    let mut queue = queue();
+    let rate = GroupLimits::new().rate(1000.0, 2);
+    queue.limit_group(0, Some(rate), NOW).value.unwrap();
+    add(&mut queue, (0..4).map(|number| (0, number)));
+    add(&mut queue, [(1, 0)]);
+    assert_eq!(keys(&mut queue, NOW), [(0, 0), (1, 0), (0, 1)]);
+    let mut getter = Getter::new();
+    assert_eq!(
+        queue.poll_get(NOW, &mut getter).value,
+        Next::Wait { until: Some(at(1)) }
+    );
+    let _ = queue.leave(&mut getter);
+    assert_eq!(queue.next_deadline(), Some(at(1)));
+    assert_eq!(keys(&mut queue, at(1)), [(0, 2)]);
+    assert_eq!(keys(&mut queue, at(1)), []);
+    assert_eq!(keys(&mut queue, at(2)), [(0, 3)]);
+}
+
+#[test]
+fn a_group_that_comes_again_has_not_earned_tokens() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1), NOW);
+    for millis in [0, 1, 2] {
+        queue.add((0, 0), at(millis)).value.unwrap();
+        let work = take(&mut queue, at(millis)).unwrap();
+        let _ = queue.release(work.ticket, at(millis));
+        queue.add((0, 1), at(millis)).value.unwrap();
+        assert_eq!(keys(&mut queue, at(millis)), []);
+        assert!(queue.cancel(&(0, 1), at(millis)).value.is_some());
+        assert_eq!(queue.held_len(), 0);
+        assert_eq!(queue.groups_len(), 1);
+    }
+    queue.add((1, 0), at(2)).value.unwrap();
+    assert_eq!(queue.groups_len(), 2);
+    queue.add((2, 0), at(3)).value.unwrap();
+    assert_eq!(queue.groups_len(), 2, "its bucket is full again");
+}
+
+#[test]
+fn limits_change_while_keys_wait() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    add(
+        &mut queue,
+        (0..40).flat_map(|group| [(group, 0), (group, 1), (group, 2)]),
+    );
+    assert_eq!(keys(&mut queue, NOW).len(), 40);
+    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
+    let second = keys(&mut queue, NOW);
+    assert!(second.iter().copied().eq((0..40).map(|group| (group, 1))));
+    let _ = queue.limit_groups(GroupLimits::new(), NOW);
+    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
+    assert_eq!(keys(&mut queue, NOW), []);
+}
+
+#[test]
+fn a_pause_holds_a_group_and_no_other() {
+    let mut queue = queue();
+    add(&mut queue, [(0, 0), (1, 0)]);
+    queue.pause_group(0, NOW).value.unwrap();
+    let state = queue.group(&0).unwrap();
+    assert!(state.paused && state.blocked && state.ready == 1);
+    assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
+    let mut getter = Getter::new();
+    let _ = queue.poll_get(NOW, &mut getter);
+    assert_eq!(queue.resume_group(0, NOW).wake, Wake::One);
+    assert!(matches!(
+        queue.poll_get(NOW, &mut getter).value,
+        Next::Work(_)
+    ));
+    assert_eq!(queue.group(&0).unwrap().active, 1);
+}
+
+#[test]
+fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
+    let mut queue = queue();
+    queue
+        .limit_group(1, Some(GroupLimits::new().max_active(3)), NOW)
+        .value
+        .unwrap();
+    add(&mut queue, [(0, 0), (1, 0)]);
+    assert_eq!(queue.groups_len(), 2);
+    while let Some(work) = take(&mut queue, NOW) {
+        let _ = finish(&mut queue, work);
+    }
+    assert_eq!((queue.group(&0), queue.groups_len()), (None, 1));
+    queue.limit_group(1, None, NOW).value.unwrap();
+    assert_eq!(queue.groups_len(), 0);
+    queue.limit_group(2, None, NOW).value.unwrap();
+    let _ = queue.resume_group(3, NOW);
+    assert_eq!(queue.groups_len(), 0, "what removes limits adds no group");
+}
+
+#[test]
+fn levels_come_before_groups() {
+    let mut queue: Queue<Key, Fixed<16, u8, Groups<u8, Levels<2>, 4>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    for (key, options) in [
+        ((0, 0), AddOptions::new()),
+        ((0, 1), AddOptions::new()),
+        ((1, 0), AddOptions::new()),
+        ((0, 2), urgent),
+        ((2, 0), urgent),
+        ((2, 1), urgent),
+    ] {
+        queue.add_with(key, options, NOW).value.unwrap();
+        queue.assert_valid();
+    }
+    let mut order = Vec::new();
+    while let Some(work) = queue.try_get(NOW).value {
+        queue.assert_valid();
+        order.push(work.key);
+    }
+    assert_eq!(order, [(0, 2), (2, 0), (2, 1), (0, 0), (1, 0), (0, 1)]);
+}
+
+#[test]
+fn one_group_too_many_hands_the_key_back() {
+    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::NoPriorities, 2>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    queue.add((0, 0), NOW).value.unwrap();
+    queue
+        .limit_group(1, Some(GroupLimits::new()), NOW)
+        .value
+        .unwrap();
+    assert_eq!(queue.add((2, 7), NOW).value, Err(Rejected::Full((2, 7))));
+    assert_eq!(
+        queue.limit_group(2, Some(GroupLimits::new()), NOW).value,
+        Err(2)
+    );
+    assert_eq!(queue.pause_group(2, NOW).value, Err(2));
+    queue.assert_valid();
+    queue.limit_group(1, None, NOW).value.unwrap();
+    queue.add((2, 7), NOW).value.unwrap();
+    queue.assert_valid();
+}
+
+#[test]
+fn rates_that_are_no_number_hold_the_group() {
+    for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+        let mut queue = queue();
+        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5), NOW);
+        add(&mut queue, [(0, 0)]);
+        assert_eq!(keys(&mut queue, NOW), []);
+        let _ = queue.shut_down(NOW);
+        assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
+    }
+}

@@ -1,0 +1,125 @@
+use requeue_core::binding::Next;
+use requeue_core::{Added, Drained};
+
+use super::Script;
+use crate::limiter::FloatBits;
+use crate::subject::{Cap, GroupOrder, Key, Rate, Subject};
+
+fn most(keys: usize) -> Cap {
+    Cap {
+        max_active: Some(keys),
+        ..Cap::default()
+    }
+}
+
+fn limit_all(script: &mut Script, cap: Cap) {
+    script.subject.order(&GroupOrder::LimitAll(cap));
+    script.subject.assert_valid();
+}
+
+/// Groups are keys by their remainder: 3, 6 and 9 are of one.
+fn add_all(script: &mut Script, keys: &[Key]) {
+    for key in keys {
+        script.add(*key, Added::Ready);
+    }
+}
+
+pub(crate) fn groups_are_served_in_turn(script: &mut Script) {
+    add_all(script, &[3, 6, 9, 1, 4, 2]);
+    for key in [3, 1, 2, 6, 4, 9] {
+        script.get(key);
+    }
+    script.nothing_to_get();
+}
+
+pub(crate) fn a_weight_is_so_many_keys_in_a_turn(script: &mut Script) {
+    let cap = Cap {
+        weight: 2,
+        ..Cap::default()
+    };
+    script.subject.order(&GroupOrder::Limit(0, Some(cap)));
+    add_all(script, &[3, 6, 9, 1, 4]);
+    for key in [3, 6, 1, 9, 4] {
+        script.get(key);
+    }
+}
+
+pub(crate) fn a_group_at_its_limit_waits_for_the_end_of_a_run(script: &mut Script) {
+    limit_all(script, most(1));
+    add_all(script, &[3, 6, 1]);
+    script.get(3);
+    script.get(1);
+    script.nothing_to_get();
+    script.len(1);
+    script.done(1);
+    script.nothing_to_get();
+    script.done(3);
+    script.get(6);
+}
+
+pub(crate) fn a_limit_can_be_changed_while_keys_wait(script: &mut Script) {
+    script.subject.order(&GroupOrder::Limit(0, Some(most(0))));
+    add_all(script, &[3, 6, 9]);
+    script.nothing_to_get();
+    script.subject.order(&GroupOrder::Limit(0, Some(most(2))));
+    script.get(3);
+    script.get(6);
+    script.nothing_to_get();
+    script.subject.order(&GroupOrder::Limit(0, None));
+    script.get(9);
+}
+
+pub(crate) fn a_paused_group_keeps_its_keys(script: &mut Script) {
+    add_all(script, &[3, 1]);
+    script.subject.order(&GroupOrder::Pause(0));
+    script.get(1);
+    script.nothing_to_get();
+    script.len(1);
+    script.subject.order(&GroupOrder::Resume(0));
+    script.get(3);
+}
+
+pub(crate) fn a_rate_is_charged_when_a_key_is_handed_out(script: &mut Script) {
+    let rate = Rate {
+        per_second: FloatBits(100.0),
+        burst: 1,
+    };
+    limit_all(
+        script,
+        Cap {
+            rate: Some(rate),
+            ..Cap::default()
+        },
+    );
+    add_all(script, &[3, 6]);
+    script.add(3, Added::Coalesced);
+    script.get(3);
+    script.nothing_to_get();
+    let totals = script.subject.totals();
+    let wait = totals
+        .next_deadline
+        .map(|due| due.saturating_since(script.subject.now()));
+    assert_eq!(wait, Some(super::ms(10)));
+    script.advance(10);
+    script.get(6);
+}
+
+pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
+    limit_all(script, most(0));
+    script.subject.order(&GroupOrder::Pause(1));
+    add_all(script, &[3, 6, 1]);
+    let drain = script.subject.begin_drain();
+    script.get(3);
+    script.get(1);
+    let next = script.subject.get(&mut Default::default());
+    assert!(
+        matches!(next, Next::Wait { .. }),
+        "6 waits for the end of a run: {next:?}"
+    );
+    script.done(3);
+    script.get(6);
+    script.done(6);
+    script.drained(&drain, Drained::Pending);
+    script.done(1);
+    script.drained(&drain, Drained::Complete);
+}

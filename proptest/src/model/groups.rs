@@ -1,0 +1,308 @@
+//! Groups: whose turn it is, in lists.
+
+use requeue_core::{Bucket, Instant, RateLimiter};
+
+use super::Model;
+use crate::subject::{Cap, GroupOrder, Key, Rate, group_of};
+
+/// The groups of a queue that has them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// The limits of groups that have none of their own.
+    cap: Cap,
+    own: Vec<(u8, Cap)>,
+    paused: Vec<u8>,
+    /// The rate that each group has had last, as far as that has been noticed.
+    rates: Vec<(u8, Option<Rate>)>,
+    /// What is left of the rates.
+    buckets: Vec<(u8, Bucket)>,
+    /// Groups without a token, and when they get one, in the order in which they ran out.
+    resting: Vec<(u8, Instant)>,
+    /// Groups that may not start a run, as far as that has been noticed.
+    blocked: Vec<u8>,
+    /// Those of them that have ready keys, longest first.
+    waiting: Vec<u8>,
+    /// Whose turn it is at each level, and how many keys they have given in it.
+    turns: Vec<(u8, u8, u16)>,
+}
+
+impl Turns {
+    fn cap_of(&self, group: u8) -> Cap {
+        let own = self.own.iter().find(|(name, _)| *name == group);
+        own.map_or(self.cap, |(_, cap)| *cap)
+    }
+
+    /// A rate that has changed begins with a full bucket.
+    fn fill_bucket(&mut self, group: u8) {
+        let rate = self.cap_of(group).rate.filter(Rate::is_valid);
+        let bucket = self.buckets.iter().position(|(name, _)| *name == group);
+        let before = bucket.map(|place| self.buckets[place].1.clone());
+        let same = match (&rate, &before) {
+            (Some(_), Some(_)) => self.rates.contains(&(group, rate)),
+            (rate, before) => rate.is_none() && before.is_none(),
+        };
+        if !same {
+            self.buckets.retain(|(name, _)| *name != group);
+            self.resting.retain(|(name, _)| *name != group);
+            let bucket = rate.and_then(|rate| rate.bucket());
+            self.buckets.extend(bucket.map(|bucket| (group, bucket)));
+            self.rates.retain(|(name, _)| *name != group);
+            self.rates.push((group, rate));
+        }
+    }
+}
+
+impl Model {
+    /// The same, with groups.
+    pub fn with_groups(mut self, groups: bool) -> Self {
+        self.groups = groups.then(Turns::default);
+        self
+    }
+
+    pub(super) fn change_groups(&mut self, order: &GroupOrder) {
+        self.arrive();
+        let Some(turns) = &mut self.groups else {
+            return;
+        };
+        match *order {
+            GroupOrder::LimitAll(cap) => {
+                turns.cap = cap;
+                let mut places = turns.turns.clone();
+                places.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
+                for (_, group, _) in places {
+                    self.refresh(group);
+                }
+                self.review();
+                return;
+            }
+            GroupOrder::Limit(group, cap) => {
+                turns.own.retain(|(name, _)| *name != group);
+                turns.own.extend(cap.map(|cap| (group, cap)));
+            }
+            GroupOrder::Pause(group) => {
+                turns.paused.retain(|name| *name != group);
+                turns.paused.push(group);
+            }
+            GroupOrder::Resume(group) => turns.paused.retain(|name| *name != group),
+        }
+        self.refresh(order.group());
+    }
+
+    /// A key is about to be queued, which is ready from then on.
+    pub(super) fn queue_at(&mut self, key: Key, at: Instant) {
+        let group = group_of(&key);
+        if !self.queue.iter().any(|other| group_of(other) == group) {
+            if let Some(turns) = &mut self.groups {
+                turns
+                    .resting
+                    .retain(|(name, until)| *name != group || *until > at);
+                // Of equal times, that of the group is first that has had a ready key for longer.
+                turns.resting.sort_by_key(|(name, _)| *name == group);
+            }
+            self.refresh(group);
+        }
+        self.queue.push(key);
+        self.take_places();
+    }
+
+    /// Looks at the blocked groups again.
+    pub(super) fn review(&mut self) {
+        let waiting = self.groups.iter().flat_map(|turns| turns.waiting.clone());
+        for group in waiting.collect::<Vec<u8>>() {
+            self.refresh(group);
+        }
+    }
+
+    fn may_start(&self, group: u8) -> bool {
+        let Some(turns) = &self.groups else {
+            return true;
+        };
+        let cap = turns.cap_of(group);
+        let active = self.processing.iter().filter(|key| group_of(key) == group);
+        let most = cap.most_active().max(usize::from(self.shutting_down));
+        let rests = turns.resting.iter().any(|(name, _)| *name == group);
+        let paused = turns.paused.contains(&group) && !self.shutting_down;
+        active.count() < most && !rests && !paused
+    }
+
+    /// Notices whether a group may start a run.
+    pub(super) fn refresh(&mut self, group: u8) {
+        let Some(turns) = &mut self.groups else {
+            return;
+        };
+        turns.fill_bucket(group);
+        let may_start = self.may_start(group);
+        if let Some(turns) = &mut self.groups {
+            turns.blocked.retain(|name| *name != group);
+            if !may_start {
+                turns.blocked.push(group);
+            }
+        }
+        self.take_places();
+    }
+
+    /// Every group takes the places that it should have, and leaves the others.
+    pub(super) fn take_places(&mut self) {
+        let Some(mut turns) = self.groups.take() else {
+            return;
+        };
+        let place = |key: &Key| (self.queued_level(*key), group_of(key));
+        let places: Vec<(u8, u8)> = self.queue.iter().map(place).collect();
+        let is_blocked = |turns: &Turns, group: u8| turns.blocked.contains(&group);
+        let blocked = turns.blocked.clone();
+        turns.turns.retain(|(level, group, _)| {
+            places.contains(&(*level, *group)) && !blocked.contains(group)
+        });
+        let ready = |group: u8| places.iter().any(|(_, name)| *name == group);
+        turns
+            .waiting
+            .retain(|group| ready(*group) && blocked.contains(group));
+        for (level, group) in places.iter().copied() {
+            let here = |it: &(u8, u8, u16)| (it.0, it.1) == (level, group);
+            if is_blocked(&turns, group) {
+                if !turns.waiting.contains(&group) {
+                    turns.waiting.push(group);
+                }
+            } else if !turns.turns.iter().any(here) {
+                turns.turns.push((level, group, 0));
+            }
+        }
+        self.groups = Some(turns);
+    }
+
+    /// When the next group may start a run again, if that is before any key is due.
+    pub(super) fn group_comes_first(&self, key_due: Option<Instant>) -> bool {
+        let due = self.group_deadline().filter(|due| *due <= self.now);
+        due.is_some_and(|due| key_due.is_none_or(|key_due| due <= key_due))
+    }
+
+    /// The rate of that group allows a run.
+    pub(super) fn group_comes_due(&mut self) {
+        let due = self.group_deadline();
+        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
+        let Some(turns) = &mut self.groups else {
+            return;
+        };
+        let mut resting = turns.resting.iter();
+        let place = resting.position(|(group, at)| Some(*at) == due && has_keys(*group));
+        if let Some(place) = place {
+            let (group, _) = turns.resting.remove(place);
+            self.refresh(group);
+        }
+    }
+
+    /// The rates of all groups whose time has come allow a run. Shutdown does not stop their time.
+    pub(super) fn groups_come_due(&mut self) {
+        while self.shutting_down && self.group_comes_first(None) {
+            self.group_comes_due();
+        }
+    }
+
+    /// What a get begins with: limits that have changed.
+    pub(super) fn settle_turns(&mut self) {
+        while let Some((_, group)) = self.first_place() {
+            self.refresh(group);
+            if self.first_place().is_none_or(|(_, first)| first == group) {
+                break;
+            }
+        }
+    }
+
+    /// The level and the group that give the next key.
+    fn first_place(&self) -> Option<(u8, u8)> {
+        let turns = &self.groups.as_ref()?.turns;
+        let highest = turns.iter().map(|(level, ..)| *level).max()?;
+        let first = turns.iter().find(|(level, ..)| *level == highest)?;
+        Some((first.0, first.1))
+    }
+
+    /// Whether a group with ready keys may start a run; `None` if there are no groups.
+    pub(super) fn has_a_turn(&self) -> Option<bool> {
+        Some(!self.groups.as_ref()?.turns.is_empty())
+    }
+
+    /// The key that is handed out next; `None` if there are no groups.
+    pub(super) fn first_of_groups(&self) -> Option<Option<Key>> {
+        self.groups.as_ref()?;
+        let place = self.first_place();
+        Some(place.and_then(|place| self.first_at(place)))
+    }
+
+    /// The level and the group whose newest key makes way first.
+    fn last_place(&self) -> Option<(u8, u8)> {
+        let turns = &self.groups.as_ref()?.turns;
+        let lowest = turns.iter().map(|(level, ..)| *level).min()?;
+        let last = turns.iter().rev().find(|(level, ..)| *level == lowest)?;
+        Some((last.0, last.1))
+    }
+
+    /// The newest key of the lowest level, if it is below another.
+    pub(super) fn newest_below(&self, level: u8) -> Option<Key> {
+        let newest_first = self.queue.iter().rev();
+        let mut at = newest_first.map(|key| (*key, self.queued_level(*key)));
+        if self.groups.is_some() {
+            let place = self.last_place().filter(|(lowest, _)| *lowest < level)?;
+            return at
+                .find(|(key, at)| (*at, group_of(key)) == place)
+                .map(|(key, _)| key);
+        }
+        let levels = self.queue.iter().map(|key| self.queued_level(*key));
+        let lowest = levels.min().filter(|lowest| *lowest < level)?;
+        at.find(|(_, at)| *at == lowest).map(|(key, _)| key)
+    }
+
+    fn first_at(&self, (level, group): (u8, u8)) -> Option<Key> {
+        let is_there = |key: &&Key| (self.queued_level(**key), group_of(key)) == (level, group);
+        self.queue.iter().find(is_there).copied()
+    }
+
+    /// The first key that is left over, whatever its group may do.
+    pub(super) fn first_left(&self) -> Option<Key> {
+        let Some(turns) = &self.groups else {
+            return self.peek_first();
+        };
+        if let Some(place) = self.first_place() {
+            return self.first_at(place);
+        }
+        let group = *turns.waiting.first()?;
+        let own = self.queue.iter().filter(|key| group_of(key) == group);
+        let level = own.map(|key| self.queued_level(*key)).max()?;
+        self.first_at((level, group))
+    }
+
+    /// The key of a group was handed out: it is in `processing` now.
+    pub(super) fn charge_group(&mut self, key: Key, level: u8) {
+        let group = group_of(&key);
+        let now = self.now;
+        self.take_places();
+        let Some(turns) = &mut self.groups else {
+            return;
+        };
+        let weight = turns.cap_of(group).weight.max(1);
+        let here = |it: &(u8, u8, u16)| (it.0, it.1) == (level, group);
+        if let Some(place) = turns.turns.iter().position(here) {
+            let (.., served) = turns.turns[place];
+            if served + 1 >= weight {
+                turns.turns.remove(place);
+                turns.turns.push((level, group, 0));
+            } else {
+                turns.turns[place].2 = served + 1;
+            }
+        }
+        if let Some((_, bucket)) = turns.buckets.iter_mut().find(|(name, _)| *name == group) {
+            let _ = bucket.when(&mut (), now);
+            let rest = bucket.clone().when(&mut (), now);
+            if !rest.is_zero() {
+                turns.resting.push((group, now + rest));
+            }
+        }
+        self.refresh(group);
+    }
+
+    pub(super) fn group_deadline(&self) -> Option<Instant> {
+        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
+        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
+        let dues = resting.filter(|(group, at)| !at.is_never() && has_keys(*group));
+        dues.map(|(_, at)| *at).min()
+    }
+}

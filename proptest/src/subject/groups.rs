@@ -1,0 +1,219 @@
+//! Queues with groups, and those without.
+
+use requeue_core::binding::Effect;
+use requeue_core::{
+    Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics, NoPriorities,
+    Priorities, Queue, RandomState,
+};
+
+use super::Key;
+use crate::limiter::{AnyLimiter, FloatBits};
+
+/// The group of a key, in queues that have groups.
+pub fn group_of(key: &Key) -> u8 {
+    (key % 3) as u8
+}
+
+/// What is changed about groups.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GroupOrder {
+    /// The limits of groups that have none of their own.
+    LimitAll(Cap),
+    /// The limits of a group.
+    Limit(u8, Option<Cap>),
+    /// A group is paused.
+    Pause(u8),
+    /// It is resumed.
+    Resume(u8),
+}
+
+/// The limits of a group, as a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cap {
+    /// How many keys are active at most.
+    pub max_active: Option<usize>,
+    /// How many keys it gives in a turn.
+    pub weight: u16,
+    /// How many keys a second.
+    pub rate: Option<Rate>,
+}
+
+/// The rate of a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Keys per second.
+    pub per_second: FloatBits,
+    /// How many at once.
+    pub burst: u32,
+}
+
+impl Default for Cap {
+    fn default() -> Self {
+        Self {
+            max_active: None,
+            weight: 1,
+            rate: None,
+        }
+    }
+}
+
+impl Cap {
+    /// How many keys are active at most, as the queue understands it.
+    pub(crate) fn most_active(&self) -> usize {
+        match (self.rate, self.max_active) {
+            (Some(rate), _) if !rate.is_valid() => 0,
+            (_, max) => max.unwrap_or(usize::MAX),
+        }
+    }
+
+    fn limits(&self) -> GroupLimits {
+        let mut limits = GroupLimits::new().weight(self.weight);
+        if let Some(keys) = self.max_active {
+            limits = limits.max_active(keys);
+        }
+        match self.rate {
+            Some(rate) => limits.rate(rate.per_second.0, rate.burst),
+            None => limits,
+        }
+    }
+}
+
+impl Rate {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.per_second.0 > 0.0 && self.burst > 0
+    }
+
+    /// A full bucket; none if nothing passes at this rate.
+    pub(crate) fn bucket(&self) -> Option<Bucket> {
+        let bucket = Bucket::new(self.per_second.0, self.burst);
+        self.is_valid().then_some(bucket)
+    }
+}
+
+impl GroupOrder {
+    /// The group that is meant, zero if all are.
+    pub(crate) fn group(&self) -> u8 {
+        match self {
+            Self::LimitAll(_) => 0,
+            Self::Limit(group, _) | Self::Pause(group) | Self::Resume(group) => *group,
+        }
+    }
+}
+
+/// A queue whose keys are `u16`, on the storages of core.
+type Keys<S, M> = Queue<Key, S, AnyLimiter, M>;
+
+/// Priorities and groups, as a test makes them.
+pub trait Kind: Priorities + Sized + 'static {
+    /// Whether there are groups.
+    const GROUPS: bool = false;
+
+    /// An empty queue of a fixed size.
+    fn fixed<const N: usize, I: Index, M: Metrics>(
+        limiter: AnyLimiter,
+        metrics: M,
+    ) -> Keys<Fixed<N, I, Self>, M>;
+
+    /// An empty queue that grows.
+    fn growable<M: Metrics>(
+        limiter: AnyLimiter,
+        metrics: M,
+    ) -> Keys<Growable<RandomState, Self>, M>;
+
+    /// Changes the groups of a fixed queue, if it has any.
+    fn order_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        let _ = (order, now);
+        queue.leave(&mut Default::default())
+    }
+
+    /// The same for one that grows.
+    fn order_growable<M: Metrics>(
+        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        let _ = (order, now);
+        queue.leave(&mut Default::default())
+    }
+}
+
+macro_rules! without_groups {
+    () => {
+        fn fixed<const N: usize, I: Index, M: Metrics>(
+            limiter: AnyLimiter,
+            metrics: M,
+        ) -> Keys<Fixed<N, I, Self>, M> {
+            Queue::with_metrics(limiter, metrics)
+        }
+
+        fn growable<M: Metrics>(
+            limiter: AnyLimiter,
+            metrics: M,
+        ) -> Keys<Growable<RandomState, Self>, M> {
+            Queue::from_parts(limiter, metrics, RandomState::default(), 0)
+        }
+    };
+}
+
+impl Kind for NoPriorities {
+    without_groups!();
+}
+
+impl<const P: usize> Kind for Levels<P> {
+    without_groups!();
+}
+
+macro_rules! change {
+    ($queue:ident, $order:ident, $now:ident) => {{
+        let queue = $queue;
+        let there_is_room = |effect: Effect<Result<(), u8>>| {
+            effect.map(|changed| assert_eq!(changed, Ok(()), "there is room for every group"))
+        };
+        match $order {
+            GroupOrder::LimitAll(cap) => queue.limit_groups(cap.limits(), $now),
+            GroupOrder::Limit(group, cap) => {
+                there_is_room(queue.limit_group(*group, cap.as_ref().map(Cap::limits), $now))
+            }
+            GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
+            GroupOrder::Resume(group) => queue.resume_group(*group, $now),
+        }
+    }};
+}
+
+impl<P: Priorities + 'static, const MAX: usize> Kind for Groups<u8, P, MAX> {
+    const GROUPS: bool = true;
+
+    fn fixed<const N: usize, I: Index, M: Metrics>(
+        limiter: AnyLimiter,
+        metrics: M,
+    ) -> Keys<Fixed<N, I, Self>, M> {
+        Queue::with_groups(limiter, metrics, group_of)
+    }
+
+    fn growable<M: Metrics>(
+        limiter: AnyLimiter,
+        metrics: M,
+    ) -> Keys<Growable<RandomState, Self>, M> {
+        Queue::growable_with_groups(limiter, metrics, RandomState::default(), 0, group_of)
+    }
+
+    fn order_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        change!(queue, order, now)
+    }
+
+    fn order_growable<M: Metrics>(
+        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        order: &GroupOrder,
+        now: Instant,
+    ) -> Effect<()> {
+        change!(queue, order, now)
+    }
+}
