@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::keys::{CHANGED, Keys, LISTED, add, bare};
 use crate::lease::Elector;
-use crate::metrics::RunMetrics;
+use crate::metrics;
 
 /// What the runs of a controller share.
 pub(super) struct Crew<K, F>
@@ -33,7 +33,6 @@ where
     store: Store<K>,
     reconcile: F,
     tenure: Tenure,
-    metrics: RunMetrics,
 }
 
 /// For how long this replica may work, and how many of its runs are under way.
@@ -66,13 +65,12 @@ where
             Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
             None => None,
         };
-        let count = workers.count();
+        let workers = metrics::observe(workers, controller.name.as_deref());
         let crew = Arc::new(Self {
             queue,
             store: controller.store,
             reconcile,
             tenure: Tenure::default(),
-            metrics: RunMetrics::new(controller.name.as_deref(), count),
         });
         let work = crew.work(workers, stop, synced, elector);
         match select(pin!(work), pin!(feeder.feed())).await {
@@ -176,10 +174,7 @@ where
             attempt: run.attempt,
             changed: run.priority >= CHANGED,
         };
-        let counted = self.metrics.begin();
-        let result = (self.reconcile)(object, context).await;
-        counted.end(&result);
-        result
+        (self.reconcile)(object, context).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! No metrics.
 
-use requeue::tokio::Action;
+use requeue::tokio::Workers;
 
 use crate::keys::KeysBuilder;
 
@@ -14,20 +14,6 @@ impl LeaderMetrics {
     pub(crate) fn leads(&self, _leads: bool) {}
 }
 
-pub(crate) struct RunMetrics;
-
-impl RunMetrics {
-    pub(crate) fn new(_controller: Option<&str>, _workers: usize) -> Self {
-        Self
-    }
-
-    pub(crate) fn begin(&self) -> Self {
-        Self
-    }
-
-    pub(crate) fn end<E>(self, _result: &Result<Action, E>) {}
-}
-
 pub(crate) fn attach(builder: KeysBuilder, _name: Option<&str>) -> KeysBuilder {
     builder
 }
@@ -35,4 +21,11 @@ pub(crate) fn attach(builder: KeysBuilder, _name: Option<&str>) -> KeysBuilder {
 /// Whether ages of runs are reported.
 pub(crate) fn reports(_name: Option<&str>) -> bool {
     false
+}
+
+pub(crate) fn observe<'w, K, E>(
+    workers: Workers<'w, K, E>,
+    _name: Option<&str>,
+) -> Workers<'w, K, E> {
+    workers
 }

@@ -18,7 +18,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tower::service_fn;
 
 pub(crate) use self::link::Link;
@@ -32,14 +32,14 @@ use crate::path::Path;
 pub(crate) struct Cluster {
     state: Arc<Mutex<State>>,
     /// Told whenever something has changed that a watch has to look at.
-    news: watch::Sender<()>,
+    news: Arc<Notify>,
 }
 
 impl Cluster {
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::default(),
-            news: watch::Sender::new(()),
+            news: Arc::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Cluster {
 
     fn tell(&self, state: MutexGuard<'_, State>) {
         drop(state);
-        self.news.send_replace(());
+        self.news.notify_waiters();
     }
 
     async fn serve(

@@ -1,6 +1,7 @@
 //! Watches.
 
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +10,6 @@ use http::Response;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Refusal, ResponseBody, status};
@@ -29,7 +29,6 @@ impl Cluster {
             .get("timeoutSeconds")
             .and_then(|v| v.parse().ok())
             .unwrap_or(290);
-        let news = self.news.subscribe();
         let (cuts, too_old) = {
             let state = self.state();
             (state.cuts_of(&path.resource), from < state.compacted)
@@ -38,7 +37,6 @@ impl Cluster {
             too_old,
             cluster: self.clone(),
             link,
-            news,
             cuts,
             resource: path.resource.clone(),
             namespace: path.namespace.clone(),
@@ -59,7 +57,6 @@ impl Cluster {
 struct Watching {
     cluster: Cluster,
     link: Link,
-    news: watch::Receiver<()>,
     cuts: u64,
     too_old: bool,
     resource: String,
@@ -75,8 +72,10 @@ impl Watching {
         if let Some(again) = self.again.take() {
             return Some(Ok(again));
         }
+        let cluster = self.cluster.clone();
         loop {
-            self.news.mark_unchanged();
+            let mut news = pin!(cluster.news.notified());
+            news.as_mut().enable();
             if self.has_ended || self.is_cut() {
                 return None;
             }
@@ -96,7 +95,7 @@ impl Watching {
                 None => {
                     let minute = Instant::now() + Duration::from_secs(60);
                     let until = minute.min(self.ends);
-                    if timeout_at(until, self.news.changed()).await.is_err() {
+                    if timeout_at(until, news).await.is_err() {
                         self.has_ended = Instant::now() >= self.ends;
                         if !self.has_ended {
                             return Some(Ok(self.bookmark()));
@@ -124,11 +123,16 @@ impl Watching {
         }
         let concerns = |change: &&Change| {
             let namespace = change.object["metadata"]["namespace"].as_str();
-            change.version > self.seen
-                && change.resource == self.resource
+            change.resource == self.resource
                 && (self.namespace.is_none() || self.namespace.as_deref() == namespace)
         };
-        let change = state.history.iter().find(concerns)?;
+        let from = state
+            .history
+            .partition_point(|change| change.version <= self.seen);
+        let Some(change) = state.history[from..].iter().find(concerns) else {
+            self.seen = self.seen.max(state.version);
+            return None;
+        };
         self.seen = change.version;
         Some(json!({"type": change.kind, "object": change.object}))
     }
