@@ -329,10 +329,8 @@ fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
 #[test]
 fn all_work_of_a_group_is_cancelled_by_its_name() {
     let mut queue = queue();
-    add(
-        &mut queue,
-        (0..100).map(|number| ((number % 2) as u8, number)),
-    );
+    let numbers = (0..100).map(|number| ((number % 2) as u8, number));
+    let _ = queue.add_many(numbers, NOW, |_| {});
     let _ = queue.add_after((1, 1_000), Duration::from_secs(1), NOW);
     let mut sweep = Sweep::new();
     while queue.retain_some(&mut sweep, NOW, |key| key.0 != 1).value {}
@@ -344,8 +342,8 @@ fn all_work_of_a_group_is_cancelled_by_its_name() {
 #[test]
 fn every_group_is_seen_once() {
     let mut queue = queue();
-    add(&mut queue, (0..200).map(|group| (group, 0)));
-    add(&mut queue, (0..100).map(|group| (group, 1)));
+    let _ = queue.add_many((0..200).map(|group| (group, 0)), NOW, |_| {});
+    let _ = queue.add_many((0..100).map(|group| (group, 1)), NOW, |_| {});
     let mut seen = [0; 256];
     let mut sweep = Sweep::new();
     while queue.groups_some(&mut sweep, |name, group| {
