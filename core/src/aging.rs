@@ -8,8 +8,9 @@ use crate::id::Index;
 use crate::lists::grouped::ConstDefault;
 use crate::priority::{KeyLevels, Priorities, sealed};
 
-/// Priority levels whose busy high ones do not starve the low ones: a key that has waited for longer
-/// than [a given time](crate::Queue::age_after) is served before the younger keys of higher levels.
+/// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
+/// longer than [a given time](crate::Queue::age_after) is served before the younger keys of higher
+/// levels.
 ///
 /// `P` are the levels, [`Levels`](crate::Levels). A queue with groups has
 /// `Groups<G, Aging<Levels<2>>>`.

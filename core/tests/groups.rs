@@ -1,6 +1,7 @@
 //! Groups: whose turn it is, and what their limits do.
 
 #![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use core::time::Duration;
 
@@ -12,6 +13,7 @@ use requeue_core::{
 
 /// A key is a group and a number.
 type Key = (u8, u32);
+type Aged = Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>;
 type Shared = Queue<Key, Growable<RandomState, Groups<u8>>, NoLimit>;
 
 const NOW: Instant = Instant::EPOCH;
@@ -356,8 +358,7 @@ fn every_group_is_seen_once() {
 
 #[test]
 fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
-    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>, NoLimit> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.age_after(Duration::from_millis(10));
     for group in 0..2 {
         queue.add((group, 0), NOW).value.unwrap();

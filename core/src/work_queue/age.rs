@@ -25,7 +25,9 @@ where
     C: Clock,
 {
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
-    /// levels, from now on; with `None`, none of them. O(1). [`Aging`](crate::Aging) has an example.
+    /// levels, from now on; with `None`, none of them. O(1).
+    ///
+    /// [`Aging`](crate::Aging) has an example.
     pub fn age_after(&self, after: impl Into<Option<Duration>>) {
         let after = after.into();
         self.lock.with(|state| state.queue.age_after(after));
