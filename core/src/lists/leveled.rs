@@ -52,6 +52,12 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P
 
 impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn push_ready(&mut self, id: SlotId, level: u8, _: Instant) {
         if let Some(list) = self.ready.get_mut(usize::from(level)) {

@@ -151,11 +151,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
-        if !self.lists.has_room(&group, now) {
-            return None;
-        }
+        let seat = self.lists.seat(&group, now)?;
         let id = self.slots.vacancy().or_else(|| self.drop_oldest_record())?;
-        Some(Room { id, group })
+        Some(Room { id, group, seat })
     }
 
     /// Gives a key its slot.
@@ -168,7 +166,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         meta: Meta<S, L, M>,
         phase: Phase,
     ) -> SlotId {
-        self.lists.admit(room.id, room.group);
+        self.lists.admit(room.id, room.group, room.seat);
         self.slots.claim(room.id, hash, key, meta, phase);
         room.id
     }
@@ -178,4 +176,5 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 pub(super) struct Room<S: Storage> {
     id: SlotId,
     group: <S::Priorities as Priorities>::Group,
+    seat: <S::Lists as Lists>::Seat,
 }

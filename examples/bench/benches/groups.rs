@@ -25,7 +25,12 @@ type Line = (&'static str, Vec<(u64, u64)>);
 fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", machine());
     let mut suite = Suite::from_args();
-    let lines = waits(suite.is_quick());
+    suite.group("Keys handed out until the last of 999 small groups has its turn");
+    let lines = if suite.asks_for("waits") {
+        waits(suite.is_quick())
+    } else {
+        Vec::new()
+    };
     let file = std::env::args().find_map(|argument| Some(argument.strip_prefix("--plot=")?.into()));
     if let Some::<String>(file) = file {
         plot(&file, &lines)?;

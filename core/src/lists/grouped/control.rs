@@ -93,7 +93,8 @@ impl<B: Backing> GroupedLists<B> {
         only_removes: bool,
         change: impl FnOnce(&mut Self, SlotId),
     ) -> Result<(), B::Name> {
-        if let Located::Absent(_) = self.groups.locate(&name) {
+        let seat = self.groups.locate(&name);
+        if let Located::Absent(_) = seat {
             if only_removes {
                 return Ok(());
             }
@@ -101,7 +102,7 @@ impl<B: Backing> GroupedLists<B> {
                 return Err(name);
             }
         }
-        let Some(group) = self.enter(name) else {
+        let Some(group) = self.enter(name, seat) else {
             return Ok(());
         };
         change(self, group);

@@ -82,9 +82,9 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Finds a group, or adds one. `None` if there is no room for one more.
-    pub(super) fn enter(&mut self, name: B::Name) -> Option<SlotId> {
-        match self.groups.locate(&name) {
+    /// Adds a group, if it is not there. `None` if there is no room for one more.
+    pub(super) fn enter(&mut self, name: B::Name, seat: Located) -> Option<SlotId> {
+        match seat {
             Located::Found(group) => {
                 let own = self.group(group);
                 if own.is_some_and(|own| own.members == 0 && own.own.is_none() && !own.paused) {

@@ -9,22 +9,32 @@ use super::{Backing, GroupedLists, LevelArray, Members};
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
+    type Seat = Located;
 
     const BLOCKS: bool = true;
 
-    fn has_room(&mut self, name: &B::Name, now: Instant) -> bool {
-        if let Located::Found(_) = self.groups.locate(name) {
-            return true;
+    fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Located> {
+        let seat = self.groups.locate(name);
+        if let Located::Found(_) = seat {
+            return Some(seat);
         }
         self.forget_some(now);
         if self.groups.vacancy().is_none() {
             self.forget_longest_gone();
         }
-        self.groups.vacancy().is_some()
+        self.groups.vacancy().map(|_| seat)
     }
 
-    fn admit(&mut self, id: SlotId, name: B::Name) {
-        let Some(group) = self.enter(name) else {
+    fn admit(&mut self, id: SlotId, name: B::Name, seat: Located) {
+        let seat = match seat {
+            Located::Found(group) => match self.groups.slot(group) {
+                Some(slot) if slot.key == name => seat,
+                // It has gone with the last of its keys.
+                _ => self.groups.locate(&name),
+            },
+            Located::Absent(_) => seat,
+        };
+        let Some(group) = self.enter(name, seat) else {
             return;
         };
         self.members.set(id, group);

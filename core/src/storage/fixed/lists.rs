@@ -41,6 +41,12 @@ impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(&mut self.links, id);

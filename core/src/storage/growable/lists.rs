@@ -72,6 +72,12 @@ impl Default for GrowableLists {
 
 impl Lists for GrowableLists {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn reserve(&mut self, additional: usize) {
         self.ready.reserve(additional);
