@@ -125,8 +125,9 @@ fn plot(file: &str, lines: &[Line]) -> Result<(), Box<dyn Error>> {
         .x_desc("keys of the large group")
         .y_desc("keys handed out until the last small group has its turn")
         .draw()?;
-    for ((name, waits), color) in lines.iter().zip(COLORS) {
-        let style = color.stroke_width(2);
+    // Lines that lie on each other are narrower the later they are drawn.
+    for (((name, waits), color), width) in lines.iter().zip(COLORS).zip([9, 7, 5, 2]) {
+        let style = color.stroke_width(width);
         chart
             .draw_series(LineSeries::new(waits.iter().copied(), style).point_size(3))?
             .label(*name)
