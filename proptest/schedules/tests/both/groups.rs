@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use requeue_schedules::{
-    Grouped, SECOND, Waits, at_any_moment, explore, explore_all, finish, getters, holders,
-    interrupt, is_at_rest, join, next, with,
+    Grouped, SECOND, Waits, explore, explore_all, finish, getters, holders, interrupt, is_at_rest,
+    join, next, stopper, with,
 };
 use requeue_std::core::GroupLimits;
 use requeue_std::{Action, Drained, GetError};
 use shuttle::sync::Mutex;
+use shuttle::sync::mpsc::channel;
 
 both!([GroupedThreads, GroupedTasks]
     the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group,
@@ -25,7 +26,8 @@ both!([GroupedThreads, GroupedTasks]
     a_limit_that_is_raised_wakes_a_getter_for_each_key,
     limits_of_many_groups_that_are_lifted_wake_a_getter_for_each,
     each_token_of_a_group_wakes_a_getter,
-    a_drain_ends_although_groups_are_at_their_limits,
+    workers_end_after_shutdown_although_groups_are_at_their_limits,
+    a_getter_ends_when_the_last_key_of_a_group_is_handed_out_after_shutdown,
 );
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
@@ -200,17 +202,25 @@ fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>
     });
 }
 
-/// More groups than a change of limits looks at: the gets that follow look at the others.
+/// A change of limits looks at eight groups, which are paused. It wakes a getter for the others.
 fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored = Grouped>>() {
     explore::<Q>("ten getters, ten groups whose limits are lifted", || {
         let (queue, gate) = (Q::new(), Arc::default());
         queue.limit_groups(GroupLimits::new().max_active(0));
         let closed = Mutex::lock(&gate).unwrap();
         let (taken, threads) = holders(&queue, 10, &gate);
-        let keys = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
-        queue.add_many(keys, |_| unreachable!());
+        for group in 1..=10 {
+            if group <= 8 {
+                queue.pause_group(group).unwrap();
+            }
+            queue.add(10 * group).unwrap();
+        }
         queue.limit_groups(GroupLimits::new());
-        assert_eq!(next(&taken), keys);
+        assert_eq!(next(&taken), [90, 100]);
+        for group in 1..=8 {
+            queue.resume_group(group);
+        }
+        assert_eq!(next(&taken), [10, 20, 30, 40, 50, 60, 70, 80]);
         drop(closed);
         join(threads);
         is_at_rest(&queue);
@@ -233,8 +243,8 @@ fn each_token_of_a_group_wakes_a_getter<Q: Waits<Stored = Grouped>>() {
     });
 }
 
-fn a_drain_ends_although_groups_are_at_their_limits<Q: Waits<Stored = Grouped>>() {
-    explore::<Q>("drain with groups limited and paused", || {
+fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Stored = Grouped>>() {
+    explore::<Q>("shutdown with groups limited and paused", || {
         let queue = one_at_a_time::<Q>();
         let none = GroupLimits::new().max_active(0);
         queue.limit_group(2, none).unwrap();
@@ -255,11 +265,46 @@ fn a_drain_ends_although_groups_are_at_their_limits<Q: Waits<Stored = Grouped>>(
                 }
             })
         };
-        let threads: Vec<_> = (0..3).map(worker).collect();
-        at_any_moment();
-        assert_eq!(queue.drain(), Drained::Complete);
-        assert_eq!(runs.load(Ordering::SeqCst), 5);
+        let mut threads: Vec<_> = (0..3).map(worker).collect();
+        threads.push(stopper(&queue));
+        // The end of a drain that is waited for would wake those that sleep.
         join(threads);
+        assert_eq!(runs.load(Ordering::SeqCst), 5);
+        assert_eq!(queue.drain(), Drained::Complete);
         is_at_rest(&queue);
     });
+}
+
+/// While that key is active: the end of the drain would wake the getter as well.
+fn a_getter_ends_when_the_last_key_of_a_group_is_handed_out_after_shutdown<Q>()
+where
+    Q: Waits<Stored = Grouped>,
+{
+    explore::<Q>(
+        "two getters, the last key of a group and a shutdown",
+        || {
+            let (queue, gate) = (one_at_a_time::<Q>(), Arc::<Mutex<()>>::default());
+            queue.add_many([11, 12], |_| unreachable!());
+            let guard = queue.get().unwrap();
+            let closed = Mutex::lock(&gate).unwrap();
+            let (sender, taken) = channel();
+            let getters = [(); 2].map(|()| {
+                let (gate, sender) = (Arc::clone(&gate), sender.clone());
+                with(&queue, move |queue| {
+                    let guard = queue.get();
+                    sender.send(guard.as_deref().map_or(0, |key| *key)).unwrap();
+                    if let Some(guard) = guard {
+                        drop(gate.lock().unwrap());
+                        finish::<Q>(guard);
+                    }
+                })
+            });
+            queue.shut_down();
+            guard.success().unwrap();
+            assert_eq!(next(&taken), [0, 12]);
+            drop(closed);
+            join(getters);
+            is_at_rest(&queue);
+        },
+    );
 }
