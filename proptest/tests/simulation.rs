@@ -6,6 +6,8 @@ mod fleet;
 mod liar;
 #[path = "simulation/scripts.rs"]
 mod scripts;
+#[path = "simulation/tenants.rs"]
+mod tenants;
 #[path = "simulation/worlds.rs"]
 mod worlds;
 
@@ -18,6 +20,7 @@ use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};
 use crate::liar::{Liar, Lie};
+use crate::tenants::{Audited, Defect, Tenants};
 use crate::worlds::{Counting, Habit};
 
 #[expect(clippy::panic, reason = "this is how a test fails")]
@@ -140,6 +143,36 @@ fn each_lie_of_a_queue_is_found() {
     }
     let check = Check::new(|| Counting::new(Habit::None));
     check.queue(|| Liar::new(Lie::None)).run();
+}
+
+fn tenants(defect: Defect) -> Check<Tenants> {
+    Check::new(Tenants::default)
+        .workers(Workers::new(3).timeout(Duration::from_secs(5)))
+        .queue(move || Audited::new(defect))
+        // A drain of all keys, each of which hangs until its timeout.
+        .settle(Duration::from_secs(300))
+}
+
+/// A key that is first of its tenant waits for at most one key of each other tenant, whether those
+/// hang, flood, or have their limits changed; and no tenant has more runs than it may have.
+#[test]
+fn tenants_that_hang_or_flood_keep_to_their_limits_and_turns() {
+    tenants(Defect::None).seeds(2_000).run();
+}
+
+#[test]
+fn each_defect_of_limits_and_turns_is_found() {
+    let defects = [
+        (Defect::ExceedsLimits, Property::QueueIsValid),
+        (Defect::ServesTwice, Property::QueueIsValid),
+        (Defect::WakesNoneAtTheEndOfARun, Property::EveryAddRuns),
+        (Defect::WakesNoneAfterAChange, Property::EveryAddRuns),
+        (Defect::SleepsThroughADrain, Property::DrainEnds),
+    ];
+    for (defect, rule) in defects {
+        let story = story(&tenants(defect).seeds(1_000));
+        assert_eq!(story.breach.property, rule, "{defect:?}: {story}");
+    }
 }
 
 #[test]

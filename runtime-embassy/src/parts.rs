@@ -15,7 +15,7 @@ pub trait Parts {
     type Index: Index;
     /// The clock.
     type Clock: Clock;
-    /// How many priority levels there are.
+    /// How many priority levels there are, and whether keys belong to groups.
     type Priorities: Priorities;
 }
 

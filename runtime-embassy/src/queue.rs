@@ -66,7 +66,7 @@ pub type Guard<
 /// | `N` | how many keys it holds |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
-/// | `P` | metrics, slot numbers, clock and priorities: see [`With`] |
+/// | `P` | metrics, slot numbers, clock, and priorities or groups: see [`With`] |
 ///
 /// The producer side is core's, reached through `Deref`:
 /// [`add`](requeue_core::binding::WorkQueue::add),
@@ -150,6 +150,38 @@ pub type Guard<
 /// JOBS.add_with(9, ALARM).unwrap();
 /// let first = JOBS.try_get().unwrap();
 /// assert_eq!((*first, first.priority()), (9, 1));
+/// ```
+///
+/// With [`Groups`](requeue_core::Groups), here as many as four buses, at most one sensor of a bus is
+/// read at a time. Limits are set when the program starts.
+///
+/// ```
+/// use requeue_embassy::core::{
+///     GroupLimits, Groups, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
+/// };
+/// use requeue_embassy::raw::CriticalSectionRawMutex;
+/// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
+///
+/// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// struct Sensor { bus: u8, address: u8 }
+///
+/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, NoPriorities, 4>>;
+/// type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 16, ItemExponentialFailure, 3, Buses>;
+/// static READINGS: Readings = WorkQueue::from_queue(
+///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
+///     EmbassyClock,
+/// );
+///
+/// READINGS.limit_groups(GroupLimits::new().max_active(1));
+/// for (bus, address) in [(1, 40), (1, 41), (2, 40)] {
+///     READINGS.add(Sensor { bus, address }).unwrap();
+/// }
+/// let first = READINGS.try_get().unwrap();
+/// let other = READINGS.try_get().unwrap();
+/// assert_eq!((first.bus, other.bus), (1, 2));
+/// assert!(READINGS.try_get().is_none(), "both buses are in use");
+/// first.success().unwrap();
+/// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
 pub struct WorkQueue<
     R,

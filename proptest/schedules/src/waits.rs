@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
 use requeue_std::core::{
-    Action, Batch, Drained, GetError, Growable, Guard, ItemExponentialFailure, KeyState, Leftover,
-    RateLimiter, Reporter, WithRunRate, Workers,
+    Action, Batch, Drained, GetError, Groups, Growable, Guard, ItemExponentialFailure, KeyState,
+    Leftover, Queue, RandomState, RateLimiter, Reporter, Storage, WithRunRate, Workers,
 };
 use requeue_std::{QueueClock, SystemClock};
 use shuttle::future::block_on;
@@ -23,8 +23,10 @@ use crate::cast::{SECOND, interrupt};
 pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// Its limiter.
     type Limiter: Limiter;
+    /// Where it keeps its keys.
+    type Stored: Stored;
     /// Its lock.
-    type Lock: Lock<State = State<Self::Limiter>>;
+    type Lock: Lock<State = State<Self::Limiter, Self::Stored>>;
     /// Its clock.
     type Clock: Clock;
     /// How a guard holds it.
@@ -109,8 +111,32 @@ impl Limiter for WithRunRate<ItemExponentialFailure> {
     }
 }
 
+/// The storage of queues under test.
+pub trait Stored: Storage + 'static {
+    /// An empty queue.
+    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter>
+    where
+        Self: Sized;
+}
+
+impl Stored for Growable {
+    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
+        Queue::from_parts(L::new(), Reporter::NONE, RandomState::default(), 0)
+    }
+}
+
+/// The keys of each ten belong to a group.
+pub type Grouped = Growable<RandomState, Groups<u32>>;
+
+impl Stored for Grouped {
+    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
+        let (metrics, hasher) = (Reporter::NONE, RandomState::default());
+        Queue::growable_with_groups(L::new(), metrics, hasher, 0, |key| key / 10)
+    }
+}
+
 /// What the lock of a queue holds.
-pub type State<L> = binding::State<u32, Growable, L, Reporter, GrowableWaitList>;
+pub type State<L, S = Growable> = binding::State<u32, S, L, Reporter, GrowableWaitList>;
 
 /// What the queue of a runtime dereferences to.
 pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock>;
@@ -130,9 +156,19 @@ pub type PacedThreads = requeue_std::WorkQueue<u32, WithRunRate<ItemExponentialF
 /// The queue for tasks that hands out a key each second.
 pub type PacedTasks = requeue_tokio::WorkQueue<u32, WithRunRate<ItemExponentialFailure>>;
 
-impl<L: Limiter> Waits for requeue_std::WorkQueue<u32, L> {
+/// The queue for threads whose keys belong to groups.
+pub type GroupedThreads = requeue_std::WorkQueue<u32, ItemExponentialFailure, Grouped>;
+
+/// The queue for tasks whose keys belong to groups.
+pub type GroupedTasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure, Grouped>;
+
+impl<L: Limiter, S: Stored> Waits for requeue_std::WorkQueue<u32, L, S>
+where
+    State<L, S>: Send,
+{
     type Limiter = L;
-    type Lock = requeue_std::Locked<State<L>>;
+    type Stored = S;
+    type Lock = requeue_std::Locked<State<L, S>>;
     type Clock = QueueClock;
     type Handle<'q> = &'q Shared<Self>;
     type Deadline = requeue_std::core::Instant;
@@ -142,7 +178,7 @@ impl<L: Limiter> Waits for requeue_std::WorkQueue<u32, L> {
     type Bounded = crate::bounded::Threads;
 
     fn new() -> Self {
-        requeue_std::WorkQueue::builder().limiter(L::new()).build()
+        S::queue().into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -203,9 +239,13 @@ impl<L: Limiter> Waits for requeue_std::WorkQueue<u32, L> {
     }
 }
 
-impl<L: Limiter> Waits for requeue_tokio::WorkQueue<u32, L> {
+impl<L: Limiter, S: Stored> Waits for requeue_tokio::WorkQueue<u32, L, S>
+where
+    State<L, S>: Send,
+{
     type Limiter = L;
-    type Lock = requeue_tokio::Locked<State<L>>;
+    type Stored = S;
+    type Lock = requeue_tokio::Locked<State<L, S>>;
     type Clock = requeue_tokio::TokioClock;
     type Handle<'q> = Arc<Shared<Self>>;
     type Deadline = tokio::time::Instant;
@@ -215,9 +255,7 @@ impl<L: Limiter> Waits for requeue_tokio::WorkQueue<u32, L> {
     type Bounded = crate::bounded::Tasks;
 
     fn new() -> Self {
-        requeue_tokio::WorkQueue::builder()
-            .limiter(L::new())
-            .build()
+        S::queue().into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -294,10 +332,13 @@ impl<L: Limiter> Waits for requeue_tokio::WorkQueue<u32, L> {
 
 /// A future whose waker takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
-pub fn curious<L: Limiter, F: Future>(
-    queue: &requeue_tokio::WorkQueue<u32, L>,
+pub fn curious<L: Limiter, S: Stored, F: Future>(
+    queue: &requeue_tokio::WorkQueue<u32, L, S>,
     work: F,
-) -> impl Future<Output = F::Output> + use<L, F> {
+) -> impl Future<Output = F::Output> + use<L, S, F>
+where
+    State<L, S>: Send,
+{
     let queue = queue.clone();
     let mut work = Box::pin(work);
     poll_fn(move |context| {
@@ -307,12 +348,15 @@ pub fn curious<L: Limiter, F: Future>(
     })
 }
 
-struct Curious<L: Limiter> {
-    queue: requeue_tokio::WorkQueue<u32, L>,
+struct Curious<L: Limiter, S: Stored> {
+    queue: requeue_tokio::WorkQueue<u32, L, S>,
     task: task::Waker,
 }
 
-impl<L: Limiter> Wake for Curious<L> {
+impl<L: Limiter, S: Stored> Wake for Curious<L, S>
+where
+    State<L, S>: Send,
+{
     fn wake(self: Arc<Self>) {
         self.queue.lock().with(|state| state.queue().asleep());
         self.task.wake_by_ref();

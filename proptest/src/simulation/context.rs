@@ -11,11 +11,12 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::Clock;
+use requeue_core::binding::{Clock, Effect};
 use requeue_core::{AddOptions, Added, Instant, Rejected};
 
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
+use super::driven::Driven;
 use super::shared::{Shared, Slot, Task};
 use super::timeline::{What, Who};
 
@@ -27,8 +28,8 @@ pub struct Keys<K> {
     pub(super) who: Who,
 }
 
-impl<K: Ord + Clone + Debug> Keys<K> {
-    /// KeyLevels a key as having work to do.
+impl<K: Ord + Clone + Debug + 'static> Keys<K> {
+    /// Adds a key.
     ///
     /// # Errors
     ///
@@ -56,6 +57,33 @@ impl<K: Ord + Clone + Debug> Keys<K> {
         self.shared.add(self.who, key, options)
     }
 
+    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say. Keys that
+    /// come or go in this way are not accounted for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Groups, Growable, NoLimit, Queue, RandomState};
+    /// use requeue_proptest::simulation::Keys;
+    ///
+    /// type Tenants = Queue<(u8, u32), Growable<RandomState, Groups<u8>>, NoLimit>;
+    ///
+    /// // In `World::happen`: a tenant moves to a larger plan.
+    /// fn upgrade(tenant: u8, keys: &Keys<(u8, u32)>) {
+    ///     let plan = GroupLimits::new().max_active(8);
+    ///     let limited = keys.with_queue(|queue: &mut Tenants, now| {
+    ///         queue.limit_group(tenant, Some(plan), now)
+    ///     });
+    ///     assert_eq!(limited, Some(Ok(())));
+    /// }
+    /// ```
+    pub fn with_queue<Q: Driven<K>, T>(
+        &self,
+        work: impl FnOnce(&mut Q, Instant) -> Effect<T>,
+    ) -> Option<T> {
+        self.shared.with_queue(work)
+    }
+
     /// Whether the queue is shutting down.
     pub fn shutting_down(&self) -> bool {
         self.shared.ledger.borrow().is_closed()
@@ -72,7 +100,7 @@ impl<K: Ord + Clone + Debug> Keys<K> {
     }
 }
 
-impl<K: Ord + Clone + Debug> Clock for Keys<K> {
+impl<K: Ord + Clone + Debug + 'static> Clock for Keys<K> {
     fn now(&self) -> Instant {
         self.shared.now()
     }
@@ -292,7 +320,11 @@ pub(super) fn after(delay: Duration) -> AddOptions {
 }
 
 /// Waits until `until`, and lets others go first in any case.
-async fn sleep_until<K: Ord + Clone + Debug>(shared: &Rc<Shared<K>>, until: Instant, rank: u8) {
+async fn sleep_until<K: Ord + Clone + Debug + 'static>(
+    shared: &Rc<Shared<K>>,
+    until: Instant,
+    rank: u8,
+) {
     let mut timer = Timer { shared, slot: None };
     poll_fn(|context| match timer.slot {
         None => {
@@ -307,12 +339,12 @@ async fn sleep_until<K: Ord + Clone + Debug>(shared: &Rc<Shared<K>>, until: Inst
 }
 
 /// No getter is woken for a wait that was dropped.
-struct Timer<'h, K: Ord + Clone + Debug> {
+struct Timer<'h, K: Ord + Clone + Debug + 'static> {
     shared: &'h Shared<K>,
     slot: Option<Slot>,
 }
 
-impl<K: Ord + Clone + Debug> Drop for Timer<'_, K> {
+impl<K: Ord + Clone + Debug + 'static> Drop for Timer<'_, K> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
             let _ = self.shared.cancel(slot);

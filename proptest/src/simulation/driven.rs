@@ -1,5 +1,6 @@
 //! The queue that is simulated.
 
+use std::any::Any;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use requeue_core::{
 /// storage, limiter and metrics, or one that wraps it.
 ///
 /// The methods mean what those of [`Queue`] mean.
-pub trait Driven<K> {
+pub trait Driven<K>: Any {
     /// Adds a key.
     fn add_with(
         &mut self,
@@ -39,6 +40,15 @@ pub trait Driven<K> {
     fn is_drained(&self) -> bool;
     /// After shutdown: takes out a key that was not worked on.
     fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<K>>>;
+    /// Whether a key that is to be run has to wait although a worker sleeps: its group may be at
+    /// its limit, say. At first none has to.
+    ///
+    /// A queue with limits says so by what it was told, and not by what it does: otherwise a key
+    /// that it forgets goes unnoticed.
+    fn holds_back(&self, key: &K) -> bool {
+        let _ = key;
+        false
+    }
     /// Checks the queue's own invariants.
     ///
     /// # Panics
@@ -74,10 +84,10 @@ impl<K> From<Work<K>> for Taken<K> {
 
 impl<K, S, L, M> Driven<K> for Queue<K, S, L, M>
 where
-    K: Eq + Hash + Clone,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
+    K: Eq + Hash + Clone + 'static,
+    S: Storage + 'static,
+    L: RateLimiter + 'static,
+    M: Metrics + 'static,
 {
     fn add_with(
         &mut self,

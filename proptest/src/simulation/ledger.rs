@@ -93,13 +93,13 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
         self.closed
     }
 
-    /// A key that is not active, and whose time came before `now`, or has come if it was added
+    /// Keys that are not active, and whose time came before `now`, or has come if they were added
     /// for no time in particular.
-    pub(super) fn overdue(&self, now: Instant) -> Option<&K> {
-        let later = self.later.iter().filter(|(_, due)| **due < now);
+    pub(super) fn overdue(&self, now: Instant) -> impl Iterator<Item = &K> {
+        let later = self.later.iter().filter(move |(_, due)| **due < now);
         let later = later.filter(|_| !self.closed).map(|(key, _)| key);
-        let mut owed = self.owed.iter().chain(later);
-        owed.find(|key| !self.active.contains(key))
+        let owed = self.owed.iter().chain(later);
+        owed.filter(|key| !self.active.contains(*key))
     }
 
     /// Whether nothing is to be done at the moment.

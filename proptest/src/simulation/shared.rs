@@ -1,5 +1,6 @@
 //! What the world, the runs and the driver share: the clock, the queue, and the history.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -52,7 +53,7 @@ pub(super) struct Shared<K> {
     pub(super) last_fault: Cell<Instant>,
 }
 
-impl<K: Ord + Clone + Debug> Runs<K> for Shared<K> {
+impl<K: Ord + Clone + Debug + 'static> Runs<K> for Shared<K> {
     fn now(&self) -> Instant {
         self.now.get()
     }
@@ -63,7 +64,7 @@ impl<K: Ord + Clone + Debug> Runs<K> for Shared<K> {
     }
 }
 
-impl<K: Ord + Clone + Debug> Shared<K> {
+impl<K: Ord + Clone + Debug + 'static> Shared<K> {
     pub(super) fn new(queue: Box<dyn Driven<K>>, choices: Choices<K>) -> Self {
         Self {
             now: Cell::new(Instant::EPOCH),
@@ -231,6 +232,28 @@ impl<K: Ord + Clone + Debug> Shared<K> {
 
     pub(super) fn replace_queue(&self, queue: Box<dyn Driven<K>>) {
         self.queue.replace(queue);
+    }
+
+    /// Something else that is done with the queue; `None` if it is of another type.
+    pub(super) fn with_queue<Q: Driven<K>, T>(
+        &self,
+        work: impl FnOnce(&mut Q, Instant) -> Effect<T>,
+    ) -> Option<T> {
+        let now = self.now();
+        self.act(|queue| {
+            let queue: &mut dyn Any = queue;
+            match queue.downcast_mut() {
+                Some(queue) => work(queue, now).map(Some),
+                None => Effect {
+                    value: None,
+                    wake: Wake::NONE,
+                },
+            }
+        })
+    }
+
+    pub(super) fn holds_back(&self, key: &K) -> bool {
+        self.queue.borrow().holds_back(key)
     }
 
     pub(super) fn assert_valid(&self) {

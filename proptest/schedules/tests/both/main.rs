@@ -35,6 +35,7 @@ macro_rules! both {
 mod deadlines;
 mod drains;
 mod getters;
+mod groups;
 mod rates;
 mod room;
 mod run;

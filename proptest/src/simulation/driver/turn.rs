@@ -56,7 +56,8 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    fn is_too_late(&self) -> bool {
+    /// Whether keys that are handed out are left over, because the drain takes too long.
+    pub(super) fn is_too_late(&self) -> bool {
         match self.closing {
             Some((since, Some(limit))) => self.shared.now() >= since + limit,
             _ => false,
