@@ -102,7 +102,7 @@ mod tests {
             .backoff(pause, pause * 8)
             .no_retry_rate()
             .report_to(Timed)
-            .build();
+            .build_with_groups(Key::group);
         let key = |object: &str| Key::new("s", object);
         queue.add_after(key("later"), Duration::MAX).unwrap();
         queue.add(key("failed")).unwrap();
