@@ -96,8 +96,8 @@ pub trait Lists {
         let _ = level;
         None
     }
-    /// Takes out the slot that is handed out.
-    fn pop_ready(&mut self, now: Instant) -> Option<SlotId>;
+    /// Takes out the first ready slot of a level, which is handed out.
+    fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId>;
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;

@@ -69,9 +69,8 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         self.ready.get(usize::from(level))?.first()
     }
 
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
-        let level = self.occupied.checked_ilog2()? as u8;
-        let id = self.first_ready()?;
+    fn pop_ready(&mut self, level: u8, _: Instant) -> Option<SlotId> {
+        let id = self.first_ready_at(level)?;
         self.remove_ready(id, level);
         Some(id)
     }

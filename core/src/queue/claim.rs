@@ -10,7 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
-use crate::priority::Priorities;
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Meta, Queue};
@@ -55,6 +55,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn add_new(&mut self, room: Room<S>, hash: u32, key: K, now: Instant) {
         let id = room.id;
         let mut meta = Meta::<S, L, M>::default();
+        meta.levels.set_since(now);
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
         self.claim(room, hash, key, meta, Phase::Ready);

@@ -50,7 +50,7 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.first()
     }
 
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: u8, _: Instant) -> Option<SlotId> {
         self.ready.pop_front(&mut self.links)
     }
 

@@ -91,7 +91,7 @@ impl Lists for GrowableLists {
     }
 
     #[inline]
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: u8, _: Instant) -> Option<SlotId> {
         match self.ready.pop_front() {
             Some(first) => Some(SlotId(first)),
             None => self.pop_held(),
