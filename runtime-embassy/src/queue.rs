@@ -152,8 +152,8 @@ pub type Guard<
 /// assert_eq!((*first, first.priority()), (9, 1));
 /// ```
 ///
-/// With [`Groups`](requeue_core::Groups), here as many as four buses, at most one sensor of a bus is
-/// read at a time. Limits are set when the program starts.
+/// With [`Groups`](requeue_core::Groups), here as many as four buses, at most one sensor of a bus
+/// is read at a time. Limits are set when the program starts.
 ///
 /// ```
 /// use requeue_embassy::core::{
@@ -166,7 +166,8 @@ pub type Guard<
 /// struct Sensor { bus: u8, address: u8 }
 ///
 /// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, NoPriorities, 4>>;
-/// type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 16, ItemExponentialFailure, 3, Buses>;
+/// type Readings =
+///     WorkQueue<CriticalSectionRawMutex, Sensor, 16, ItemExponentialFailure, 3, Buses>;
 /// static READINGS: Readings = WorkQueue::from_queue(
 ///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
 ///     EmbassyClock,

@@ -57,8 +57,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
         self.shared.add(self.who, key, options)
     }
 
-    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say. Keys that
-    /// come or go in this way are not accounted for.
+    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say. Keys
+    /// that come or go in this way are not accounted for.
     ///
     /// # Examples
     ///

@@ -1,7 +1,7 @@
 //! Groups that may not start a run while getters sleep. Keys 10 to 19 are group 1, and so on.
 //!
-//! Shutting down wakes every getter, so it would repair a wake that was lost: a getter takes a fixed
-//! number of keys. Where the end of a run would do the same, the keys are held.
+//! Shutting down wakes every getter, so it would repair a wake that was lost: a getter takes a
+//! fixed number of keys. Where the end of a run would do the same, the keys are held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -37,8 +37,8 @@ impl<W: World> Simulation<W> {
         self.no_worker_sleeps_over_a_key(next)
     }
 
-    /// While a getter sleeps and no other is on the way, no key is to be worked on before `next`, but
-    /// those that a limit holds back.
+    /// While a getter sleeps and no other is on the way, no key is to be worked on before `next`,
+    /// but those that a limit holds back.
     fn no_worker_sleeps_over_a_key(&self, next: Instant) -> Result<(), Breach> {
         let Some(sleeper) = self.line.front() else {
             return Ok(());
