@@ -16,13 +16,13 @@ pub use requeue_core::{
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Attempt, Attempts, Backoff, BackoffManager, BackoffUntil,
-    Bucket, Debounces, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry,
-    ExponentialBackoffManager, Finished, Fixed, GetError, Guard, Index, Instant,
-    ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics,
-    NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer, Queue,
-    RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
-    TooManyWaiters, WithDebounce, WithHolds, WithJitter, WithMaxWait, WithRunRate,
+    Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
+    BackoffUntil, Bucket, Debounces, DefaultController, DefaultItemBased, DelayWithReset, Drained,
+    Entry, ExponentialBackoffManager, Finished, Fixed, GetError, GroupLimits, GroupState, Groups,
+    Guard, Index, Instant, ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover,
+    Levels, Merge, Metrics, NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities,
+    Producer, Queue, RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times,
+    Timestamps, TooManyWaiters, WithDebounce, WithHolds, WithJitter, WithMaxWait, WithRunRate,
     default_controller, default_item_based, jitter, rand_core,
 };
 #[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]

@@ -4,6 +4,7 @@ use core::hash::Hash;
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use crate::aging::Aging;
 use crate::group::Groups;
 use crate::limiter::{
     Bucket, DefaultController, ItemExponentialFailure, RateLimiter, default_controller,
@@ -223,6 +224,29 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// # queue.release(work.ticket, Instant::EPOCH).value.unwrap();
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
+        Builder {
+            clock: self.clock,
+            limiter: self.limiter,
+            metrics: self.metrics,
+            levels: PhantomData,
+            capacity: self.capacity,
+            failure_records_max: self.failure_records_max,
+        }
+    }
+
+    /// Lets keys age: see [`Aging`]. They do once [`Queue::age_after`] has said after which time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_core::{AddOptions, Instant, Queue};
+    ///
+    /// let mut queue = Queue::builder().levels::<2>().aging().build();
+    /// queue.age_after(Duration::from_secs(60));
+    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// ```
+    pub fn aging(self) -> Builder<R, L, M, Aging<P>> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,

@@ -20,22 +20,23 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// a `Growable` one for any number.
 ///
 /// - **Fair.** The groups that have ready keys are served in turn, one key each, or as many as the
-///   [weight](GroupLimits::weight) of the group says. With `n` such groups, the first key of a group
-///   waits for at most `n - 1` others, however long their backlogs are.
+///   [weight](GroupLimits::weight) of the group says. With `n` such groups, the first key of a
+///   group waits for at most `n - 1` others, however long their backlogs are.
 /// - **Limits.** A group may have a [number of active keys](GroupLimits::max_active) at most, and a
 ///   [rate](GroupLimits::rate), which is charged when a key is handed out. A group at its limit is
 ///   not looked at until one of its runs ends or its rate allows the next one.
 /// - **Levels.** The highest level that has a key to hand out is served first, and its groups in
 ///   turn. Within a group and a level, first in, first out.
 /// - A group comes and goes with its keys, or stays while limits are set for it by name. Once its
-///   last key has left, one with a rate stays until the tokens it has used are earned again.
+///   last key has left, one with a rate stays until the tokens it has used are earned again, or
+///   until its room is needed.
 ///
 /// Deduplication, delays, retries and shutdown are as without groups. A drain honours the limits.
 /// Shutdown lifts what would keep a drain from ending: pauses, and limits of no active key at all.
 ///
 /// # Cost
 ///
-/// Adding, handing out and completing a key are O(1) expected besides what they cost without
+/// Adding, handing out and completing a key are O(1) expected on top of what they cost without
 /// groups; O(levels) if the group reaches or leaves its limit. One slot per group.
 ///
 /// The function runs once for each key that gets a slot, before anything changes. A key stays in
@@ -67,6 +68,10 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// queue.release(first.ticket, now).value.unwrap();
 /// assert_eq!(queue.try_get(now).value.unwrap().key.address, 41);
 /// ```
+///
+/// What is done with all keys of a group has no method of its own:
+/// [`retain`](crate::binding::WorkQueue::retain) cancels them, by what they are named, and so does
+/// [`retain_some`](crate::Queue::retain_some).
 pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);
 
 impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
@@ -81,6 +86,7 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
     const LEVELS: u8 = P::LEVELS;
 
     type KeyLevels = P::KeyLevels;
+    type AgeLimit = P::AgeLimit;
     type PerLevel<T: crate::lists::grouped::ConstDefault> = P::PerLevel<T>;
     type Group = G;
     type Naming<K> = GroupFn<K, G>;
@@ -129,7 +135,7 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
 /// ```
 /// use requeue_core::GroupLimits;
 ///
-/// // At most two calls of a receiver at a time, ten a second, and up to five at once after a pause.
+/// // At most two calls of a receiver at a time, ten a second, and up to five after a pause.
 /// const RECEIVER: GroupLimits = GroupLimits::new().max_active(2).rate(10.0, 5);
 /// ```
 #[derive(Clone, Debug)]

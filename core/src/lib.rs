@@ -9,6 +9,7 @@ extern crate alloc;
 extern crate std;
 
 mod action;
+mod aging;
 mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
@@ -44,6 +45,7 @@ mod workers;
 pub use rand_core;
 
 pub use action::{Action, Retries, RunContext};
+pub use aging::Aging;
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,

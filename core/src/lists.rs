@@ -20,18 +20,18 @@ pub(crate) mod leveled;
 pub trait Lists {
     /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
     type Group;
+    /// Where a group is.
+    type Seat: Copy;
 
     /// Whether keys may be ready and have to wait, because of their groups.
     const BLOCKS: bool = false;
 
-    /// Whether a key of this group can be admitted.
-    fn has_room(&mut self, group: &Self::Group, now: Instant) -> bool {
-        let _ = (group, now);
-        true
-    }
-    /// Puts a key, which is about to get this slot, into its group.
-    fn admit(&mut self, id: SlotId, group: Self::Group) {
-        let _ = (id, group);
+    /// Where the group of a key is, or would be; `None` if there is no room for one more.
+    fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;
+    /// Puts a key, which is about to get this slot, into its group. Since it was looked for, other
+    /// keys may have been dismissed.
+    fn admit(&mut self, id: SlotId, group: Self::Group, seat: Self::Seat) {
+        let _ = (id, group, seat);
     }
     /// Takes a key, which is about to lose its slot, out of its group.
     fn dismiss(&mut self, id: SlotId) {
@@ -96,8 +96,8 @@ pub trait Lists {
         let _ = level;
         None
     }
-    /// Takes out the slot that is handed out.
-    fn pop_ready(&mut self, now: Instant) -> Option<SlotId>;
+    /// Takes out the first ready slot of a level, which is handed out.
+    fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId>;
     /// Takes a slot out of any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;

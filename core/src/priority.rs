@@ -5,6 +5,8 @@
 
 use core::fmt::Debug;
 
+use crate::Instant;
+use crate::aging::AgeLimit;
 use crate::group::Naming;
 use crate::id::Index;
 use crate::lists::ConstEmpty;
@@ -15,8 +17,11 @@ use crate::lists::leveled::LeveledLists;
 use crate::storage::fixed::FixedLists;
 #[cfg(feature = "alloc")]
 use crate::storage::growable::{GrowableLinks, GrowableLists};
+#[cfg(doc)]
+use crate::{Aging, Groups};
 
-/// How many priority levels a queue has: [`NoPriorities`] or [`Levels`]. The trait is sealed.
+/// How many priority levels a queue has: [`NoPriorities`] or [`Levels`], which may be in [`Aging`]
+/// and [`Groups`]. The trait is sealed.
 ///
 /// # Examples
 ///
@@ -32,6 +37,8 @@ pub trait Priorities: sealed::Sealed {
 
     #[doc(hidden)]
     type KeyLevels: KeyLevels;
+    #[doc(hidden)]
+    type AgeLimit: AgeLimit;
     #[doc(hidden)]
     type PerLevel<T: ConstDefault>: LevelArray<T>;
     /// The name of a group: see [`Groups`](crate::Groups).
@@ -66,7 +73,8 @@ pub struct NoPriorities;
 /// The rules are those of controller-runtime's priority queue:
 ///
 /// - The highest level that has a ready key is served first, and within a level the key that became
-///   ready first. A busy level can starve the levels below it.
+///   ready first. A busy level can starve the levels below it,
+///   unless keys [age](crate::Aging).
 /// - An add never lowers a key's level. An add that raises it moves the key to the end of the
 ///   higher level.
 /// - A delay has a level of its own: the key joins the end of that level when its deadline comes.
@@ -113,6 +121,7 @@ impl Priorities for NoPriorities {
     const LEVELS: u8 = 1;
 
     type KeyLevels = ();
+    type AgeLimit = ();
     type PerLevel<T: ConstDefault> = [T; 1];
     type Group = ();
     type Naming<K> = ();
@@ -127,6 +136,7 @@ impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
     type KeyLevels = ThreeLevels;
+    type AgeLimit = ();
     type PerLevel<T: ConstDefault> = [T; P];
     type Group = ();
     type Naming<K> = ();
@@ -149,6 +159,13 @@ pub trait KeyLevels: Copy + Debug + Default {
     /// The level of its run.
     fn running(self) -> u8;
     fn set_running(&mut self, level: u8);
+    /// Since when it has been ready or dirty, if keys age.
+    fn since(self) -> Instant {
+        Instant::EPOCH
+    }
+    fn set_since(&mut self, at: Instant) {
+        let _ = at;
+    }
 }
 
 impl KeyLevels for () {

@@ -16,6 +16,7 @@ use crate::sleepers::Sleepers;
 use crate::storage::{Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
+mod age;
 mod batch;
 mod cancel;
 mod check;
@@ -38,6 +39,7 @@ mod room;
 mod shutdown;
 mod slot;
 mod snapshot;
+mod vacate;
 mod watch;
 mod work;
 
@@ -164,6 +166,8 @@ where
     sleepers: Sleepers,
     limiter: L,
     metrics: M,
+    /// How long keys may wait at their levels.
+    age_limit: <S::Priorities as Priorities>::AgeLimit,
     /// How the group of a key is computed.
     naming: <S::Priorities as Priorities>::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
@@ -233,6 +237,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
         };
         slot.meta.levels.set_queued(level);
+        slot.meta.levels.set_since(at);
         let kept = &mut slot.meta.timestamps;
         self.metrics.stamp_added(kept, id.index(), at);
         self.metrics.added();
@@ -288,44 +293,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Ok(again)
     }
 
-    /// Discards the oldest failure record. Returns the freed slot.
-    #[cold]
-    fn drop_oldest_record(&mut self) -> Option<SlotId> {
-        let id = self.lists.oldest_record()?;
-        self.drop_record(id);
-        Some(id)
-    }
-
-    /// Releases a slot that is live for its failures alone.
-    fn drop_record(&mut self, id: SlotId) {
-        self.lists.discard_record(id);
-        self.release_slot(id);
-    }
-
-    /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
-    /// live. Comes last, because the key's `Drop` may run here.
-    #[inline]
-    fn release_if_unused(&mut self, id: SlotId, has_failed: bool) {
-        if self.delays.has(id) {
-            return;
-        }
-        if !has_failed {
-            self.release_slot(id);
-            return;
-        }
-        self.lists.retain_record(id);
-        if self.lists.records_len() > self.failure_records_max {
-            let _ = self.drop_oldest_record();
-        }
-    }
-
-    /// The key's `Drop` runs here, last.
-    // Without a hint to inline it: a copy at each call would cost a board 80 bytes of flash.
-    fn release_slot(&mut self, id: SlotId) {
-        self.lists.dismiss(id);
-        self.slots.release(id);
-    }
-
     /// Takes a key that has left the ready list out of the queue, with any delay it has.
     fn retire(&mut self, id: SlotId) {
         if let Some(slot) = self.slots.slot_mut(id) {
@@ -338,17 +305,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.note_change();
         self.report_depth(level);
         self.release_if_idle(id);
-    }
-
-    /// [`release_if_unused`](Self::release_if_unused) for a slot that may still be ready or active.
-    fn release_if_idle(&mut self, id: SlotId) {
-        let failed = self.slots.slot(id).map(|slot| {
-            let idle = slot.phase == Phase::Idle;
-            idle.then(|| !self.limiter.is_blank(&slot.meta.record, Instant::EPOCH))
-        });
-        if let Some(Some(has_failed)) = failed {
-            self.release_if_unused(id, has_failed);
-        }
     }
 
     /// Notes that a key has left the ready list or lost its delay, or that its run has ended: calls
@@ -429,7 +385,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         self.metrics.stamp_started(kept, id.index(), now);
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
-        let _ = self.lists.pop_ready(now);
+        let _ = self.lists.pop_ready(priority, now);
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);

@@ -15,6 +15,7 @@ use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 
+mod age;
 mod batch;
 mod cancel;
 mod debounce;

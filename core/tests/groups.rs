@@ -1,17 +1,19 @@
 //! Groups: whose turn it is, and what their limits do.
 
 #![cfg(feature = "alloc")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    AddOptions, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics, Queue,
-    RandomState, Rejected,
+    AddOptions, Aging, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
+    NoPriorities, Queue, RandomState, Rejected, Sweep,
 };
 
 /// A key is a group and a number.
 type Key = (u8, u32);
+type Aged = Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>;
 type Shared = Queue<Key, Growable<RandomState, Groups<u8>>, NoLimit>;
 
 const NOW: Instant = Instant::EPOCH;
@@ -91,7 +93,7 @@ fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
     let mut getter = Getter::new();
     let next = queue.poll_get(NOW, &mut getter).value;
     assert_eq!(next, Next::Wait { until: None });
-    assert_eq!(finish(&mut queue, first), Wake::One);
+    assert_eq!(finish(&mut queue, first), Wake::ONE);
     let Next::Work(second) = queue.poll_get(NOW, &mut getter).value else {
         panic!("it was woken for work");
     };
@@ -147,11 +149,11 @@ fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
         queue.poll_get(NOW, &mut getter).value,
         Next::Wait { until: None }
     );
-    assert_eq!(finish(&mut queue, work), Wake::One);
+    assert_eq!(finish(&mut queue, work), Wake::ONE);
     let Next::Work(last) = queue.poll_get(NOW, &mut getter).value else {
         panic!("it was woken for work");
     };
-    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::All);
+    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::ALL);
     assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Closed);
 }
 
@@ -222,7 +224,7 @@ fn a_pause_holds_a_group_and_no_other() {
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
     let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.resume_group(0, NOW).wake, Wake::One);
+    assert_eq!(queue.resume_group(0, NOW).wake, Wake::ONE);
     assert!(matches!(
         queue.poll_get(NOW, &mut getter).value,
         Next::Work(_)
@@ -308,4 +310,70 @@ fn rates_that_are_no_number_hold_the_group() {
         let _ = queue.shut_down(NOW);
         assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
     }
+}
+
+#[test]
+fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.limit_groups(GroupLimits::new().rate(1.0, 1), NOW);
+    queue.add((1, 0), NOW).value.unwrap();
+    let work = queue.try_get(NOW).value.unwrap();
+    assert_eq!(queue.add((2, 0), NOW).value, Err(Rejected::Full((2, 0))));
+
+    queue.release(work.ticket, NOW).value.unwrap();
+    assert!(queue.group(&1).is_some(), "it has a token to earn");
+    queue.add((2, 0), NOW).value.unwrap();
+    assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
+    queue.assert_valid();
+}
+
+#[test]
+fn all_work_of_a_group_is_cancelled_by_its_name() {
+    let mut queue = queue();
+    let numbers = (0..100).map(|number| ((number % 2) as u8, number));
+    let _ = queue.add_many(numbers, NOW, |_| {});
+    let _ = queue.add_after((1, 1_000), Duration::from_secs(1), NOW);
+    let mut sweep = Sweep::new();
+    while queue.retain_some(&mut sweep, NOW, |key| key.0 != 1).value {}
+    queue.assert_valid();
+    assert_eq!(queue.group(&1), None);
+    assert_eq!(queue.group(&0).unwrap().ready, 50);
+}
+
+#[test]
+fn every_group_is_seen_once() {
+    let mut queue = queue();
+    let _ = queue.add_many((0..200).map(|group| (group, 0)), NOW, |_| {});
+    let _ = queue.add_many((0..100).map(|group| (group, 1)), NOW, |_| {});
+    let mut seen = [0; 256];
+    let mut sweep = Sweep::new();
+    while queue.groups_some(&mut sweep, |name, group| {
+        seen[usize::from(*name)] += group.ready
+    }) {}
+    assert!(seen[..100].iter().all(|ready| *ready == 2));
+    assert!(seen[100..200].iter().all(|ready| *ready == 1));
+    assert!(seen[200..].iter().all(|ready| *ready == 0));
+}
+
+#[test]
+fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
+    let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    queue.age_after(Duration::from_millis(10));
+    for group in 0..2 {
+        queue.add((group, 0), NOW).value.unwrap();
+    }
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    for number in 1..3 {
+        queue.add_with((0, number), urgent, at(5)).value.unwrap();
+    }
+    let mut order = Vec::new();
+    for millis in [10, 11, 12, 13] {
+        order.extend(queue.try_get(at(millis)).value.map(|work| work.key));
+        queue.assert_valid();
+    }
+    assert_eq!(order, [(0, 1), (0, 0), (1, 0), (0, 2)]);
 }

@@ -207,3 +207,17 @@ fn a_rate_of_runs_is_exact_over_time() {
     }
     assert!((300_000..=300_001).contains(&runs), "{runs} runs");
 }
+
+#[test]
+fn a_deadline_that_shutdown_has_stopped_moves_to_the_end_of_a_hold() {
+    let limiter = WithHolds::new(NoLimit).hold_failures();
+    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+    let at = Instant::from_nanos;
+    let _ = queue.add(4, at(0));
+    let work = queue.try_get(at(0)).value.unwrap();
+    let _ = queue.add_after(4, Duration::from_nanos(4), at(0));
+    let _ = queue.shut_down(at(0));
+    let _ = queue.finish(work.ticket, Action::Retry, at(5));
+    queue.assert_valid();
+    assert_eq!(queue.take_delayed(at(5)).unwrap().key, 4);
+}

@@ -28,6 +28,8 @@ use crate::tracker::{Changes, KeysOf, Tracker};
 mod feeder;
 mod running;
 
+use running::Crew;
+
 /// A controller: it watches objects and what they depend on, and runs a reconciler for those that
 /// may not be as wanted, with the guarantees of requeue's [work queue](requeue::tokio::WorkQueue).
 ///
@@ -337,7 +339,7 @@ where
         R: Future<Output = Result<Action, E>> + Send + 'static,
     {
         let workers = workers.into();
-        Box::pin(running::run(self, workers, stop, reconcile))
+        Box::pin(Crew::run(self, workers, stop, reconcile))
     }
 
     fn watch<C>(
@@ -361,7 +363,7 @@ where
             Some((per_second, burst)) => builder.retry_rate(per_second, burst),
             None => builder.no_retry_rate(),
         };
-        metrics::build(builder, self.name.as_deref())
+        metrics::attach(builder, self.name.as_deref()).build()
     }
 }
 

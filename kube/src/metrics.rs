@@ -7,8 +7,8 @@ mod disabled;
 mod enabled;
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) use disabled::{LeaderMetrics, RunMetrics, build, reports};
+pub(crate) use disabled::{LeaderMetrics, attach, observe, reports};
 #[cfg(feature = "metrics")]
 pub use enabled::RECONCILE_BUCKETS;
 #[cfg(feature = "metrics")]
-pub(crate) use enabled::{LeaderMetrics, RunMetrics, build, reports};
+pub(crate) use enabled::{LeaderMetrics, attach, observe, reports};

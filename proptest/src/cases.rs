@@ -3,6 +3,7 @@
 //!
 //! A case panics if its rule does not hold.
 
+mod aging;
 mod batches;
 mod calls;
 mod cancel;

@@ -23,6 +23,7 @@ mod failure;
 mod judge;
 mod pair;
 mod script;
+mod simpler;
 mod watch;
 
 use std::time::Duration;

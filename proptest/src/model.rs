@@ -19,6 +19,7 @@ mod records;
 mod subject;
 
 use std::fmt;
+use std::time::Duration;
 
 use requeue_core::{Added, Instant, NotActive, RateLimiter, Rejected};
 
@@ -64,6 +65,8 @@ pub struct Model {
     queued_at: Vec<(Key, u8)>,
     /// The level of each key's last run.
     running_at: Vec<(Key, u8)>,
+    /// How long keys may wait at their levels.
+    age_limit: Option<Duration>,
     /// Whose turn it is, if there are groups.
     groups: Option<groups::Turns>,
     /// Keys that are being worked on.
@@ -139,6 +142,7 @@ impl Model {
             running_at: Vec::new(),
             queue: Vec::new(),
             dirty: Vec::new(),
+            age_limit: None,
             groups: None,
             processing: Vec::new(),
             waiting: Vec::new(),
@@ -412,7 +416,8 @@ impl Model {
         if self.paused || is_after(self.limiter.next_start(), self.now) {
             return None;
         }
-        let key = self.pop_first()?;
+        let key = self.first_aged().or_else(|| self.peek_first())?;
+        self.queue.retain(|other| *other != key);
         self.limiter.started(self.now);
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);

@@ -45,6 +45,7 @@ pub(crate) enum Need {
     Growth,
     Levels,
     Groups,
+    Aging,
     Panics,
 }
 
@@ -64,6 +65,7 @@ impl Rule {
             Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
                 lacks("the queue has too few priority levels")
             }
+            Some(Need::Aging) if !subject.ages() => lacks("the keys of the queue do not age"),
             Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
             Some(Need::Panics) if !subject.abilities().gives_back => {
                 lacks("the queue does not give keys back with which a worker panics")
@@ -106,6 +108,9 @@ macro_rules! need {
     };
     (levels) => {
         Some(Need::Levels)
+    };
+    (aging) => {
+        Some(Need::Aging)
     };
     (groups) => {
         Some(Need::Groups)

@@ -109,13 +109,17 @@ pub trait Subject {
         Abilities::default()
     }
 
-    /// KeyLevels a key as having work to do.
     /// Whether keys belong to groups, by [`group_of`].
     fn groups(&self) -> bool {
         false
     }
 
-    /// Changes the limits of groups. Nothing without them.
+    /// Whether keys of low levels age.
+    fn ages(&self) -> bool {
+        false
+    }
+
+    /// Changes the limits of groups, or of age. Nothing without them.
     fn order(&mut self, order: &GroupOrder) {
         let _ = order;
     }

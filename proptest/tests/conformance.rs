@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::{Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
+use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::Model;
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
@@ -84,6 +84,8 @@ drawn! {
     core_fixed_4_with_levels: Direct<Fixed<4, u8, Levels<3>>>;
     core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, Levels<3>>, NoMetrics>;
     core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, Levels<3>, 4>>>;
+    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<Levels<3>>>>;
+    core_growable_with_aging_without_metrics: Direct<Aged, NoMetrics>;
     core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
 }
 
@@ -98,6 +100,7 @@ macro_rules! kinds {
 }
 
 type Leveled = Growable<RandomState, Levels<3>>;
+type Aged = Growable<RandomState, Aging<Levels<3>>>;
 type Grouped = Growable<RandomState, Groups<u8>>;
 
 kinds! {
@@ -110,6 +113,9 @@ kinds! {
     core_growable_with_groups: Direct<Growable<RandomState, Groups<u8, Levels<3>>>>;
     std_with_groups: OnWorkQueue<Threads<Grouped>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
+    std_with_aging: OnWorkQueue<Threads<Aged>>;
+    tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
+    embassy_with_aging: OnWorkQueue<Embassy<64, Aging<Levels<3>>>>;
     embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8>>>;
 }
 
@@ -158,6 +164,10 @@ const OF_LEVELS: &[&str] = &[
     "priorities::a_key_of_the_lowest_level_makes_way_for_a_higher_one",
     "priorities::a_priority_survives_retries",
     "restore::a_restored_key_keeps_its_level",
+];
+const OF_AGING: &[&str] = &[
+    "aging::a_key_that_has_waited_too_long_comes_first",
+    "aging::of_keys_that_have_waited_too_long_the_oldest_comes_first",
 ];
 const OF_GROUPS: &[&str] = &[
     "groups::groups_are_served_in_turn",
@@ -224,34 +234,41 @@ fn assert_only<S: Subject + 'static>(waits: bool, groups: &[&[&str]]) {
 
 #[test]
 fn only_these_rules_are_not_tried_on_core() {
-    assert_only::<Direct<Growable>>(false, &[OF_CAPACITY, OF_LEVELS, OF_GROUPS, OF_PANICS]);
-    assert_only::<Direct<Fixed<64>>>(false, &[OF_GROWING, OF_LEVELS, OF_GROUPS, OF_PANICS]);
-    assert_only::<Direct<Leveled>>(false, &[OF_CAPACITY, OF_GROUPS, OF_PANICS]);
+    assert_only::<Direct<Growable>>(
+        false,
+        &[OF_CAPACITY, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS],
+    );
+    assert_only::<Direct<Fixed<64>>>(
+        false,
+        &[OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS],
+    );
+    assert_only::<Direct<Leveled>>(false, &[OF_CAPACITY, OF_AGING, OF_GROUPS, OF_PANICS]);
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_threads() {
     let of_calls = [OF_FUTURES, OF_PLACES];
-    let of_steps = [OF_CAPACITY, OF_LEVELS, OF_GROUPS];
+    let of_steps = [OF_CAPACITY, OF_LEVELS, OF_AGING, OF_GROUPS];
     let of_both = [&of_calls[..], &of_steps].concat();
     assert_only::<OnWorkQueue<Threads>>(true, &of_both);
     assert_only::<OnWorkQueue<Threads<Leveled>>>(
         true,
-        &[&of_calls[..], &[OF_CAPACITY, OF_GROUPS]].concat(),
+        &[&of_calls[..], &[OF_CAPACITY, OF_AGING, OF_GROUPS]].concat(),
     );
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_tasks() {
-    assert_only::<OnWorkQueue<Tasks>>(true, &[OF_CAPACITY, OF_LEVELS, OF_GROUPS]);
-    assert_only::<OnWorkQueue<Tasks<Leveled>>>(true, &[OF_CAPACITY, OF_GROUPS]);
-    assert_only::<OnWorkQueue<Tasks<Grouped>>>(true, &[OF_CAPACITY, OF_LEVELS]);
+    assert_only::<OnWorkQueue<Tasks>>(true, &[OF_CAPACITY, OF_LEVELS, OF_AGING, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Tasks<Leveled>>>(true, &[OF_CAPACITY, OF_AGING, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Tasks<Grouped>>>(true, &[OF_CAPACITY, OF_LEVELS, OF_AGING]);
+    assert_only::<OnWorkQueue<Tasks<Aged>>>(true, &[OF_CAPACITY, OF_GROUPS]);
 }
 
 #[test]
 fn only_these_rules_are_not_tried_on_embassy() {
-    assert_only::<OnWorkQueue<Embassy<64>>>(true, &[OF_GROWING, OF_LEVELS, OF_GROUPS]);
-    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &[OF_GROWING, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Embassy<64>>>(true, &[OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS]);
+    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &[OF_GROWING, OF_AGING, OF_GROUPS]);
 }
 
 #[test]

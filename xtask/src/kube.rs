@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 pub(crate) fn fast(workspace: &Workspace) -> Verdict {
     let manifest = ["--manifest-path", "kube/Cargo.toml", "--locked"];
     let format = Invocation::new("cargo fmt --all --check --manifest-path kube/Cargo.toml");
-    let lints = Invocation::new("cargo clippy -p requeue-kube --all-targets --all-features")
+    let lints = Invocation::new("cargo clippy --workspace --all-targets --all-features")
         .args(manifest)
         .args(["--", "-D", "warnings"]);
     let test = Invocation::new("cargo test -p requeue-kube --all-features").args(manifest);

@@ -52,6 +52,12 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P
 
 impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn push_ready(&mut self, id: SlotId, level: u8, _: Instant) {
         if let Some(list) = self.ready.get_mut(usize::from(level)) {
@@ -69,9 +75,8 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         self.ready.get(usize::from(level))?.first()
     }
 
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
-        let level = self.occupied.checked_ilog2()? as u8;
-        let id = self.first_ready()?;
+    fn pop_ready(&mut self, level: u8, _: Instant) -> Option<SlotId> {
+        let id = self.first_ready_at(level)?;
         self.remove_ready(id, level);
         Some(id)
     }

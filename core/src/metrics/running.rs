@@ -131,6 +131,7 @@ impl<I: Index> Link<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lists::ConstEmpty;
     use crate::storage::fixed::FixedLists;
 
     type Few = FixedLists<4, u8>;

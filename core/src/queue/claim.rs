@@ -10,7 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
-use crate::priority::Priorities;
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Meta, Queue};
@@ -55,6 +55,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn add_new(&mut self, room: Room<S>, hash: u32, key: K, now: Instant) {
         let id = room.id;
         let mut meta = Meta::<S, L, M>::default();
+        meta.levels.set_since(now);
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
         self.claim(room, hash, key, meta, Phase::Ready);
@@ -150,11 +151,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
-        if !self.lists.has_room(&group, now) {
-            return None;
-        }
+        let seat = self.lists.seat(&group, now)?;
         let id = self.slots.vacancy().or_else(|| self.drop_oldest_record())?;
-        Some(Room { id, group })
+        Some(Room { id, group, seat })
     }
 
     /// Gives a key its slot.
@@ -167,7 +166,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         meta: Meta<S, L, M>,
         phase: Phase,
     ) -> SlotId {
-        self.lists.admit(room.id, room.group);
+        self.lists.admit(room.id, room.group, room.seat);
         self.slots.claim(room.id, hash, key, meta, phase);
         room.id
     }
@@ -177,4 +176,5 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 pub(super) struct Room<S: Storage> {
     id: SlotId,
     group: <S::Priorities as Priorities>::Group,
+    seat: <S::Lists as Lists>::Seat,
 }

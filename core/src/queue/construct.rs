@@ -3,6 +3,7 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
+use crate::aging::AgeLimit;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
 use crate::id::Index;
@@ -112,6 +113,7 @@ where
             sleepers: Sleepers::new(),
             limiter,
             metrics,
+            age_limit: AgeLimit::OFF,
             naming,
             running: KeepRunning::EMPTY,
             active: 0,
@@ -199,6 +201,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
+    use crate::aging::AgeLimit;
     use crate::delay::Delays;
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
@@ -326,6 +329,7 @@ mod growable {
                 sleepers: Sleepers::new(),
                 limiter,
                 metrics,
+                age_limit: AgeLimit::OFF,
                 naming,
                 running: KeepRunning::EMPTY,
                 active: 0,

@@ -61,7 +61,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             }
         };
         // A key that made way would not make room for a group.
-        let displaced = if self.lists.has_room(&self.naming.group_of(&key), now) {
+        let displaced = if self.lists.seat(&self.naming.group_of(&key), now).is_some() {
             self.displace_below(options.priority.unwrap_or(LOWEST))
         } else {
             None

@@ -11,7 +11,8 @@ use crate::metrics::Metrics;
 use crate::outcome::Effect;
 use crate::storage::Storage;
 
-use super::Queue;
+use super::retain::VISITS_MAX;
+use super::{Queue, Sweep};
 
 /// For queues with [`Groups`](crate::Groups).
 impl<K, S, L, M, G> Queue<K, S, L, M>
@@ -27,6 +28,23 @@ where
     ///
     /// Groups that wait for a limit and need not any more take their turns in the order in which
     /// they began to wait. A group whose rate changes begins with a full burst.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
+    /// let _ = queue.limit_groups(GroupLimits::new().max_active(1), now);
+    ///
+    /// let mut active = Vec::new();
+    /// while let Some(work) = queue.try_get(now).value {
+    ///     active.push(work.key);
+    /// }
+    /// assert_eq!(active, [("a", 1), ("b", 1)]);
+    /// ```
     #[must_use = "a getter that is not woken sleeps on"]
     pub fn limit_groups(&mut self, limits: GroupLimits, now: Instant) -> Effect<()> {
         let _ = self.release_due(SlotId::NONE, now);
@@ -40,6 +58,19 @@ where
     /// # Errors
     ///
     /// The name, if there is no room for one more group. Nothing changes then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// // A tenant that pays gives three keys in each of its turns.
+    /// let paying = GroupLimits::new().weight(3);
+    /// queue.limit_group("b", Some(paying), now).value.unwrap();
+    /// assert_eq!(queue.groups_len(), 1, "it stays, although it has no keys");
+    /// ```
     pub fn limit_group(
         &mut self,
         name: G,
@@ -57,6 +88,19 @@ where
     /// # Errors
     ///
     /// The name, if there is no room for one more group. Nothing changes then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.add_many([("a", 1), ("b", 1)], now, |_| {});
+    /// queue.pause_group("a", now).value.unwrap();
+    /// assert_eq!(queue.try_get(now).value.unwrap().key, ("b", 1));
+    /// assert!(queue.try_get(now).value.is_none());
+    /// ```
     pub fn pause_group(&mut self, name: G, now: Instant) -> Effect<Result<(), G>> {
         let _ = self.release_due(SlotId::NONE, now);
         let paused = self.lists.pause(name, true);
@@ -64,6 +108,19 @@ where
     }
 
     /// Hands out keys of a group again, at the end of the turn. O(levels).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// queue.add(("a", 1), now).value.unwrap();
+    /// queue.pause_group("a", now).value.unwrap();
+    /// let _ = queue.resume_group("a", now);
+    /// assert_eq!(queue.try_get(now).value.unwrap().key, ("a", 1));
+    /// ```
     #[must_use = "a getter that is not woken sleeps on"]
     pub fn resume_group(&mut self, name: G, now: Instant) -> Effect<()> {
         let _ = self.release_due(SlotId::NONE, now);
@@ -74,12 +131,73 @@ where
 
     /// Returns the figures of a group, `None` if it has neither keys nor limits of its own. A due
     /// key counts as ready once an operation has made it so. O(1) expected.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.add_many([("a", 1), ("a", 2)], now, |_| {});
+    /// let _work = queue.try_get(now);
+    /// let a = queue.group(&"a").unwrap();
+    /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
+    /// assert_eq!(queue.group(&"b"), None);
+    /// ```
     pub fn group(&self, name: &G) -> Option<GroupState> {
         self.lists.state(name)
     }
 
     /// Returns how many groups there are. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
+    /// assert_eq!(queue.groups_len(), 2);
+    /// ```
     pub fn groups_len(&self) -> usize {
         self.lists.len()
+    }
+
+    /// Passes each group to `visit`, with its figures, in steps: call this until it returns
+    /// `false`. A step looks at 32 groups (8 without the feature `alloc`), O(1) each, and changes
+    /// nothing.
+    ///
+    /// Groups come in no order. One that is there from the first step to the last is passed exactly
+    /// once; one that comes or goes between two steps may or may not be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{GroupLimits, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
+    ///
+    /// let mut longest = None;
+    /// let mut sweep = requeue_core::Sweep::new();
+    /// while queue.groups_some(&mut sweep, |name, group| {
+    ///     longest = longest.max(Some((group.ready, *name)));
+    /// }) {}
+    /// assert_eq!(longest, Some((2, "a")));
+    /// ```
+    pub fn groups_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool {
+        sweep.begin(self.lists.bound());
+        for _ in 0..VISITS_MAX {
+            let Some(id) = sweep.next_slot() else {
+                break;
+            };
+            if let Some((name, state)) = self.lists.group_at(id) {
+                visit(name, state);
+            }
+        }
+        !sweep.is_over()
     }
 }

@@ -4,11 +4,12 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
+use crate::aging::AgeLimit;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, KeyState};
-use crate::priority::KeyLevels;
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, SlotId};
@@ -86,7 +87,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(queue.is_empty(now).value, "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self, now: Instant) -> Effect<bool> {
-        let first = self.first_ready(now);
+        let first = self.first_released(now, S::Lists::first_held);
         self.effect(first.is_none())
     }
 
@@ -294,6 +295,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             || !self.delays.is_empty()
             || self.limiter.needs_time()
             || self.lists.needs_time()
+            || <S::Priorities as Priorities>::AgeLimit::AGES
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor

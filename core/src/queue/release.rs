@@ -102,7 +102,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.release_max.get();
         while self.lists.catch_up(most) {}
-        self.first_released(now, S::Lists::first_ready)
+        let first = self.first_released(now, S::Lists::first_ready);
+        self.first_aged(now).or(first)
     }
 
     /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key.

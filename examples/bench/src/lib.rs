@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod callgrind;
+pub mod fairness;
 pub mod harness;
 pub mod keys;
 #[cfg(feature = "peers")]

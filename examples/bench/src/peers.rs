@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio_util::time::DelayQueue;
 
 use crate::keys::{Key, Random};
+use crate::subject::Subject;
 use crate::threads::Shared;
 use crate::workloads::{Round, SPAN_NANOS, Scale, cpu_time, entries};
 
@@ -231,4 +232,38 @@ impl<K: Send> Shared<K> for Channel<K> {
     fn close(&self) {
         let _ = self.sender.lock().map(|mut sender| sender.take());
     }
+}
+
+/// One thread's view of an unbounded channel of crossbeam's: keys come out as they went in.
+#[derive(Debug)]
+pub struct Fifo<K>(crossbeam_channel::Sender<K>, crossbeam_channel::Receiver<K>);
+
+impl<K> Default for Fifo<K> {
+    fn default() -> Self {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        Self(sender, receiver)
+    }
+}
+
+impl<K> Subject<K> for Fifo<K> {
+    type Run = ();
+
+    fn add(&mut self, key: K, _: u64) {
+        // It is not disconnected.
+        let _ = self.0.send(key);
+    }
+
+    fn add_at(&mut self, _: K, _: u64, _: u64) {}
+
+    fn add_rate_limited(&mut self, _: K, _: u64) -> u64 {
+        0
+    }
+
+    fn get(&mut self, _: u64) -> Option<(K, ())> {
+        Some((self.1.try_recv().ok()?, ()))
+    }
+
+    fn done(&mut self, _: &K, (): (), _: u64) {}
+
+    fn forget(&mut self, _: &K) {}
 }

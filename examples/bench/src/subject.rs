@@ -4,7 +4,9 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
 use requeue_core::binding::Ticket;
-use requeue_core::{Growable, Instant, ItemExponentialFailure, NoMetrics, Queue};
+use requeue_core::{
+    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue,
+};
 
 use crate::port::Port;
 
@@ -42,7 +44,20 @@ pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
     )
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Ours<K, H> {
+/// The same with groups: `group_of` computes the group of a key.
+pub fn grouped<K: Eq + Hash, H: BuildHasher + Default>(
+    group_of: fn(&K) -> u64,
+) -> Queue<K, Growable<H, Groups<u64>>, ItemExponentialFailure> {
+    let limiter = requeue_core::default_item_based();
+    Queue::growable_with_groups(limiter, NoMetrics, H::default(), 0, group_of)
+}
+
+impl<K, H, P> Subject<K> for Queue<K, Growable<H, P>, ItemExponentialFailure>
+where
+    K: Eq + Hash + Clone,
+    H: BuildHasher,
+    P: Priorities,
+{
     type Run = Ticket;
 
     #[inline]

@@ -60,14 +60,13 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
     let manager = variable("WEB_CONTROLLER_MANAGER", MANAGER);
     let namespace = variable("WEB_CONTROLLER_NAMESPACE", "default");
-    // The lease in seconds; the rest in proportion. With client-go's 15 s these are its 10 s, and
-    // half a second between two looks, so that a successor is quick.
+    // The lease in seconds. The rest is in proportion: of client-go's 15 s, its 10 s and 2 s.
     let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
 
     let everything = watcher::Config::default;
     let leader = Leader::lease(client.clone(), &namespace, MANAGER)
         .identity(format!("{manager}-{}", std::process::id()))
-        .times(lease, lease * 2 / 3, lease / 30);
+        .times(lease, lease * 2 / 3, lease * 2 / 15);
     let controller = Controller::new(Api::<Web>::all(client.clone()), everything())
         .owns(Api::<Deployment>::all(client.clone()), everything())
         .owns(Api::<Service>::all(client.clone()), everything())

@@ -7,7 +7,7 @@ use requeue_kube::{Health, Probe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers until it is dropped.
+/// Serves the probes until the future is dropped.
 ///
 /// # Errors
 ///

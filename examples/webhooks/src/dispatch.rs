@@ -5,39 +5,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use requeue::Instant;
 use requeue::binding::Clock;
 use requeue::tokio::{Action, Failure, WorkQueue, Workers};
+use requeue::{DefaultController, Groups, Growable, Instant, RandomState};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, Notify};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use crate::gate::{Admission, Answer, Called, Gates, Pass};
 use crate::key::Key;
 use crate::post::{Poster, Refusal};
 use crate::say;
+use crate::shares::{Answer, Call, Permission, Shares};
 use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 
-/// Failed keys wait longer and longer, each for itself. A rate that all of them share would let one
-/// receiver take from the others; how many run at once is for the gates to say.
-pub(crate) type Queue = WorkQueue<Key>;
+/// Each subscription is a group: the backlog of one does not delay the others. Failed keys wait
+/// longer and longer, each for itself; a rate that all of them share would let one receiver take
+/// from the others.
+pub(crate) type Queue = WorkQueue<Key, DefaultController, Growable<RandomState, Groups<Arc<str>>>>;
 
 /// Adds what has changed to the queue, and works on it.
 pub(crate) struct Dispatcher {
     pub(crate) queue: Queue,
     pub(crate) store: Store,
-    pub(crate) gates: Arc<Gates>,
+    pub(crate) shares: Arc<Shares>,
     pub(crate) poster: Poster,
     pub(crate) tally: Arc<Tally>,
     pub(crate) tries: u32,
     /// The pause after the first failure.
     pub(crate) pause: Duration,
     pub(crate) allow_private: bool,
-    /// Held while the subscriptions in the database and at the gates may differ.
+    /// Held while the subscriptions in the database and those with a share may differ.
     pub(crate) subscribing: Mutex<()>,
     /// Held while the database works on a page.
     pub(crate) paging: Mutex<()>,
@@ -59,15 +60,15 @@ struct Event<'a> {
 }
 
 impl Dispatcher {
-    /// Brings gates and queue in line with the database, at the start and after an error. Returns
+    /// Brings shares and queue in line with the database, at the start and after an error. Returns
     /// how many deliveries are owed.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
         self.resume_pages().await?;
         let held = self.subscribing.lock().await;
         for (id, subscription) in self.store.subscriptions().await? {
             let host = self.host_of(&subscription.url);
-            if !self.gates.is_set(&id, &host, subscription.rate) {
-                self.add_called(self.gates.set(&id, &host, subscription.rate, self.now()));
+            if !self.shares.is_set(&id, &host, subscription.rate) {
+                self.shares.set(&id, &host, subscription.rate, self.now());
             }
         }
         drop(held);
@@ -122,29 +123,37 @@ impl Dispatcher {
         });
         tokio::select! {
             () = self.resolve_doubts() => {}
+            () = self.end_rests() => {}
             _ = run => {}
         }
     }
 
+    /// Lets hosts be called again once they have rested. Never ends.
+    async fn end_rests(&self) {
+        loop {
+            let rest = self.shares.resume(self.now());
+            let _ = timeout(rest, self.shares.rests.notified()).await;
+        }
+    }
+
     async fn reconcile(&self, key: &Key, attempt: u32) -> Action {
-        match self.gates.enter(key, self.now()) {
-            Admission::Now(pass) => {
-                let mut passed = Passed {
+        match self.shares.begin(&key.subscription, self.now()) {
+            Permission::Now(call) => {
+                let mut calling = Calling {
                     dispatcher: self,
-                    pass,
+                    call,
                     answer: Answer::Unasked,
                 };
-                self.deliver(key, attempt, &mut passed).await
+                self.deliver(key, attempt, &mut calling).await
             }
-            // Neither of these is a failure, and earlier failures stay on record.
-            Admission::Later(wait) => Action::RetryAfter(wait),
-            Admission::Parked => Action::Release,
-            Admission::Unknown => Action::Success,
+            // It waits in its group. That is no failure, and earlier failures stay on record.
+            Permission::Later => Action::RetryAfter(Duration::ZERO),
+            Permission::Unknown => Action::Success,
         }
     }
 
     /// Delivers the newest version of an object.
-    async fn deliver(&self, key: &Key, attempt: u32, passed: &mut Passed<'_>) -> Action {
+    async fn deliver(&self, key: &Key, attempt: u32, calling: &mut Calling<'_>) -> Action {
         let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
             Ok(None) => return Action::Success,
@@ -154,12 +163,12 @@ impl Dispatcher {
                 return Action::RetryAfter(self.pause);
             }
         };
-        if *self.host_of(&task.url) != *passed.pass.host {
-            // The subscription has a new URL, and its gate is about to change.
+        if *self.host_of(&task.url) != *calling.call.host {
+            // The subscription has a new URL, and its share is about to change.
             return Action::RetryAfter(self.pause);
         }
         let posted = self.post(key, &task).await;
-        passed.answer = posted
+        calling.answer = posted
             .as_ref()
             .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
         if let Err((_, why)) = posted {
@@ -283,13 +292,6 @@ impl Dispatcher {
         let _ = self.queue.add_many(keys, |_| {});
     }
 
-    pub(crate) fn add_called(&self, called: Vec<Called>) {
-        for (key, pause) in called {
-            // After shutdown it is refused; the next start finds it in the database.
-            let _ = self.queue.add_after(key, pause);
-        }
-    }
-
     /// Returns the host of a stored URL. If the URL were invalid, posting to it would say why.
     pub(crate) fn host_of(&self, url: &str) -> Arc<str> {
         Target::parse(url, true).map_or_else(|_| "".into(), |target| target.host())
@@ -300,18 +302,17 @@ impl Dispatcher {
     }
 }
 
-/// A key that has passed its gate. It leaves the gate when this is dropped.
-struct Passed<'d> {
+/// A call of a host, which ends when this is dropped.
+struct Calling<'d> {
     dispatcher: &'d Dispatcher,
-    pass: Pass,
+    call: Call,
     answer: Answer,
 }
 
-impl Drop for Passed<'_> {
+impl Drop for Calling<'_> {
     fn drop(&mut self) {
-        let Dispatcher { gates, .. } = self.dispatcher;
-        let called = gates.leave(&self.pass, self.answer, self.dispatcher.now());
-        self.dispatcher.add_called(called);
+        let Dispatcher { shares, .. } = self.dispatcher;
+        shares.end(&self.call, self.answer, self.dispatcher.now());
     }
 }
 

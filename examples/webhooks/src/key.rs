@@ -17,6 +17,11 @@ impl Key {
             object: object.into(),
         }
     }
+
+    /// Returns the group that it belongs to: its subscription.
+    pub(crate) fn group(&self) -> Arc<str> {
+        Arc::clone(&self.subscription)
+    }
 }
 
 impl fmt::Display for Key {

@@ -13,7 +13,7 @@
 //! extra run does no harm. What is owed is recorded in the database, not in the queue: the next
 //! start finds it there, however the last one ended.
 //!
-//! - `key`, `dispatch`, `subscribe` and `gate` are the queue's side: what a key is, when one is
+//! - `key`, `dispatch`, `subscribe` and `shares` are the queue's side: what a key is, when one is
 //!   added, what a worker does with it, and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
 //! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
@@ -27,12 +27,12 @@ mod args;
 mod connect;
 mod dispatch;
 mod figures;
-mod gate;
 mod key;
 mod origin;
 mod post;
 mod server;
 mod service;
+mod shares;
 mod sign;
 mod signals;
 mod snapshot;

@@ -16,11 +16,12 @@ use crate::api::Api;
 use crate::args::Options;
 use crate::dispatch::{Dispatcher, Queue};
 use crate::figures::{Figures, Waits};
-use crate::gate::Gates;
+use crate::key::Key;
 use crate::origin::Hosts;
 use crate::post::Poster;
 use crate::say;
 use crate::server;
+use crate::shares::Shares;
 use crate::sign::Secret;
 use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
@@ -103,12 +104,14 @@ pub(crate) fn assemble(
         .backoff(options.pause, PAUSE_MAX)
         .no_retry_rate()
         .report_to(Figures::new(NamedMetrics::new("webhooks"), &waits))
-        .build();
-    let gates = Arc::new(Gates::new(options.workers.get(), options.pause, PAUSE_MAX));
+        .build_with_groups(Key::group);
+    let workers = options.workers.get();
+    let shares = Shares::new(queue.clone(), workers, options.pause, PAUSE_MAX);
+    let shares = Arc::new(shares);
     let tally = Arc::new(Tally::new());
     let stats = Stats {
         queue: queue.clone(),
-        gates: Arc::clone(&gates),
+        shares: Arc::clone(&shares),
         tally: Arc::clone(&tally),
         waits,
         prometheus,
@@ -117,7 +120,7 @@ pub(crate) fn assemble(
     let dispatcher = Dispatcher {
         queue,
         store,
-        gates,
+        shares,
         poster: Poster::new(options.allow_private, options.timeout, secret),
         tally,
         tries: options.tries.get(),

@@ -1,5 +1,6 @@
 //! What the queue holds, key by key: what runs, since when, and what waits until when.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,10 @@ use crate::dispatch::Queue;
 use crate::key::Key;
 
 /// How many keys are looked at. A queue may hold a million.
-const LOOK_MAX: usize = 10_000;
+const LOOK_MAX: usize = 200_000;
+
+/// How many ready keys among them are kept: a receiver may be owed everything.
+const READY_MAX: usize = 10_000;
 
 /// Some of the keys, those that run longest and are due soonest first.
 #[derive(Debug, Serialize)]
@@ -41,6 +45,8 @@ enum State {
     /// Active, and has changed meanwhile: it is delivered once more.
     Dirty,
     Ready,
+    /// Ready, but its group may not start a run now.
+    Parked,
     Delayed,
     /// Nothing is to be done, but its failures count if it changes.
     Failed,
@@ -49,8 +55,23 @@ enum State {
 /// Returns up to `limit` of the keys.
 pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
     let now = queue.clock().now();
-    let keys = queue.snapshot().take(LOOK_MAX);
+    let mut ready = 0;
+    let keys = queue.snapshot().take(LOOK_MAX).filter(|entry| {
+        ready += usize::from(entry.state.ready);
+        !entry.state.ready || ready <= READY_MAX
+    });
+    let mut blocked = HashMap::new();
     let mut keys: Vec<ShownKey> = keys.map(|entry| show(entry, now)).collect();
+    for key in keys.iter_mut().filter(|key| key.state == State::Ready) {
+        let blocked = blocked.entry(Arc::clone(&key.subscription));
+        let is_blocked = blocked.or_insert_with_key(|name| {
+            let group = queue.group(name);
+            group.is_some_and(|group| group.blocked)
+        });
+        if *is_blocked {
+            key.state = State::Parked;
+        }
+    }
     keys.sort_by_key(|key| {
         let longest_first = u64::MAX - key.running_ms.unwrap_or(0);
         (key.state, longest_first, key.due_in_ms)
@@ -102,7 +123,7 @@ mod tests {
             .backoff(pause, pause * 8)
             .no_retry_rate()
             .report_to(Timed)
-            .build();
+            .build_with_groups(Key::group);
         let key = |object: &str| Key::new("s", object);
         queue.add_after(key("later"), Duration::MAX).unwrap();
         queue.add(key("failed")).unwrap();
@@ -114,6 +135,8 @@ mod tests {
         queue.add(key("young")).unwrap();
         let young = queue.get().await.unwrap();
         queue.add(key("ready")).unwrap();
+        queue.add(Key::new("p", "parked")).unwrap();
+        queue.pause_group("p".into()).unwrap();
         advance(Duration::from_millis(500)).await;
 
         let shown = serde_json::to_value(snapshot(&queue, 100)).unwrap();
@@ -128,11 +151,12 @@ mod tests {
             String::from("young active 500 null 0"),
             String::from("old dirty 1500 null 0"),
             String::from("ready ready null null 0"),
+            String::from("parked parked null null 0"),
             String::from("failed delayed null 500 1"),
             format!("later delayed null {never} 0"),
         ];
         assert_eq!(lines, expected);
-        assert_eq!(shown["held"], 5);
+        assert_eq!(shown["held"], 6);
         assert_eq!(snapshot(&queue, 2).keys.len(), 2);
         young.success().unwrap();
         old.success().unwrap();

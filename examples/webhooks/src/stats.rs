@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::dispatch::Queue;
 use crate::figures::Waits;
-use crate::gate::Gates;
+use crate::shares::Shares;
 
 /// How often a sample is taken.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -50,25 +50,25 @@ pub(crate) enum Outcome {
 pub(crate) struct Look {
     /// Counts the samples.
     seq: u64,
-    /// Ready keys.
+    /// Ready keys, without those that are parked.
     depth: usize,
     /// Active keys.
     in_flight: usize,
-    /// Delayed keys: after a failure, or because of the rate of a subscription.
+    /// Delayed keys: after a failure.
     delayed: usize,
-    /// Keys of hosts that have their share of the workers already.
+    /// Ready keys whose subscription is at its rate, or whose host has its share of the workers.
     parked: usize,
     delivered: u64,
     retries: u64,
     given_up: u64,
-    /// How long keys were ready before their run.
+    /// How long keys were ready or parked before their run.
     wait_p99_ms: f64,
 }
 
 /// Takes samples, and keeps the last ones.
 pub(crate) struct Stats {
     pub(crate) queue: Queue,
-    pub(crate) gates: Arc<Gates>,
+    pub(crate) shares: Arc<Shares>,
     pub(crate) tally: Arc<Tally>,
     pub(crate) waits: Arc<Waits>,
     pub(crate) prometheus: PrometheusHandle,
@@ -125,11 +125,15 @@ impl Stats {
     }
 
     fn look(&self, seq: u64) -> Look {
+        let subscriptions = self.shares.subscriptions();
         // All under one lock: otherwise a key that changes its state in between would be missed.
-        let (depth, in_flight, delayed) = self.queue.with(|queue, now| {
+        let (depth, parked, in_flight, delayed) = self.queue.with(|queue, now| {
             let ready = queue.len(now);
+            let groups = subscriptions.iter().filter_map(|id| queue.group(id));
+            let blocked = groups.filter(|group| group.blocked);
+            let parked = blocked.map(|group| group.ready).sum::<usize>();
             let (active, delayed) = (queue.active_len(), queue.delayed_len());
-            ready.map(|ready| (ready, active, delayed))
+            ready.map(|ready| (ready.saturating_sub(parked), parked, active, delayed))
         });
         let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Look {
@@ -137,7 +141,7 @@ impl Stats {
             depth,
             in_flight,
             delayed,
-            parked: self.gates.parked_len(),
+            parked,
             delivered: count(&self.tally.delivered),
             retries: count(&self.tally.retried),
             given_up: count(&self.tally.given_up),

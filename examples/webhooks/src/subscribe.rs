@@ -32,7 +32,7 @@ impl Dispatcher {
         if put == PutSubscription::TooMany {
             return Ok(put);
         }
-        self.add_called(self.gates.set(&id, &host, rate, self.now()));
+        self.shares.set(&id, &host, rate, self.now());
         drop(held);
         let fill = tokio::spawn({
             let dispatcher = Arc::clone(self);
@@ -49,7 +49,7 @@ impl Dispatcher {
         // If it was written nevertheless, its deliveries are left to clear.
         let is_deleted = deleted.inspect_err(|_| self.doubt.notify_one())?;
         // Its keys may stay in the queue: their runs find nothing to do.
-        self.add_called(self.gates.remove(&id, self.now()));
+        self.shares.remove(&id, self.now());
         drop(held);
         let mut is_clear = false;
         while !is_clear {
@@ -82,7 +82,6 @@ impl Dispatcher {
 
     /// Adds everything that a subscription is owed, and records what else it is owed.
     async fn fill(&self, id: &Arc<str>) {
-        // Setting the gate removed the keys that were parked there.
         let owed = || self.add_owed(Some(id));
         let _ = self.insist(owed).await;
         let mut next = Some("".into());

@@ -247,6 +247,22 @@ impl Controller {
         Ok(())
     }
 
+    /// Waits until everything is listed: a replica judges a lease by what it has seen since.
+    ///
+    /// # Errors
+    ///
+    /// It is not in time.
+    pub async fn ready(&self) -> Result<(), Problem> {
+        let ready = until(seconds(60), Duration::from_millis(50), || async {
+            let ready = self.probe("/readyz").ok()?;
+            ready.contains("readyz check passed").then_some(())
+        });
+        ready.await.ok_or("a controller is not ready")?;
+        // The first look at the lease.
+        tokio::time::sleep(seconds(1)).await;
+        Ok(())
+    }
+
     /// What a path of the probes says.
     ///
     /// # Errors

@@ -16,7 +16,6 @@ use super::{Controller, Watch};
 use crate::error::Error;
 use crate::health::Health;
 use crate::keys::{CHANGED, Keys, LISTED, add, bare};
-use crate::lease::fraction;
 use crate::metrics;
 use crate::tracker::Changes;
 
@@ -214,7 +213,7 @@ where
 }
 
 fn jittered(every: Duration) -> Duration {
-    every.saturating_add(every.mul_f64(RESYNC_JITTER * fraction()))
+    every.saturating_add(every.mul_f64(RESYNC_JITTER * fastrand::f64()))
 }
 
 /// An instant that far in the future that it does not matter, if the sum is none.

@@ -21,46 +21,10 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::keys::{CHANGED, Keys, LISTED, add, bare};
 use crate::lease::Elector;
-use crate::metrics::RunMetrics;
-
-/// Feeds the queue and works it off, in one future: there is nothing that could outlive it.
-pub(super) async fn run<K, E, F, R>(
-    mut controller: Controller<K>,
-    workers: Workers<'static, ObjectRef<K>, E>,
-    stop: CancellationToken,
-    reconcile: F,
-) -> Result<Vec<Leftover<ObjectRef<K>>>, Error>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
-    E: Send + 'static,
-    F: Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
-{
-    let queue = controller.build_queue();
-    let feeder = Feeder::new(&mut controller, queue.clone());
-    let synced = feeder.synced();
-    let elector = match controller.leader.take() {
-        Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
-        None => None,
-    };
-    let count = workers.count();
-    let crew = Arc::new(Crew {
-        queue,
-        store: controller.store,
-        reconcile,
-        tenure: Tenure::default(),
-        metrics: RunMetrics::new(controller.name.as_deref(), count),
-    });
-    let work = crew.work(workers, stop, synced, elector);
-    match select(pin!(work), pin!(feeder.feed())).await {
-        Either::Left((ended, _)) => ended,
-        Either::Right((error, _)) => Err(error),
-    }
-}
+use crate::metrics;
 
 /// What the runs of a controller share.
-struct Crew<K, F>
+pub(super) struct Crew<K, F>
 where
     K: Resource + 'static,
     K::DynamicType: Eq + Hash,
@@ -69,7 +33,6 @@ where
     store: Store<K>,
     reconcile: F,
     tenure: Tenure,
-    metrics: RunMetrics,
 }
 
 /// For how long this replica may work, and how many of its runs are under way.
@@ -88,6 +51,34 @@ where
     F: Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
 {
+    /// Feeds the queue and works it off, in one future: there is nothing that could outlive it.
+    pub(super) async fn run(
+        mut controller: Controller<K>,
+        workers: Workers<'static, ObjectRef<K>, E>,
+        stop: CancellationToken,
+        reconcile: F,
+    ) -> Result<Vec<Leftover<ObjectRef<K>>>, Error> {
+        let queue = controller.build_queue();
+        let feeder = Feeder::new(&mut controller, queue.clone());
+        let synced = feeder.synced();
+        let elector = match controller.leader.take() {
+            Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
+            None => None,
+        };
+        let workers = metrics::observe(workers, controller.name.as_deref());
+        let crew = Arc::new(Self {
+            queue,
+            store: controller.store,
+            reconcile,
+            tenure: Tenure::default(),
+        });
+        let work = crew.work(workers, stop, synced, elector);
+        match select(pin!(work), pin!(feeder.feed())).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right((error, _)) => Err(error),
+        }
+    }
+
     async fn work(
         self: &Arc<Self>,
         workers: Workers<'static, ObjectRef<K>, E>,
@@ -183,10 +174,7 @@ where
             attempt: run.attempt,
             changed: run.priority >= CHANGED,
         };
-        let counted = self.metrics.begin();
-        let result = (self.reconcile)(object, context).await;
-        counted.end(&result);
-        result
+        (self.reconcile)(object, context).await
     }
 }
 

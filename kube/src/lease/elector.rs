@@ -1,7 +1,5 @@
 //! Taking a lease, keeping it, and giving it back.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::time::Duration;
 
 use kube::api::PostParams;
@@ -23,9 +21,10 @@ pub(crate) struct Elector {
     metrics: LeaderMetrics,
 }
 
-/// How far an attempt to renew is apart from the next, at most: client-go adds up to 1.2 periods,
-/// which only delays a takeover, because two that write at once do not harm each other.
+/// By how much the time to the next look varies, so that replicas do not look all at once.
 const JITTER: f64 = 0.2;
+/// How often a replica that waits looks while a lease lasts, at least.
+const LOOKS: u32 = 20;
 
 impl Elector {
     pub(crate) fn new(leader: Leader, health: Health) -> Result<Self, Error> {
@@ -63,20 +62,25 @@ impl Elector {
         let lease = self.leader.path();
         tracing::debug!(target: "requeue", lease, identity = self.leader.identity, "waits");
         loop {
-            let limit = self.leader.times.renew_deadline;
-            match timeout(limit, self.attempt()).await {
+            let times = self.leader.times;
+            let pause = match timeout(times.renew_deadline, self.attempt()).await {
                 Ok(Ok(true)) => {
                     tracing::info!(target: "requeue", lease, "is the leader");
                     self.metrics.leads(true);
                     return;
                 }
-                Ok(Ok(false)) => {}
+                // The lease counts from when its last change was seen. What is seen late ends late.
+                Ok(Ok(false)) => times.retry.min(times.lease / LOOKS),
                 Ok(Err(error)) => {
                     tracing::warn!(target: "requeue", lease, %error, "cannot take the lease");
+                    times.retry
                 }
-                Err(_) => tracing::warn!(target: "requeue", lease, "no answer about the lease"),
-            }
-            sleep_until(self.next_attempt()).await;
+                Err(_) => {
+                    tracing::warn!(target: "requeue", lease, "no answer about the lease");
+                    times.retry
+                }
+            };
+            sleep_until(self.next_attempt(pause)).await;
         }
     }
 
@@ -207,11 +211,10 @@ impl Elector {
         }
     }
 
-    /// A retry period from now and a little more, or when another's lease ends, if that is sooner.
-    fn next_attempt(&self) -> Instant {
+    /// That long from now or a little less, or when another's lease ends, if that is sooner.
+    fn next_attempt(&self, pause: Duration) -> Instant {
         let now = Instant::now();
-        let retry = self.leader.times.retry;
-        let later = now + retry + retry.mul_f64(JITTER * fraction());
+        let later = now + pause - pause.mul_f64(JITTER * fastrand::f64());
         let held = self
             .record
             .as_ref()
@@ -219,9 +222,4 @@ impl Elector {
         let ends = held.map(Record::expires).filter(|&ends| ends > now);
         ends.map_or(later, |ends| ends.min(later))
     }
-}
-
-/// A random number from zero to one.
-pub(crate) fn fraction() -> f64 {
-    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }

@@ -1,12 +1,8 @@
 //! No metrics.
 
-use std::hash::Hash;
+use requeue::tokio::Workers;
 
-use kube::Resource;
-use requeue::tokio::Action;
-use requeue::{Builder, DefaultController, Levels, Reporter};
-
-use crate::keys::Keys;
+use crate::keys::KeysBuilder;
 
 pub(crate) struct LeaderMetrics;
 
@@ -18,32 +14,18 @@ impl LeaderMetrics {
     pub(crate) fn leads(&self, _leads: bool) {}
 }
 
-pub(crate) struct RunMetrics;
-
-impl RunMetrics {
-    pub(crate) fn new(_controller: Option<&str>, _workers: usize) -> Self {
-        Self
-    }
-
-    pub(crate) fn begin(&self) -> Self {
-        Self
-    }
-
-    pub(crate) fn end<E>(self, _result: &Result<Action, E>) {}
-}
-
-pub(crate) fn build<K>(
-    builder: Builder<requeue::tokio::Tasks, DefaultController, Reporter, Levels<2>>,
-    _name: Option<&str>,
-) -> Keys<K>
-where
-    K: Resource,
-    K::DynamicType: Eq + Hash,
-{
-    builder.build()
+pub(crate) fn attach(builder: KeysBuilder, _name: Option<&str>) -> KeysBuilder {
+    builder
 }
 
 /// Whether ages of runs are reported.
 pub(crate) fn reports(_name: Option<&str>) -> bool {
     false
+}
+
+pub(crate) fn observe<'w, K, E>(
+    workers: Workers<'w, K, E>,
+    _name: Option<&str>,
+) -> Workers<'w, K, E> {
+    workers
 }

@@ -1,18 +1,9 @@
 //! Metrics through the facade `metrics`.
 
-use std::hash::Hash;
-use std::sync::Arc;
+use metrics::{Gauge, describe_gauge, gauge};
+use requeue::tokio::Workers;
 
-use kube::Resource;
-use metrics::{
-    Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
-    describe_histogram, gauge, histogram,
-};
-use requeue::tokio::Action;
-use requeue::{Builder, DefaultController, Levels, Reporter};
-use tokio::time::Instant;
-
-use crate::keys::Keys;
+use crate::keys::KeysBuilder;
 
 /// The upper bounds, in seconds, of `controller_runtime_reconcile_time_seconds` in
 /// controller-runtime, for an exporter that turns histograms into summaries by default.
@@ -41,107 +32,11 @@ impl LeaderMetrics {
     }
 }
 
-/// What is counted of the runs of a controller, if it has a name.
-#[derive(Clone)]
-pub(crate) struct RunMetrics(Option<Arc<Counts>>);
-
-struct Counts {
-    success: Counter,
-    error: Counter,
-    requeue: Counter,
-    requeue_after: Counter,
-    errors: Counter,
-    panics: Counter,
-    time: Histogram,
-    active: Gauge,
-}
-
-/// A run that is counted as active until it is dropped.
-pub(crate) struct Run {
-    counts: Option<Arc<Counts>>,
-    began: Instant,
-}
-
-impl RunMetrics {
-    pub(crate) fn new(controller: Option<&str>, workers: usize) -> Self {
-        let Some(name) = controller else {
-            return Self(None);
-        };
-        describe();
-        let name: SharedString = name.to_owned().into();
-        let name = || name.clone();
-        let total = |result: &'static str| {
-            let runs = "controller_runtime_reconcile_total";
-            counter!(runs, "controller" => name(), "result" => result)
-        };
-        gauge!("controller_runtime_max_concurrent_reconciles", "controller" => name())
-            .set(workers as f64);
-        Self(Some(Arc::new(Counts {
-            success: total("success"),
-            error: total("error"),
-            requeue: total("requeue"),
-            requeue_after: total("requeue_after"),
-            errors: counter!("controller_runtime_reconcile_errors_total", "controller" => name()),
-            panics: counter!("controller_runtime_reconcile_panics_total", "controller" => name()),
-            time: histogram!("controller_runtime_reconcile_time_seconds", "controller" => name()),
-            active: gauge!("controller_runtime_active_workers", "controller" => name()),
-        })))
-    }
-
-    pub(crate) fn begin(&self) -> Run {
-        if let Some(counts) = &self.0 {
-            counts.active.increment(1);
-        }
-        Run {
-            counts: self.0.clone(),
-            began: Instant::now(),
-        }
-    }
-}
-
-impl Run {
-    pub(crate) fn end<E>(self, result: &Result<Action, E>) {
-        let Some(counts) = &self.counts else {
-            return;
-        };
-        match result {
-            Ok(Action::RequeueAfter(_)) => counts.requeue_after.increment(1),
-            Ok(Action::Retry | Action::RetryAfter(_)) => counts.requeue.increment(1),
-            Ok(_) => counts.success.increment(1),
-            Err(_) => {
-                counts.error.increment(1);
-                counts.errors.increment(1);
-            }
-        }
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let Some(counts) = &self.counts else {
-            return;
-        };
-        counts.active.decrement(1);
-        counts.time.record(self.began.elapsed());
-        if std::thread::panicking() {
-            counts.panics.increment(1);
-            counts.error.increment(1);
-            counts.errors.increment(1);
-        }
-    }
-}
-
-pub(crate) fn build<K>(
-    builder: Builder<requeue::tokio::Tasks, DefaultController, Reporter, Levels<2>>,
-    name: Option<&str>,
-) -> Keys<K>
-where
-    K: Resource,
-    K::DynamicType: Eq + Hash,
-{
+/// Reports the metrics of a queue under the name of its controller, if that has one.
+pub(crate) fn attach(builder: KeysBuilder, name: Option<&str>) -> KeysBuilder {
     match name {
-        Some(name) => builder.metrics(name.to_owned()).build(),
-        None => builder.build(),
+        Some(name) => builder.metrics(name.to_owned()),
+        None => builder,
     }
 }
 
@@ -150,30 +45,13 @@ pub(crate) fn reports(name: Option<&str>) -> bool {
     name.is_some()
 }
 
-fn describe() {
-    describe_counter!(
-        "controller_runtime_reconcile_total",
-        "Reconciliations, by their result"
-    );
-    describe_counter!(
-        "controller_runtime_reconcile_errors_total",
-        "Reconciliations that returned an error or panicked"
-    );
-    describe_counter!(
-        "controller_runtime_reconcile_panics_total",
-        "Reconciliations that panicked"
-    );
-    describe_histogram!(
-        "controller_runtime_reconcile_time_seconds",
-        Unit::Seconds,
-        "How long a reconciliation took"
-    );
-    describe_gauge!(
-        "controller_runtime_max_concurrent_reconciles",
-        "The number of workers"
-    );
-    describe_gauge!(
-        "controller_runtime_active_workers",
-        "Workers that are reconciling"
-    );
+/// Counts the runs of a controller, if it has a name.
+pub(crate) fn observe<'w, K, E>(
+    workers: Workers<'w, K, E>,
+    name: Option<&str>,
+) -> Workers<'w, K, E> {
+    match name {
+        Some(name) => workers.metrics(name.to_owned()),
+        None => workers,
+    }
 }

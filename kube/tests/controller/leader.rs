@@ -51,11 +51,15 @@ impl Watchdog {
         assert_eq!(self.0.lock().unwrap().both, [""; 0]);
     }
 
-    fn shifts(&self) -> Vec<(String, Instant)> {
+    pub(crate) fn both(&self) -> Vec<String> {
+        self.0.lock().unwrap().both.clone()
+    }
+
+    pub(crate) fn shifts(&self) -> Vec<(String, Instant)> {
         self.0.lock().unwrap().shifts.clone()
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.shifts().into_iter().map(|(name, _)| name).collect()
     }
 }

@@ -1,13 +1,26 @@
 //! Controllers on a Kubernetes API in memory, on virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod api;
 mod convergence;
+mod faults;
+#[cfg(feature = "metrics")]
+mod figures;
 mod leader;
 mod moving;
+mod noting;
+mod owners;
 mod path;
+mod process;
+mod refusals;
 mod rules;
+mod seeds;
+mod takeover;
 mod watches;
 
 use std::time::Duration;

@@ -168,13 +168,14 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
 /// What may be changed about groups.
 fn order(bytes: &mut Unstructured) -> Result<GroupOrder> {
     let group = bytes.int_in_range(0..=2)?;
-    Ok(match bytes.int_in_range(0..=5_u8)? {
+    Ok(match bytes.int_in_range(0..=6_u8)? {
         0..=1 => GroupOrder::LimitAll(cap(bytes)?),
         2..=3 => {
             let own = bytes.arbitrary()?;
             GroupOrder::Limit(group, if own { Some(cap(bytes)?) } else { None })
         }
         4 => GroupOrder::Pause(group),
+        5 => GroupOrder::Age(Some(draw::duration(bytes)?)),
         _ => GroupOrder::Resume(group),
     })
 }

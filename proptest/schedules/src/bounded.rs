@@ -1,5 +1,7 @@
 //! Queues of both runtimes with room for two keys, so that calls wait for room.
 
+use std::convert;
+
 use requeue_std::core::{Added, Fixed, NoLimit, Queue, Rejected, Reporter};
 use shuttle::future::block_on;
 
@@ -42,60 +44,41 @@ fn queue() -> Queue<u32, Fixed<2>, NoLimit, Reporter> {
     queue
 }
 
-impl Bounded for Threads {
-    fn full() -> Self {
-        queue().into()
-    }
+macro_rules! bounded {
+    ($($queue:ty, $wait:path;)+) => {$(
+        impl Bounded for $queue {
+            fn full() -> Self {
+                queue().into()
+            }
 
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        self.add_wait(key)
-    }
+            fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+                $wait(self.add_wait(key))
+            }
 
-    fn add(&self, key: u32) -> bool {
-        (**self).add(key).is_ok()
-    }
+            fn add(&self, key: u32) -> bool {
+                (**self).add(key).is_ok()
+            }
 
-    fn run(&self) -> u32 {
-        let guard = self.get().unwrap();
-        let key = *guard;
-        guard.success().unwrap();
-        key
-    }
+            fn run(&self) -> u32 {
+                let guard = $wait(self.get()).unwrap();
+                let key = *guard;
+                guard.success().unwrap();
+                key
+            }
 
-    fn shut_down(&self) {
-        (**self).shut_down();
-    }
+            fn shut_down(&self) {
+                (**self).shut_down();
+            }
 
-    fn is_at_rest(&self) {
-        is_at_rest(self);
-    }
+            fn is_at_rest(&self) {
+                is_at_rest(self);
+            }
+        }
+    )+};
 }
 
-impl Bounded for Tasks {
-    fn full() -> Self {
-        queue().into()
-    }
-
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        block_on(self.add_wait(key))
-    }
-
-    fn add(&self, key: u32) -> bool {
-        (**self).add(key).is_ok()
-    }
-
-    fn run(&self) -> u32 {
-        let guard = block_on(self.get()).unwrap();
-        let key = *guard;
-        guard.success().unwrap();
-        key
-    }
-
-    fn shut_down(&self) {
-        (**self).shut_down();
-    }
-
-    fn is_at_rest(&self) {
-        is_at_rest(self);
-    }
+// A call of the queue for threads has waited when it returns.
+bounded! {
+    Threads, convert::identity;
+    Tasks, block_on;
 }

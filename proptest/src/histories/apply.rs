@@ -7,7 +7,7 @@ use requeue_core::binding::{Getter, Next};
 
 use super::Step;
 use super::pair::{Outcome, Pair, Sleeper, same};
-use crate::subject::{Handed, Subject, Ticket};
+use crate::subject::{GroupOrder, Handed, Subject, Ticket};
 
 const NO_KEY: &str = "no key";
 
@@ -61,7 +61,7 @@ impl Pair {
                 model.resume();
                 done()
             }
-            Step::Order(ref order) if subject.groups() => {
+            Step::Order(ref order) if takes(subject.as_ref(), order) => {
                 subject.order(order);
                 model.order(order);
                 done()
@@ -310,4 +310,12 @@ fn both<T: Debug + PartialEq>(subject: T, model: T) -> Outcome {
 /// Something was done that returns nothing.
 fn done() -> Outcome {
     Ok(Some(String::from("done")))
+}
+
+/// Whether the queue has what is to be changed.
+fn takes(subject: &dyn Subject, order: &GroupOrder) -> bool {
+    match order {
+        GroupOrder::Age(_) => subject.ages(),
+        _ => subject.groups(),
+    }
 }

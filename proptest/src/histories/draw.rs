@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner};
 
+use super::simpler::{with_plain_adds, without_needless};
 use super::{Crowd, Failure, Looks, PATIENCE, Step, check_on, draw_calls, draw_operations};
 use crate::subject::{NewSubject, Setup, Subject, boxed};
 use crate::watched::watched;
@@ -181,7 +182,9 @@ impl Search {
             Err(TestError::Abort(reason)) => panic!("{reason}"),
         };
         let steps = without_needless(steps, &|steps| fails_in_time(&setup, steps).is_some());
-        let history = shorter(&mut runner, drawn, (setup, steps), &fails_in_time);
+        let (setup, steps) = shorter(&mut runner, drawn, (setup, steps), &fails_in_time);
+        let steps = with_plain_adds(steps, &|steps| fails_in_time(&setup, steps).is_some());
+        let history = (setup, steps);
         let failure = fails(&history.0, &history.1).unwrap_or_else(|| Failure {
             wrong: format!("it failed once and then no more: {reason}"),
             ..Failure::default()
@@ -223,21 +226,4 @@ fn shorter(
         }
     }
     shortest
-}
-
-/// Leaves out every step without which the history still fails. proptest does so before it makes
-/// the steps simpler, and not again after.
-fn without_needless(mut steps: Vec<Step>, fails: &dyn Fn(&[Step]) -> bool) -> Vec<Step> {
-    let mut index = steps.len();
-    while let Some(last) = index.checked_sub(1) {
-        index = last;
-        let needed = steps.remove(index);
-        if fails(&steps) {
-            // Something before it may be needless now.
-            index = steps.len();
-        } else {
-            steps.insert(index, needed);
-        }
-    }
-    steps
 }

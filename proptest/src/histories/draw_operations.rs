@@ -133,6 +133,7 @@ fn order() -> impl Strategy<Value = GroupOrder> {
             .prop_map(|(group, cap)| GroupOrder::Limit(group, cap)),
         1 => group().prop_map(GroupOrder::Pause),
         2 => group().prop_map(GroupOrder::Resume),
+        3 => proptest::option::of(delay()).prop_map(GroupOrder::Age),
     ]
 }
 
@@ -168,12 +169,12 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
         2 => (key(), instant()).prop_map(|(key, due)| Step::AddAt(key, due)),
         4 => key().prop_map(Step::AddRateLimited),
         4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
-        3 => (key(), options()).prop_map(|(key, options)| Step::AddDisplacing(key, options)),
-        3 => (key(), delay(), delay())
-            .prop_map(|(key, quiet, max)| Step::AddDebounced(key, quiet, max)),
         1 => vec(key(), 0..5).prop_map(Step::AddMany),
         1 => key().prop_map(Step::Forget),
+        3 => (key(), delay(), delay())
+            .prop_map(|(key, quiet, max)| Step::AddDebounced(key, quiet, max)),
         1 => left(keys).prop_map(Step::Restore),
+        3 => (key(), options()).prop_map(|(key, options)| Step::AddDisplacing(key, options)),
     ]
 }
 

@@ -92,6 +92,7 @@ impl Model {
             now,
             queue,
             dirty,
+            age_limit,
             groups,
             queued_at: _,
             processing,
@@ -132,7 +133,7 @@ impl Model {
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Fingerprint {
-            limiter: format!("{limiter:?}, {groups:?}"),
+            limiter: format!("{limiter:?}, {groups:?}, {age_limit:?}"),
             now: *now,
             queue: queue.iter().copied().map(queued).collect(),
             dirty,

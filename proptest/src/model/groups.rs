@@ -60,11 +60,16 @@ impl Model {
     }
 
     pub(super) fn change_groups(&mut self, order: &GroupOrder) {
+        if let GroupOrder::Age(after) = *order {
+            self.age_limit = after;
+            return;
+        }
         self.arrive();
         let Some(turns) = &mut self.groups else {
             return;
         };
         match *order {
+            GroupOrder::Age(_) => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places = turns.turns.clone();
@@ -226,6 +231,29 @@ impl Model {
         self.groups.as_ref()?;
         let place = self.first_place();
         Some(place.and_then(|place| self.first_at(place)))
+    }
+
+    /// Of the keys that are next at their levels and have waited for too long, the oldest; of two,
+    /// that of the higher level.
+    pub(super) fn first_aged(&self) -> Option<Key> {
+        let after = self.age_limit?;
+        let next = |level: u8| match &self.groups {
+            Some(turns) => {
+                let place = turns.turns.iter().find(|(at, ..)| *at == level)?;
+                self.first_at((level, place.1))
+            }
+            None => {
+                let mut queue = self.queue.iter();
+                queue.find(|key| self.queued_level(**key) == level).copied()
+            }
+        };
+        let since = |key: &Key| {
+            let added = self.added.iter().find(|(added, _)| added == key);
+            added.map_or(self.now, |(_, at)| *at)
+        };
+        let firsts = (0..self.levels).rev().filter_map(next);
+        let aged = firsts.filter(|key| self.now.saturating_since(since(key)) > after);
+        aged.min_by_key(since)
     }
 
     /// The level and the group whose newest key makes way first.

@@ -62,7 +62,7 @@ impl Model {
         self.note_flushes_of(key);
     }
 
-    fn put_off(&mut self, key: Key, held: Instant) {
+    pub(super) fn put_off(&mut self, key: Key, held: Instant) {
         let entry = self.waiting.iter().find(|entry| entry.key == key);
         if entry.is_some_and(|entry| entry.due < held) {
             self.move_deadline(key, held);

@@ -121,12 +121,6 @@ impl Model {
             .copied()
     }
 
-    pub(super) fn pop_first(&mut self) -> Option<Key> {
-        let first = self.peek_first()?;
-        let place = self.queue.iter().position(|key| *key == first)?;
-        Some(self.queue.remove(place))
-    }
-
     /// A key that fails comes back at the level of its run.
     pub(super) fn retry_level(&self, key: Key) -> u8 {
         if self.processing.contains(&key) {

@@ -31,6 +31,10 @@ impl Subject for Model {
         self.groups.is_some()
     }
 
+    fn ages(&self) -> bool {
+        true
+    }
+
     fn order(&mut self, order: &GroupOrder) {
         self.change_groups(order);
     }
@@ -148,7 +152,7 @@ impl Subject for Model {
     fn get(&mut self, _: &mut Getter) -> Next<Handed> {
         match self.try_get() {
             Some(handed) => Next::Work(handed),
-            None if self.shutting_down && self.queue.is_empty() => Next::Closed,
+            None if self.is_over() => Next::Closed,
             None => Next::Wait {
                 until: self.totals().next_deadline,
             },

@@ -31,6 +31,8 @@ pub struct Direct<S: Storage, M: Metrics = Figures> {
 pub trait Home: Storage + Sized {
     /// Whether keys belong to groups.
     const GROUPS: bool;
+    /// Whether keys age.
+    const AGES: bool;
 
     /// Changes the limits of groups. Nothing without them.
     fn order<M: Metrics>(
@@ -45,6 +47,7 @@ pub trait Home: Storage + Sized {
 
 impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     const GROUPS: bool = P::GROUPS;
+    const AGES: bool = P::AGES;
 
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
@@ -63,6 +66,7 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
 
 impl<P: Kind> Home for Growable<RandomState, P> {
     const GROUPS: bool = P::GROUPS;
+    const AGES: bool = P::AGES;
 
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
@@ -148,6 +152,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn groups(&self) -> bool {
         S::GROUPS
+    }
+
+    fn ages(&self) -> bool {
+        S::AGES
     }
 
     fn order(&mut self, order: &GroupOrder) {

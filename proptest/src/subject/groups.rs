@@ -1,9 +1,11 @@
 //! Queues with groups, and those without.
 
+use std::time::Duration;
+
 use requeue_core::binding::Effect;
 use requeue_core::{
-    Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics, NoPriorities,
-    Priorities, Queue, RandomState,
+    Aging, Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics,
+    NoPriorities, Priorities, Queue, RandomState,
 };
 
 use super::Key;
@@ -25,6 +27,8 @@ pub enum GroupOrder {
     Pause(u8),
     /// It is resumed.
     Resume(u8),
+    /// After which time keys age: of levels, not of groups.
+    Age(Option<Duration>),
 }
 
 /// The limits of a group, as a value.
@@ -94,7 +98,7 @@ impl GroupOrder {
     /// The group that is meant, zero if all are.
     pub(crate) fn group(&self) -> u8 {
         match self {
-            Self::LimitAll(_) => 0,
+            Self::LimitAll(_) | Self::Age(_) => 0,
             Self::Limit(group, _) | Self::Pause(group) | Self::Resume(group) => *group,
         }
     }
@@ -107,6 +111,8 @@ type Keys<S, M> = Queue<Key, S, AnyLimiter, M>;
 pub trait Kind: Priorities + Sized + 'static {
     /// Whether there are groups.
     const GROUPS: bool = false;
+    /// Whether keys age.
+    const AGES: bool = false;
 
     /// An empty queue of a fixed size.
     fn fixed<const N: usize, I: Index, M: Metrics>(
@@ -167,6 +173,37 @@ impl<const P: usize> Kind for Levels<P> {
     without_groups!();
 }
 
+impl<P> Kind for Aging<P>
+where
+    P: Priorities<Naming<Key> = ()> + 'static,
+{
+    const AGES: bool = true;
+
+    without_groups!();
+
+    fn order_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        order: &GroupOrder,
+        _: Instant,
+    ) -> Effect<()> {
+        if let GroupOrder::Age(after) = order {
+            queue.age_after(*after);
+        }
+        queue.leave(&mut Default::default())
+    }
+
+    fn order_growable<M: Metrics>(
+        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        order: &GroupOrder,
+        _: Instant,
+    ) -> Effect<()> {
+        if let GroupOrder::Age(after) = order {
+            queue.age_after(*after);
+        }
+        queue.leave(&mut Default::default())
+    }
+}
+
 macro_rules! change {
     ($queue:ident, $order:ident, $now:ident) => {{
         let queue = $queue;
@@ -180,6 +217,7 @@ macro_rules! change {
             }
             GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
             GroupOrder::Resume(group) => queue.resume_group(*group, $now),
+            GroupOrder::Age(_) => queue.leave(&mut Default::default()),
         }
     }};
 }

@@ -146,6 +146,10 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         R::Storage::GROUPS
     }
 
+    fn ages(&self) -> bool {
+        R::Storage::AGES
+    }
+
     fn order(&mut self, order: &GroupOrder) {
         self.queue()
             .with(|queue, now| R::Storage::order(queue, order, now));

@@ -89,7 +89,7 @@ fn finds_among<P: Plan>(
 
 #[test]
 fn a_lost_baton_is_found() {
-    finds::<LostBaton>(7, &["is cancelled", "sleeps on"], "cancelled_getters");
+    finds::<LostBaton>(5, &["is cancelled", "sleeps on"], "cancelled_getters");
     let failure =
         failure_of::<LostBaton>("cancelled_getters", "one_who_was_woken_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");

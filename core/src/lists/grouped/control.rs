@@ -18,8 +18,9 @@ pub trait GroupControl {
     fn pause(&mut self, name: Self::Name, paused: bool) -> Result<(), Self::Name>;
     fn state(&self, name: &Self::Name) -> Option<GroupState>;
     fn len(&self) -> usize;
-    /// Whether the key of a slot belongs to a group.
-    fn is_member(&self, id: SlotId, name: &Self::Name) -> bool;
+    /// One more than the highest slot of a group.
+    fn bound(&self) -> usize;
+    fn group_at(&self, group: SlotId) -> Option<(&Self::Name, GroupState)>;
 }
 
 impl<B: Backing> GroupControl for GroupedLists<B> {
@@ -59,23 +60,28 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
         let Located::Found(group) = self.groups.locate(name) else {
             return None;
         };
-        let own = self.group(group)?;
-        Some(GroupState {
-            ready: own.ready,
-            active: own.active,
-            held: own.members,
-            blocked: !own.may_start(&self.limits, self.closed),
-            paused: own.paused,
-        })
+        Some(self.group_at(group)?.1)
     }
 
     fn len(&self) -> usize {
         self.groups.len()
     }
 
-    fn is_member(&self, id: SlotId, name: &B::Name) -> bool {
-        let group = self.groups.slot(self.group_of(id));
-        group.is_some_and(|group| group.key == *name)
+    fn bound(&self) -> usize {
+        self.groups.bound()
+    }
+
+    fn group_at(&self, group: SlotId) -> Option<(&B::Name, GroupState)> {
+        let slot = self.groups.slot(group)?;
+        let own = &slot.meta;
+        let state = GroupState {
+            ready: own.ready,
+            active: own.active,
+            held: own.members,
+            blocked: !own.may_start(&self.limits, self.closed),
+            paused: own.paused,
+        };
+        Some((&slot.key, state))
     }
 }
 
@@ -87,7 +93,8 @@ impl<B: Backing> GroupedLists<B> {
         only_removes: bool,
         change: impl FnOnce(&mut Self, SlotId),
     ) -> Result<(), B::Name> {
-        if let Located::Absent(_) = self.groups.locate(&name) {
+        let seat = self.groups.locate(&name);
+        if let Located::Absent(_) = seat {
             if only_removes {
                 return Ok(());
             }
@@ -95,7 +102,7 @@ impl<B: Backing> GroupedLists<B> {
                 return Err(name);
             }
         }
-        let Some(group) = self.enter(name) else {
+        let Some(group) = self.enter(name, seat) else {
             return Ok(());
         };
         change(self, group);

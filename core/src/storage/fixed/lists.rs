@@ -41,6 +41,12 @@ impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn push_ready(&mut self, id: SlotId, _: u8, _: Instant) {
         self.ready.push_back(&mut self.links, id);
@@ -50,7 +56,7 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.first()
     }
 
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: u8, _: Instant) -> Option<SlotId> {
         self.ready.pop_front(&mut self.links)
     }
 

@@ -72,6 +72,12 @@ impl Default for GrowableLists {
 
 impl Lists for GrowableLists {
     type Group = ();
+    type Seat = ();
+
+    #[inline]
+    fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
+        Some(())
+    }
 
     fn reserve(&mut self, additional: usize) {
         self.ready.reserve(additional);
@@ -91,7 +97,7 @@ impl Lists for GrowableLists {
     }
 
     #[inline]
-    fn pop_ready(&mut self, _: Instant) -> Option<SlotId> {
+    fn pop_ready(&mut self, _: u8, _: Instant) -> Option<SlotId> {
         match self.ready.pop_front() {
             Some(first) => Some(SlotId(first)),
             None => self.pop_held(),

@@ -176,7 +176,7 @@ mod tests {
                 }
                 3 | 5 if chance.below(2) == 0 => {
                     let first = expected.pop_front();
-                    assert_eq!(lists.pop_ready(Instant::EPOCH).map(|id| id.0), first);
+                    assert_eq!(lists.pop_ready(0, Instant::EPOCH).map(|id| id.0), first);
                     idle.extend(first);
                 }
                 _ => {}
@@ -206,15 +206,15 @@ mod tests {
             let removals = lists.removals().unwrap();
             assert!(removals.stale_len == 0 || removals.stale_len < removals.front.len());
         }
-        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(0)));
-        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(KEYS - 1)));
+        assert_eq!(lists.pop_ready(0, Instant::EPOCH), Some(SlotId(0)));
+        assert_eq!(lists.pop_ready(0, Instant::EPOCH), Some(SlotId(KEYS - 1)));
         assert_eq!(
-            (lists.pop_ready(Instant::EPOCH), lists.ready_len()),
+            (lists.pop_ready(0, Instant::EPOCH), lists.ready_len()),
             (None, 0)
         );
         // Nothing stale is left, and the ring is in use again.
         assert_eq!(lists.removals().unwrap().stale_len, 0);
         lists.push_ready(SlotId(7), 0, Instant::EPOCH);
-        assert_eq!(lists.pop_ready(Instant::EPOCH), Some(SlotId(7)));
+        assert_eq!(lists.pop_ready(0, Instant::EPOCH), Some(SlotId(7)));
     }
 }

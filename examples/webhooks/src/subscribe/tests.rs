@@ -75,7 +75,7 @@ async fn put(dispatcher: Arc<Dispatcher>) {
         .put_subscription(Arc::clone(&id), subscription());
     put.await.unwrap();
     let host = dispatcher.host_of(&subscription().url);
-    dispatcher.gates.set(&id, &host, None, dispatcher.now());
+    dispatcher.shares.set(&id, &host, None, dispatcher.now());
     dispatcher.fill(&id).await;
 }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -75,22 +76,25 @@ async fn everything() -> Result<(), Problem> {
 
 /// Ones that are triggered so often and take so long that one worker is not enough.
 const KEYS: usize = 200;
-const SPAN: Duration = Duration::from_secs(6);
+/// Long enough for some forty rounds, so that the round in which it ends hardly counts.
+const SPAN: Duration = Duration::from_secs(30);
+/// How often all objects change, in milliseconds, and whether in another order each time.
+const CHANGES: [(u64, bool); 4] = [(10, false), (100, false), (300, false), (300, true)];
 
 async fn starvation() {
     println!("{KEYS} keys, one worker, a reconcile of 1 ms, {SPAN:?}: runs of each key");
     println!(
-        "{:<14} {:>12} {:>6} {:>6} {:>6} {:>10}",
-        "", "all every", "least", "median", "most", "at most 1"
+        "{:<14} {:>16} {:>6} {:>6} {:>6} {:>14} {:>10}",
+        "", "all every", "least", "median", "most", "least/median", "at most 1"
     );
-    for period in [10, 100, 300] {
-        let period = Duration::from_millis(period);
+    for (period, shuffles) in CHANGES {
         for who in ["kube-runtime", "requeue"] {
             let runs = Arc::new(Mutex::new(HashMap::<String, usize>::new()));
+            let requests = requests(Duration::from_millis(period), shuffles);
             let contender: BoxFuture<'_, ()> = if who == "requeue" {
-                Box::pin(ours(period, Arc::clone(&runs)))
+                Box::pin(ours(requests, Arc::clone(&runs)))
             } else {
-                Box::pin(theirs(period, Arc::clone(&runs)))
+                Box::pin(theirs(requests, Arc::clone(&runs)))
             };
             let _ = tokio::time::timeout(SPAN, contender).await;
             let runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,8 +104,11 @@ async fn starvation() {
             counts.sort_unstable();
             let starved = counts.iter().filter(|count| **count <= 1).count();
             let (least, median, most) = (counts[0], counts[KEYS / 2], counts[KEYS - 1]);
-            let every = format!("{period:?}");
-            println!("{who:<14} {every:>12} {least:>6} {median:>6} {most:>6} {starved:>10}");
+            let every = format!("{period} ms{}", if shuffles { ", shuffled" } else { "" });
+            let ratio = least as f64 / median.max(1) as f64;
+            println!(
+                "{who:<14} {every:>16} {least:>6} {median:>6} {most:>6} {ratio:>14.2} {starved:>10}"
+            );
         }
     }
 }
@@ -119,16 +126,24 @@ fn map(key: usize) -> ConfigMap {
 
 type Request = ReconcileRequest<ConfigMap>;
 
-fn requests(period: Duration) -> impl stream::Stream<Item = Result<Request, Infallible>> + Send {
+fn requests(period: Duration, shuffles: bool) -> Requests {
     let ticks = tokio::time::interval(period);
     let ticks = stream::unfold(ticks, |mut ticks| async {
         ticks.tick().await;
         Some(((), ticks))
     });
-    ticks.flat_map(|()| {
-        stream::iter((0..KEYS).map(|key| Ok(Request::from(ObjectRef::from_obj(&map(key))))))
-    })
+    let all = move |()| {
+        let mut keys: Vec<usize> = (0..KEYS).collect();
+        if shuffles {
+            fastrand::shuffle(&mut keys);
+        }
+        let request = |key| Ok(Request::from(ObjectRef::from_obj(&map(key))));
+        stream::iter(keys.into_iter().map(request))
+    };
+    ticks.flat_map(all).boxed()
 }
+
+type Requests = BoxStream<'static, Result<Request, Infallible>>;
 
 async fn work(runs: &Mutex<HashMap<String, usize>>, name: String) {
     *runs
@@ -139,7 +154,7 @@ async fn work(runs: &Mutex<HashMap<String, usize>>, name: String) {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-async fn ours(period: Duration, runs: Arc<Mutex<HashMap<String, usize>>>) {
+async fn ours(requests: Requests, runs: Arc<Mutex<HashMap<String, usize>>>) {
     let queue: Keys<ConfigMap> = requeue::tokio::WorkQueue::builder().levels::<2>().build();
     let run = queue.run(1, move |key: ObjectRef<ConfigMap>| {
         let runs = Arc::clone(&runs);
@@ -148,10 +163,10 @@ async fn ours(period: Duration, runs: Arc<Mutex<HashMap<String, usize>>>) {
             Ok::<_, Infallible>(Action::Success)
         }
     });
-    futures::join!(feed(requests(period), &queue), run);
+    futures::join!(feed(requests, &queue), run);
 }
 
-async fn theirs(period: Duration, runs: Arc<Mutex<HashMap<String, usize>>>) {
+async fn theirs(requests: Requests, runs: Arc<Mutex<HashMap<String, usize>>>) {
     let (store, mut writer) = reflector::store();
     writer.apply_watcher_event(&Event::Init);
     for key in 0..KEYS {
@@ -166,7 +181,6 @@ async fn theirs(period: Duration, runs: Arc<Mutex<HashMap<String, usize>>>) {
     };
     let policy = |_: Arc<ConfigMap>, _: &Infallible, _: Arc<_>| controller::Action::await_change();
     let config = Config::default().concurrency(1);
-    let requests = Box::pin(requests(period));
     let run = controller::applier(reconcile, policy, runs, store, requests, config);
     Box::pin(run).for_each(|_| async {}).await;
 }

@@ -262,8 +262,8 @@ async fn takeover(world: &mut World) -> Told {
     let mut first = world.start_controller(15)?;
     leads(&first, 60).await?;
     let second = world.start_controller(15)?;
+    second.ready().await?;
     world.want(0, OBJECTS, "leader").await?;
-    tokio::time::sleep(seconds(1)).await;
     first.kill();
     let killed = Instant::now();
     world.want(0, OBJECTS, "successor").await?;
@@ -284,13 +284,14 @@ async fn pause(world: &mut World) -> Told {
     let first = world.start_controller(15)?;
     leads(&first, 60).await?;
     let second = world.start_controller(15)?;
-    let began = Instant::now();
+    second.ready().await?;
     world.want(0, OBJECTS, "stopped").await?;
     // In the middle of its work, with requests under way.
     first.signal("-STOP")?;
+    let stopped = Instant::now();
     world.want(0, OBJECTS, "other").await?;
     leads(&second, 60).await?;
-    let after = began.elapsed();
+    let after = stopped.elapsed();
     tokio::time::sleep(seconds(1)).await;
     first.signal("-CONT")?;
     world.converged(OBJECTS, "other", seconds(300)).await?;

@@ -1,0 +1,70 @@
+//! Calls that wait for the drain.
+
+use requeue_core::binding::*;
+use requeue_core::{Action, Drained};
+
+use crate::call::{Call, Keys, add};
+
+with_both_lists! {
+    calls_that_wait_for_the_drain_are_not_woken_by_adds
+    a_second_shutdown_ends_the_wait_for_a_drain
+    a_next_that_finds_nothing_reports_the_end_of_a_drain
+}
+
+mod rules {
+    use super::*;
+
+    pub(super) fn calls_that_wait_for_the_drain_are_not_woken_by_adds<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        let mut drains = Call::new(Wait::for_state(queue));
+        let look = |call: &mut Call<'_, W>| {
+            call.wait
+                .look(&call.waker, None, |queue, _, _| queue.poll_drain(None))
+        };
+        assert_eq!(look(&mut drains), Look::Sleep { until: None });
+        let mut getter = Call::asleep(queue);
+        add(queue, 1);
+        assert_eq!((drains.wakes(), getter.wakes()), (0, 1));
+        let run = getter.finds(1);
+
+        let _drain = queue.begin_drain();
+        assert_eq!(drains.wakes(), 1);
+        assert_eq!(look(&mut drains), Look::Sleep { until: None });
+        queue.finish(run.ticket, Action::Success).unwrap();
+        assert_eq!(drains.wakes(), 2);
+        assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Complete)));
+    }
+
+    pub(super) fn a_second_shutdown_ends_the_wait_for_a_drain<W: WaitList>(queue: &Keys<W>) {
+        add(queue, 1);
+        let drain = queue.begin_drain();
+        let mut drains = Call::new(Wait::for_state(queue));
+        let look = |call: &mut Call<'_, W>| {
+            call.wait.look(&call.waker, None, |queue, _, _| {
+                queue.poll_drain(Some(&drain))
+            })
+        };
+        assert_eq!(look(&mut drains), Look::Sleep { until: None });
+        queue.shut_down();
+        assert_eq!(drains.wakes(), 1);
+        assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Interrupted)));
+    }
+
+    pub(super) fn a_next_that_finds_nothing_reports_the_end_of_a_drain<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        add(queue, 1);
+        let guard = queue.try_get().unwrap();
+        let drain = queue.begin_drain();
+        let mut drains = Call::new(Wait::for_state(queue));
+        let look = |call: &mut Call<'_, W>| {
+            let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
+            call.wait.look(&call.waker, None, look)
+        };
+        assert_eq!(look(&mut drains), Look::Sleep { until: None });
+        assert!(queue.try_next(guard, Action::Success).is_none());
+        assert_eq!(drains.wakes(), 1);
+        assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Complete)));
+    }
+}

@@ -1,0 +1,59 @@
+//! What happens between the two looks of a call.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use requeue_core::binding::*;
+use requeue_core::default_item_based;
+
+use crate::call::{Bell, Guarded, Key};
+use crate::clock::Hand;
+
+/// A lock after whose next release something happens.
+struct Interrupted<T> {
+    state: RefCell<T>,
+    next: RefCell<Option<Box<dyn FnOnce()>>>,
+}
+
+impl<T> Lock for Interrupted<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let result = work(&mut self.state.borrow_mut());
+        let next = self.next.borrow_mut().take();
+        if let Some(happens) = next {
+            happens();
+        }
+        result
+    }
+}
+
+/// A call counts as asleep after its first look, before its waker is in the list.
+fn a_wake_between_two_looks_is_seen<W: WaitList + Default + 'static>() {
+    let state = State::new(Queue::new(default_item_based()), W::default());
+    let lock: Interrupted<Guarded<W>> = Interrupted {
+        state: RefCell::new(state),
+        next: RefCell::default(),
+    };
+    let queue = Rc::new(WorkQueue::new(lock, Hand::default()));
+    let producer = Rc::clone(&queue);
+    let added = Box::new(move || assert!(producer.add(Key(1)).is_ok()));
+    queue.lock().next.replace(Some(added));
+
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut wait = Wait::for_key(&*queue);
+    let look = wait.look(&waker, None, Queue::poll_get);
+    let is_woken = bell.0.load(Ordering::Relaxed) == 1;
+    assert!(is_woken || matches!(look, Look::Done(Ok(_))), "{look:?}");
+}
+
+#[test]
+fn an_add_between_two_looks_is_not_lost() {
+    a_wake_between_two_looks_is_seen::<FixedWaitList<1>>();
+    #[cfg(feature = "alloc")]
+    a_wake_between_two_looks_is_seen::<GrowableWaitList>();
+}

@@ -1,0 +1,34 @@
+//! Calls that wait: which of them is woken, and what is left of one that ends early. Wakes are
+//! counted by wakers that do nothing else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+
+#[path = "../common/clock.rs"]
+mod clock;
+#[path = "../common/lock.rs"]
+mod lock;
+
+/// Tests each rule with a list of fixed length, and with one that grows.
+macro_rules! with_both_lists {
+    ($($rule:ident)+) => {$(
+        #[test]
+        fn $rule() {
+            rules::$rule(&crate::call::queue::<FixedWaitList<3>>());
+            #[cfg(feature = "alloc")]
+            rules::$rule(&crate::call::queue::<GrowableWaitList>());
+        }
+    )+};
+}
+
+#[cfg(feature = "alloc")]
+mod batch;
+mod call;
+mod drain;
+mod interrupted;
+mod next;
+mod room;
+mod timer;
+mod wakes;

@@ -1,0 +1,109 @@
+//! Rules about work that is taken back, put off, sped up or held up.
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rules_control {
+    (($($before:tt)*) { $($groups:tt)* } $($after:tt)*) => { $crate::__rules! {
+        $($before)*
+        {
+            $($groups)*
+            cancel {
+                a_key_that_is_cancelled_is_not_handed_out: 3,
+                "A key that is cancelled leaves the ready and the delayed keys; the others stay.",
+                "requeue-core, Queue::cancel";
+                a_run_goes_on_when_its_key_is_cancelled: 1,
+                "A cancelled key is not handed out again after its run, unless it is added.",
+                "requeue-core, Queue::cancel";
+                a_key_that_is_cancelled_and_added_goes_to_the_end: 4,
+                "A key that is added after it was cancelled has the place of a new one.",
+                "requeue-core, Queue::cancel";
+                failures_survive_a_cancel: 1,
+                "Cancelling a key keeps its failures, and none is counted.",
+                "requeue-core, Queue::cancel";
+                a_deadline_that_is_cancelled_never_comes: 2,
+                "A deadline that is cancelled never comes; its key stays ready, dirty or active.",
+                "requeue-core, Queue::cancel_delay";
+                a_run_knows_that_its_key_was_cancelled: 2,
+                "A key that is cancelled while it is active is known as such until its run ends.",
+                "requeue-core, Queue::is_cancelled";
+                many_keys_are_cancelled_together: 5,
+                "The keys that are not retained are cancelled, and the others keep their order.",
+                "requeue-core, Queue::retain_some";
+                a_drain_ends_when_the_last_key_is_cancelled: 2,
+                "After shutdown keys can be cancelled, and a drain ends when nothing is left.",
+                "requeue-core, Queue::cancel";
+            }
+            expedite {
+                a_key_whose_delay_is_ended_is_ready: 3,
+                "A delay that is ended early is an add, and is not ended once more.",
+                "requeue-core, Queue::expedite";
+                all_delays_end_in_their_order: 4,
+                "Delays that are ended together end in the order of their deadlines.",
+                "requeue-core, Queue::expedite_some";
+                no_delay_is_ended_after_shutdown: 1,
+                "After shutdown no delay is ended early, as none ends by itself.",
+                "requeue-core, Queue::expedite";
+            }
+            holds {
+                a_key_that_failed_runs_as_often_as_its_backoff_says: 1,
+                "A key whose failures are held does not run before its backoff is over, if added.",
+                "requeue-core, WithHolds::hold_failures";
+                a_key_cools_down_after_each_run: 1,
+                "A key that cools down does not run before that is over, and then once.",
+                "requeue-core, WithHolds::cool_down";
+                a_deadline_in_a_hold_comes_at_its_end: 1,
+                "A deadline in a hold moves to its end; a later one stays.",
+                "requeue-core, WithHolds";
+                a_ready_key_that_fails_is_held: 1,
+                "A key that fails while it is ready is delayed if its failures are held.",
+                "requeue-core, WithHolds::hold_failures";
+                a_hold_ends_early_only_if_it_is_forgotten: 1,
+                "A hold is not ended by expediting the key, but by forgetting its failures.",
+                "requeue-core, WithHolds";
+                a_held_key_is_a_leftover: 1,
+                "After shutdown a held key that would run again is left over, and no drain waits.",
+                "requeue-core, WithHolds";
+                holds_that_are_over_take_no_room: 4,
+                "Runs that end drop the records of other keys whose holds are over.",
+                "requeue-core, WithHolds";
+            }
+            run_rate {
+                a_token_is_taken_when_a_key_is_handed_out: 6,
+                "Keys wait for tokens in their order, and an add that coalesces takes none.",
+                "requeue-core, WithRunRate";
+                a_queue_that_is_shut_down_keeps_its_rate: 4,
+                "After shutdown keys are handed out at the same rate; leftovers take no token.",
+                "requeue-core, WithRunRate";
+            }
+            debounce {
+                each_add_of_a_burst_moves_its_deadline: 1,
+                "A debounced key runs once, when no debounced add has come for a while.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_ends_at_its_maximum: 1,
+                "However many debounced adds come, the key runs a time after the first.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_moves_no_deadline_but_its_own: 1,
+                "A deadline that is not that of the burst is not moved back.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_that_is_taken_back_is_over: 1,
+                "A burst ends when its key is cancelled, and leaves nothing behind.",
+                "requeue-core, Queue::add_debounced";
+                an_add_that_need_not_wait_ends_its_burst: 1,
+                "A debounced add without a quiet time is an add, and ends the burst.",
+                "requeue-core, Queue::add_debounced";
+            }
+            pause {
+                a_paused_queue_hands_out_nothing_and_loses_nothing: 2,
+                "While a queue is paused keys are added, and none is handed out.",
+                "requeue-core, Queue::pause";
+                runs_end_while_the_queue_is_paused: 1,
+                "A run that began before the pause ends as usual, and its key comes back after it.",
+                "requeue-core, Queue::pause";
+                shutdown_ends_a_pause: 1,
+                "A shutdown or a drain ends a pause, and none begins after it.",
+                "requeue-core, Queue::pause";
+            }
+        }
+        $($after)*
+    }};
+}
