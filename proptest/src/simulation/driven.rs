@@ -43,8 +43,9 @@ pub trait Driven<K>: Any {
     /// Whether a key that is to be run has to wait although a worker sleeps: its group may be at
     /// its limit, say. At first none has to.
     ///
-    /// A queue with limits says so by what it was told, and not by what it does: otherwise a key
-    /// that it forgets goes unnoticed.
+    /// A queue with limits is wrapped, and its wrapper says so by what the queue was told, and not
+    /// by what it does: otherwise a key that it forgets goes unnoticed. An example is
+    /// `tests/simulation/tenants.rs`.
     fn holds_back(&self, key: &K) -> bool {
         let _ = key;
         false
