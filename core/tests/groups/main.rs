@@ -11,6 +11,8 @@ use requeue_core::{
     NoPriorities, Queue, RandomState, Rejected, Sweep,
 };
 
+mod odd;
+
 /// A key is a group and a number.
 type Key = (u8, u32);
 type Aged = Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>;
@@ -277,55 +279,6 @@ fn levels_come_before_groups() {
         order.push(work.key);
     }
     assert_eq!(order, [(0, 2), (2, 0), (2, 1), (0, 0), (1, 0), (0, 1)]);
-}
-
-#[test]
-fn one_group_too_many_hands_the_key_back() {
-    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::NoPriorities, 2>>, NoLimit> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    queue.add((0, 0), NOW).value.unwrap();
-    queue
-        .limit_group(1, Some(GroupLimits::new()), NOW)
-        .value
-        .unwrap();
-    assert_eq!(queue.add((2, 7), NOW).value, Err(Rejected::Full((2, 7))));
-    assert_eq!(
-        queue.limit_group(2, Some(GroupLimits::new()), NOW).value,
-        Err(2)
-    );
-    assert_eq!(queue.pause_group(2, NOW).value, Err(2));
-    queue.assert_valid();
-    queue.limit_group(1, None, NOW).value.unwrap();
-    queue.add((2, 7), NOW).value.unwrap();
-    queue.assert_valid();
-}
-
-#[test]
-fn rates_that_are_no_number_hold_the_group() {
-    for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
-        let mut queue = queue();
-        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5), NOW);
-        add(&mut queue, [(0, 0)]);
-        assert_eq!(keys(&mut queue, NOW), []);
-        let _ = queue.shut_down(NOW);
-        assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
-    }
-}
-
-#[test]
-fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue.limit_groups(GroupLimits::new().rate(1.0, 1), NOW);
-    queue.add((1, 0), NOW).value.unwrap();
-    let work = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.add((2, 0), NOW).value, Err(Rejected::Full((2, 0))));
-
-    queue.release(work.ticket, NOW).value.unwrap();
-    assert!(queue.group(&1).is_some(), "it has a token to earn");
-    queue.add((2, 0), NOW).value.unwrap();
-    assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
-    queue.assert_valid();
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! Functions and limits that are wrong, and too many groups.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+
+#[test]
+fn one_group_too_many_hands_the_key_back() {
+    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::NoPriorities, 2>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    queue.add((0, 0), NOW).value.unwrap();
+    queue
+        .limit_group(1, Some(GroupLimits::new()), NOW)
+        .value
+        .unwrap();
+    assert_eq!(queue.add((2, 7), NOW).value, Err(Rejected::Full((2, 7))));
+    assert_eq!(
+        queue.limit_group(2, Some(GroupLimits::new()), NOW).value,
+        Err(2)
+    );
+    assert_eq!(queue.pause_group(2, NOW).value, Err(2));
+    queue.assert_valid();
+    queue.limit_group(1, None, NOW).value.unwrap();
+    queue.add((2, 7), NOW).value.unwrap();
+    queue.assert_valid();
+}
+
+#[test]
+fn rates_that_are_no_number_hold_the_group() {
+    for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+        let mut queue = queue();
+        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5), NOW);
+        add(&mut queue, [(0, 0)]);
+        assert_eq!(keys(&mut queue, NOW), []);
+        let _ = queue.shut_down(NOW);
+        assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
+    }
+}
+
+#[test]
+fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.limit_groups(GroupLimits::new().rate(1.0, 1), NOW);
+    queue.add((1, 0), NOW).value.unwrap();
+    let work = queue.try_get(NOW).value.unwrap();
+    assert_eq!(queue.add((2, 0), NOW).value, Err(Rejected::Full((2, 0))));
+
+    queue.release(work.ticket, NOW).value.unwrap();
+    assert!(queue.group(&1).is_some(), "it has a token to earn");
+    queue.add((2, 0), NOW).value.unwrap();
+    assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
+    queue.assert_valid();
+}
+
+#[test]
+fn a_group_function_that_panics_changes_nothing() {
+    let mut queue: Shared =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
+            assert_ne!(key.1, 13, "no group for it");
+            key.0
+        });
+    add(&mut queue, [(1, 0)]);
+    let panics = catch_unwind(AssertUnwindSafe(|| drop(queue.add((1, 13), NOW))));
+    assert!(panics.is_err());
+    queue.assert_valid();
+    assert_eq!(queue.group(&1).unwrap().held, 1);
+    add(&mut queue, [(2, 0)]);
+    assert_eq!(keys(&mut queue, NOW), [(1, 0), (2, 0)]);
+}
+
+#[test]
+fn a_key_stays_in_the_group_in_which_it_came() {
+    static MOVED: AtomicBool = AtomicBool::new(false);
+    let mut queue: Shared =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
+            key.0 + u8::from(MOVED.load(Ordering::Relaxed))
+        });
+    add(&mut queue, [(1, 0), (1, 1)]);
+    MOVED.store(true, Ordering::Relaxed);
+    add(&mut queue, [(1, 0), (1, 2)]);
+    assert_eq!(queue.group(&1).unwrap().held, 2);
+    assert_eq!(queue.group(&2).unwrap().held, 1);
+
+    for key in [(1, 0), (1, 2), (1, 1)] {
+        let work = take(&mut queue, NOW).unwrap();
+        assert_eq!(work.key, key);
+        let _ = finish(&mut queue, work);
+    }
+    assert_eq!(queue.groups_len(), 0);
+    add(&mut queue, [(1, 0)]);
+    assert_eq!(queue.group(&2).unwrap().held, 1, "it comes again");
+}
+
+#[test]
+fn a_hundred_thousand_groups_of_one_key_come_and_go() {
+    let mut queue: Queue<u32, Growable<RandomState, Groups<u32>>, NoLimit> =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| *key);
+    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    let _ = queue.add_many(0..100_000, NOW, |_| {});
+    assert_eq!(queue.groups_len(), 100_000);
+    for key in 0..100_000 {
+        let work = queue.try_get(NOW).value.unwrap();
+        assert_eq!(work.key, key);
+        queue.release(work.ticket, NOW).value.unwrap();
+    }
+    assert_eq!(queue.groups_len(), 0);
+}
