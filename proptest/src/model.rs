@@ -417,7 +417,9 @@ impl Model {
             return None;
         }
         let key = self.first_aged().or_else(|| self.peek_first())?;
-        self.queue.retain(|other| *other != key);
+        // client-go may have queued it more than once.
+        let place = self.queue.iter().position(|other| *other == key)?;
+        self.queue.remove(place);
         self.limiter.started(self.now);
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
