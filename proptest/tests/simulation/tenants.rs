@@ -53,6 +53,13 @@ struct Account {
 }
 
 impl Account {
+    const NEW: Self = Self {
+        most: MOST,
+        paused: false,
+        active: 0,
+        waits: None,
+    };
+
     fn may_start(&self, closed: bool) -> bool {
         self.active < self.most.max(usize::from(closed)) && (closed || !self.paused)
     }
@@ -67,18 +74,9 @@ impl Audited {
         let mut audited = Self {
             defect,
             queue: Queue::growable_with_groups(limiter, NoMetrics, hasher, 0, tenant),
-            accounts: BTreeMap::new(),
+            accounts: (0..TENANTS).map(|tenant| (tenant, Account::NEW)).collect(),
             closed: false,
         };
-        for tenant in 0..TENANTS {
-            let account = Account {
-                most: MOST,
-                paused: false,
-                active: 0,
-                waits: None,
-            };
-            audited.accounts.insert(tenant, account);
-        }
         let limits = audited.limits(MOST);
         let _ = audited.queue.limit_groups(limits, Instant::EPOCH);
         audited
@@ -120,7 +118,7 @@ impl Audited {
     }
 
     fn account(&mut self, tenant: u8) -> &mut Account {
-        self.accounts.get_mut(&tenant).unwrap()
+        self.accounts.entry(tenant).or_insert(Account::NEW)
     }
 
     /// Sees which tenants could have a key handed out now.
