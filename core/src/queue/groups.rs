@@ -32,10 +32,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
     /// let _ = queue.limit_groups(GroupLimits::new().max_active(1), now);
     ///
@@ -62,10 +63,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// // A tenant that pays gives three keys in each of its turns.
     /// let paying = GroupLimits::new().weight(3);
     /// queue.limit_group("b", Some(paying), now).value.unwrap();
@@ -92,10 +94,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("b", 1)], now, |_| {});
     /// queue.pause_group("a", now).value.unwrap();
     /// assert_eq!(queue.try_get(now).value.unwrap().key, ("b", 1));
@@ -112,10 +115,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// queue.add(("a", 1), now).value.unwrap();
     /// queue.pause_group("a", now).value.unwrap();
     /// let _ = queue.resume_group("a", now);
@@ -135,10 +139,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("a", 2)], now, |_| {});
     /// let _work = queue.try_get(now);
     /// let a = queue.group(&"a").unwrap();
@@ -154,10 +159,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
     /// assert_eq!(queue.groups_len(), 2);
     /// ```
@@ -175,10 +181,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
-    ///
+    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     /// let now = Instant::EPOCH;
-    /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
     ///
     /// let mut longest = None;
