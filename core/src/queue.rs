@@ -281,6 +281,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         if is_held {
             self.hold_after_run(id, was_dirty, now);
+        } else if L::HOLDS && self.closed {
+            // A deadline that shutdown has stopped may be before a hold that is over.
+            self.put_off(id, self.held_until(id));
         }
         self.note_change();
         if !again {

@@ -414,10 +414,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             } else {
                 let _ = self.raise_delayed(id, level);
             }
-            if L::HOLDS {
-                // An earlier deadline, which will not pass, may be before a hold that ends now.
-                self.put_off(id, self.held_until(id));
-            }
             self.metrics.delayed(self.delays.len());
         }
     }

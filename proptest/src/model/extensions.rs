@@ -44,7 +44,6 @@ impl Model {
                 self.retry_at(key, due, level);
             } else if !self.dirty.contains(&key) {
                 self.schedule(key, due, level);
-                self.put_off(key, self.held_until(key));
             }
         }
         let was_dirty = self.dirty.contains(&key);

@@ -40,6 +40,9 @@ impl Model {
         }
         let held = self.held_until(key);
         if !is_after(held, self.now) {
+            if self.shutting_down {
+                self.put_off(key, held);
+            }
             return;
         }
         if self.dirty.contains(&key) {
