@@ -200,6 +200,24 @@ fn a_group_that_comes_again_has_not_earned_tokens() {
 }
 
 #[test]
+fn what_is_taken_out_delayed_leaves_the_wake_of_a_group_to_its_timer() {
+    let mut queue = queue();
+    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1), NOW);
+    add(&mut queue, [(0, 0), (0, 1)]);
+    let first = take(&mut queue, NOW).unwrap();
+    let _ = queue.shut_down(NOW);
+    let mut getter = Getter::new();
+    let until = Some(at(1));
+    assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Wait { until });
+    assert!(queue.take_delayed(at(1)).is_none());
+    queue.assert_valid();
+    let Next::Work(second) = queue.poll_get(at(1), &mut getter).value else {
+        unreachable!("its timer has rung");
+    };
+    assert_eq!((first.key, second.key), ((0, 0), (0, 1)));
+}
+
+#[test]
 fn limits_change_while_keys_wait() {
     let mut queue = queue();
     let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);

@@ -69,7 +69,9 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        let now = std::mem::replace(&mut self.now, self.closed_at.0);
         while self.release(usize::MAX) {}
+        self.now = now;
         let Waiting {
             due, key, level, ..
         } = self.first_waiting()?;
