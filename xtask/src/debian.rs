@@ -62,10 +62,10 @@ impl Apt {
             .args(line.split(' '))
     }
 
-    /// Unpacks a package, and what it depends on that this machine lacks.
-    fn unpack(&self, package: &str, root: &Path) -> Result<(), Stop> {
+    /// Unpacks packages, and what they depend on that this machine lacks.
+    fn unpack(&self, packages: &str, root: &Path) -> Result<(), Stop> {
         let line = "install --download-only --no-install-recommends --yes";
-        let fetched = self.get(line).args([package]).run(&self.folder);
+        let fetched = self.get(line).args(packages.split(' ')).run(&self.folder);
         fetched.map_err(Stop::NotRun)?;
         let archives = self.folder.join("apt/cache/archives");
         let wrong = |error: std::io::Error| Stop::Failed(format!("{}: {error}", root.display()));
@@ -81,21 +81,21 @@ impl Apt {
     }
 }
 
-/// Unpacks a package below `folder/root`, with what it depends on, and writes `folder/bin/<name>`
-/// for each of its programs: a script that runs it with the libraries beside it.
+/// Unpacks packages below `folder/root`, with what they depend on, and writes `folder/bin/<name>`
+/// for each of the programs: a script that runs it with the libraries beside it.
 ///
 /// # Errors
 ///
-/// As [`Apt::new`], or the package does not hold the programs.
-pub(crate) fn programs(folder: &Path, package: &str, wanted: &[&str]) -> Result<(), Stop> {
+/// As [`Apt::new`], or the packages do not hold the programs.
+pub(crate) fn programs(folder: &Path, packages: &str, wanted: &[&str]) -> Result<(), Stop> {
     let root = folder.join("root");
-    Apt::new(folder, "deb")?.unpack(package, &root)?;
+    Apt::new(folder, "deb")?.unpack(packages, &root)?;
     let scripts = folder.join("bin");
     let wrong = |error: std::io::Error| Stop::Failed(format!("{}: {error}", scripts.display()));
     fs::create_dir_all(&scripts).map_err(wrong)?;
     for name in wanted {
         let Some(program) = installed(&root, name) else {
-            return Err(Stop::NotRun(format!("{package} holds no {name}")));
+            return Err(Stop::NotRun(format!("no {name} in {packages}")));
         };
         let script = format!(
             "#!/bin/sh\nroot='{}'\nLD_LIBRARY_PATH=\"$(echo \"$root\"/usr/lib/*-linux-gnu)\" \

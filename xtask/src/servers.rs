@@ -9,33 +9,33 @@ use crate::invocation::Invocation;
 use crate::report::Stop;
 use crate::workspace::Workspace;
 
-/// A program, the variable that names it, and the package that holds it.
+/// A program, the variable that names it, and the packages that hold it.
 struct Wanted {
     name: &'static str,
     variable: &'static str,
-    package: &'static str,
-    /// What the package holds besides that is needed.
+    packages: &'static str,
+    /// What the packages hold besides that is needed.
     with: &'static [&'static str],
 }
 
 const PROTOC: Wanted = Wanted {
     name: "protoc",
     variable: "PROTOC",
-    package: "protobuf-compiler",
+    packages: "protobuf-compiler libprotobuf-dev",
     with: &[],
 };
 
 const ETCD: Wanted = Wanted {
     name: "etcd",
     variable: "ETCD",
-    package: "etcd-server",
+    packages: "etcd-server",
     with: &[],
 };
 
 const POSTGRES: Wanted = Wanted {
     name: "postgres",
     variable: "POSTGRES",
-    package: "postgresql",
+    packages: "postgresql",
     with: &["initdb"],
 };
 
@@ -87,7 +87,7 @@ fn find(wanted: &Wanted, workspace: &Workspace) -> Result<PathBuf, Stop> {
     let path = folder.join("bin").join(wanted.name);
     if !path.is_file() {
         let names: Vec<&str> = wanted.with.iter().copied().chain([wanted.name]).collect();
-        let fetched = debian::programs(&folder, wanted.package, &names);
+        let fetched = debian::programs(&folder, wanted.packages, &names);
         fetched.map_err(|stop| hinted(stop, wanted))?;
     }
     Ok(path)
@@ -98,8 +98,8 @@ fn hinted(stop: Stop, wanted: &Wanted) -> Stop {
     let Stop::NotRun(why) = stop else {
         return stop;
     };
-    let (name, package, variable) = (wanted.name, wanted.package, wanted.variable);
+    let (name, packages, variable) = (wanted.name, wanted.packages, wanted.variable);
     Stop::NotRun(format!(
-        "no {name} ({why}): install it (Debian: apt-get install {package}), or set {variable}"
+        "no {name} ({why}): install it (Debian: apt-get install {packages}), or set {variable}"
     ))
 }
