@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 mod backoff;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod engine;
 mod error;
 #[cfg(feature = "etcd")]
