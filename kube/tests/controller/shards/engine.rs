@@ -60,7 +60,7 @@ async fn it_passes_the_checks_of_every_engine() {
 #[tokio::test(start_paused = true)]
 async fn it_passes_them_over_a_slow_link() {
     let (cluster, link) = (Cluster::new(), Link::seeded(3));
-    link.set_faults(Duration::from_millis(20), 0, 30);
+    link.set_faults(Duration::from_millis(5), 0, 30);
     conformance::all(&leases(&cluster, &link), "slow").await;
 }
 
