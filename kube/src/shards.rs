@@ -80,10 +80,13 @@ use format::Role;
 /// # Load
 ///
 /// One request per member and third of a TTL, and one event of it to each watch: with *M* members
-/// and a TTL of *t* seconds 3·*M*/*t* writes and 3·*M*²/*t* events a second. A claim is four
-/// requests at most, one of them a write; a release is two. The watch is served from the API
-/// server's cache and may lag. A view is therefore old, while claims and releases read what is
-/// stored. A watch that lags by a TTL is begun again.
+/// and a TTL of *t* seconds 3·*M*/*t* writes and 3·*M*²/*t* events a second: 20 and 2,000 for 100
+/// members and 15 s. A claim is three requests, and five if a session has to be ended first; a
+/// release is two. A write that is refused because another came first is decided again, eight times
+/// at most.
+///
+/// The watch is served from the API server's cache and may lag: a view is old, while claims and
+/// releases read what is stored. A watch that lags by a TTL is begun again.
 ///
 /// # Rights
 ///

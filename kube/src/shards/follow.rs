@@ -23,8 +23,10 @@ use super::shown::Shown;
 
 /// The pauses after failures of the watch, from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// How long a list may be silent.
+/// How long a list may be silent, and what the watch has to show.
 const SILENCE: Duration = Duration::from_secs(10);
+/// After how many seconds a watch is resumed, at the latest: it may be silent because it is dead.
+const RESUMED: u32 = 60;
 /// Which part of its duration a session is ended later, at least and at most: for clocks that do not
 /// run alike, and so that of many members few try.
 const MARGIN: (f64, f64) = (0.01, 0.05);
@@ -59,6 +61,8 @@ struct Follow<'e> {
     /// The sessions that are being ended, by their members.
     ending: FuturesUnordered<BoxFuture<'e, (Ending, Result<bool, EngineError>)>>,
     heard_at: Instant,
+    /// Whether there is something that has to be heard.
+    expects: bool,
     resume_at: Instant,
     pause: Duration,
 }
@@ -81,6 +85,7 @@ impl<'e> Follow<'e> {
             listed: Some(Shown::default()),
             ending: FuturesUnordered::new(),
             heard_at: now,
+            expects: true,
             resume_at: now,
             pause: PAUSES.0,
         }
@@ -97,11 +102,10 @@ impl<'e> Follow<'e> {
                 (Ending { member, record }, ended.unwrap_or_else(late))
             }));
         }
-        let silent_at = self.heard_at + SILENCE;
-        if self.listed.is_some() && now >= silent_at {
+        if self.expects && now >= self.heard_at + SILENCE {
             self.begin_again(now);
         }
-        let silent_at = self.listed.is_some().then_some(self.heard_at + SILENCE);
+        let silent_at = self.expects.then_some(self.heard_at + SILENCE);
         let resume_at = Some(self.resume_at).filter(|at| *at > now);
         let times = [self.shown.next(), silent_at, resume_at];
         let far = now + Duration::from_secs(3600);
@@ -112,6 +116,7 @@ impl<'e> Follow<'e> {
     fn begin_again(&mut self, now: Instant) {
         self.events = events(self.leases, self.set);
         self.listed = Some(Shown::default());
+        self.expects = true;
         self.heard_at = now;
     }
 
@@ -122,6 +127,8 @@ impl<'e> Follow<'e> {
             Ok(true) => {
                 tracing::info!(target: "requeue", set = self.set, member, "not kept; has ended");
                 if self.shown.member_is_gone(member, record.lease()) {
+                    self.heard_at = if self.expects { self.heard_at } else { now };
+                    self.expects = true;
                     self.publish();
                 }
             }
@@ -159,6 +166,7 @@ impl<'e> Follow<'e> {
         if !matches!(event, Event::Init) {
             self.pause = PAUSES.0;
         }
+        self.expects = matches!(event, Event::Init | Event::InitApply(_));
         let differs = match event {
             Event::Init => {
                 self.listed = Some(Shown::default());
@@ -240,12 +248,16 @@ impl<'e> Follow<'e> {
 }
 
 fn events(leases: &Leases, set: &str) -> BoxStream<'static, watcher::Result<Event<Lease>>> {
-    let config = watcher::Config::default().labels(&format::selector(set));
+    let config = watcher::Config::default()
+        .labels(&format::selector(set))
+        .timeout(RESUMED);
     watcher(leases.api.clone(), config).boxed()
 }
 
+/// How long a session lasts: a second at least, which is what the API knows.
 fn lasts(record: &Record) -> Duration {
-    record.expires().duration_since(record.observed())
+    let lasts = record.expires().duration_since(record.observed());
+    lasts.max(Duration::from_secs(1))
 }
 
 fn watch_error(error: watcher::Error) -> EngineError {

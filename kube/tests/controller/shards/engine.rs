@@ -321,3 +321,18 @@ async fn to_keep_a_session_is_one_write() {
     }
     assert_eq!(cluster.writes(LEASES), before + 10);
 }
+
+/// Somebody has written it by hand: it says not how long it lasts.
+#[tokio::test(start_paused = true)]
+async fn a_member_without_a_duration_is_removed() {
+    let (cluster, leases) = cluster();
+    let session = with_member(&leases, "web-0").await;
+    let junk = json!({"metadata": {"labels": {"requeue.dev/set": "web"}}});
+    edit(&cluster, "web.member.junk", junk);
+    let view = watch::Sender::default();
+    let followed = timeout(seconds(2), leases.follow("web", &view)).await;
+    assert!(followed.is_err());
+    assert_eq!(view.borrow().members.keys().collect::<Vec<_>>(), ["web-0"]);
+    assert_eq!(cluster.get(LEASES, "web.member.junk"), None);
+    leases.leave(&session).await.unwrap();
+}

@@ -71,6 +71,24 @@ async fn a_watch_that_has_gone_silent_is_noticed() {
     store.assert_sound();
 }
 
+/// The Lease of its old session was deleted while nothing came: there is none left whose renewals
+/// it could miss.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_died_while_the_session_ended_is_noticed() {
+    let (cluster, store) = (Cluster::new(), Store::with_keys(100));
+    let (first, second) = two(&cluster, &store).await;
+    second.kill().await;
+    first.link.set_deaf(true);
+    cluster.delete(LEASES, "web.member.web-0");
+    cluster.delete(LEASES, "web.member.web-1");
+    sleep(TTL / 2).await;
+    first.link.set_deaf(false);
+    let after = all_owned_without(&cluster, &["web-1"]).await;
+    assert!(after < 5 * TTL, "{after:?}");
+    first.stop().await.unwrap();
+    store.assert_sound();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_is_cut_off_stops_before_another_begins() {
     let (cluster, store) = (Cluster::new(), Store::with_keys(100));
