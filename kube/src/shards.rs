@@ -32,50 +32,51 @@ use format::Role;
 /// written only when they move. The API counts in seconds: a TTL is rounded up.
 ///
 /// Kubernetes ends no Lease. The members do it for each other, by the rule of client-go's leader
-/// election: who has seen no change of a Lease for its duration, **by the own monotonic clock**,
-/// deletes it, on the condition that it still has the resource version that was seen. So a session
-/// that was kept in the meantime goes on, and one that has been ended cannot be kept. No clock is
-/// compared with that of another machine; the times in a Lease are for people.
+/// election: a member that has seen no change of a Lease for its duration, **on its own monotonic
+/// clock**, deletes it, on condition that it still has the resource version that was seen. So a
+/// session that was kept in the meantime goes on, and one that has been ended cannot be kept. No
+/// clock is compared with that of another machine; the times in a Lease are for people.
 ///
 /// A member that was killed is missed after its TTL and a twentieth, counted from its last renewal.
-/// A replica that has just started has seen nothing yet: if no other replica lives that saw the
-/// last renewal, it takes one TTL from the first look. If the API server cannot be reached for a
-/// TTL, all sessions end, and work stops until it is back.
+/// A replica that has just started has seen nothing yet: if no replica is left that saw the last
+/// renewal, it takes one TTL from the first look. If the API server cannot be reached for more than
+/// a third of a TTL, sessions may end; after a TTL all have ended, and work stops until it is back.
 ///
 /// # What a fence is worth
 ///
-/// A [`Fence`] protects a store of yours that compares it. **Kubernetes compares no fence:** a write
-/// to another object, by a replica that was stopped for longer than its TTL and goes on, is
+/// A [`Fence`] protects a store of yours that compares it. **Kubernetes compares no fence:** a
+/// write to another object, by a replica that was stopped for longer than its TTL and goes on, is
 /// accepted. A precondition by resource version protects one object from a write that is based on
 /// an old state of it, and server-side apply from fields of other managers; nothing protects
 /// several objects together.
 ///
 /// The fence is the second in which the API server created the Lease of the shard, times a million,
-/// plus its `leaseTransitions`, which each claim raises by one. So it rises also if somebody deletes
-/// that Lease, unless that happens in the second in which it was created, or the clock of the API
+/// plus its `leaseTransitions`, which each claim raises by one. So it rises also if that Lease is
+/// deleted, unless that happens in the second in which it was created, or the clock of the API
 /// server goes back. It is less than 2⁵³ until the year 2255. After a restore of the cluster's etcd
 /// from a backup, use another name for the set, or reset the fences at the store.
 ///
 /// # What is stored
 ///
-/// All Leases have the label `requeue.dev/set`.
+/// All Leases have the label `requeue.dev/set`. The `acquireTime` says since when a member is
+/// there, or owns the shard.
 ///
 /// | Lease | holds |
 /// |---|---|
 /// | `<set>.set` | annotation `requeue.dev/shards`: the number of shards |
-/// | `<set>.member.<member>` | `holderIdentity`: the name; `acquireTime`: since when; `leaseDurationSeconds`: the TTL; annotation `requeue.dev/retiring` |
-/// | `<set>.shard-<number>` | `holderIdentity`: `<member>_<uid of the member's Lease>`, or empty; `acquireTime`: since when |
+/// | `<set>.member.<member>` | `leaseDurationSeconds`: the TTL; annotation `requeue.dev/retiring` |
+/// | `<set>.shard-<number>` | `holderIdentity`: `<member>_<uid of its Lease>`, or empty |
 ///
 /// The Lease of a shard is not renewed: it counts as long as that of its member exists. Deleting
 /// the Lease of a member ends its session; deleting that of a shard frees the shard, and its owner
-/// notices that by the watch. Deleting `<set>.set` lets the next member choose another number of
+/// learns of it from the watch. Deleting `<set>.set` lets the next member choose another number of
 /// shards: stop all members before.
 ///
 /// # Names
 ///
-/// The name of a set is a label of DNS: 1 to 63 lower-case letters, digits and `-`, which begins and
-/// ends with a letter or digit. That of a member is such labels, joined by dots, of 180 characters
-/// together. Other names are [`Refused`](EngineError::Refused).
+/// The name of a set is a label of DNS: 1 to 63 lower-case letters, digits and `-`, which begins
+/// and ends with a letter or digit. That of a member is such labels, joined by dots, of 180
+/// characters together. Other names are [`Refused`](EngineError::Refused).
 ///
 /// # Load
 ///
@@ -90,13 +91,14 @@ use format::Role;
 ///
 /// # Rights
 ///
-/// `get`, `list`, `watch`, `create`, `update`, `patch` and `delete` on `leases.coordination.k8s.io` in
-/// the namespace. To show a [status](requeue_shards::Shards::status), `list` and `watch` are enough.
+/// `get`, `list`, `watch`, `create`, `update`, `patch` and `delete` on `leases.coordination.k8s.io`
+/// in the namespace. To show a [status](requeue_shards::Shards::status), `list` and `watch` are
+/// enough.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// use std::time::{Duration, SystemTime};
+/// use std::time::Duration;
 /// use kube::Client;
 /// use requeue_kube::Leases;
 /// use requeue_shards::Shards;
@@ -121,7 +123,7 @@ pub struct Leases {
 /// # Examples
 ///
 /// ```no_run
-/// use std::time::{Duration, SystemTime};
+/// use std::time::Duration;
 /// use requeue_kube::{LeaseSession, Leases};
 /// use requeue_shards::{Engine, EngineError};
 ///

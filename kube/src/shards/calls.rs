@@ -68,7 +68,7 @@ impl Leases {
         created.map_err(error_of)
     }
 
-    /// Gives a shard to this holder, or to nobody. `None` if it has changed since `record`.
+    /// Gives a shard to this holder, or frees it. `None` if it has changed since `record`.
     pub(super) async fn hand_to(
         &self,
         holder: &str,

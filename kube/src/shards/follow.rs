@@ -27,8 +27,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const SILENCE: Duration = Duration::from_secs(10);
 /// After how many seconds a watch is resumed, at the latest: it may be silent because it is dead.
 const RESUMED: u32 = 60;
-/// Which part of its duration a session is ended later, at least and at most: for clocks that do not
-/// run alike, and so that of many members few try.
+/// Which part of its duration a session is ended later, at least and at most: for clocks that do
+/// not run alike, and so that of many members few try.
 const MARGIN: (f64, f64) = (0.01, 0.05);
 
 /// Never ends but by an error.

@@ -162,9 +162,9 @@ async fn a_shard_whose_lease_was_deleted_is_shown_as_free() {
     }
 }
 
-/// A member that was stopped goes on as long as nobody has ended its session, and not longer.
+/// A member that was stopped goes on until another has ended its session.
 #[tokio::test(start_paused = true)]
-async fn a_session_ends_only_when_somebody_has_seen_it_unchanged_for_its_ttl() {
+async fn a_session_ends_only_when_another_has_seen_it_unchanged_for_its_ttl() {
     let (cluster, leases) = cluster();
     let session = with_member(&leases, "web-0").await;
     let fence = leases.claim(&session, Shard(0)).await.unwrap();
@@ -258,7 +258,7 @@ async fn what_it_has_not_written_is_unreadable() {
     assert_unreadable(leases.open("web", 4).await);
 
     leases.claim(&session, Shard(0)).await.unwrap();
-    let owner = json!({"metadata": {}, "spec": {"holderIdentity": "somebody"}});
+    let owner = json!({"metadata": {}, "spec": {"holderIdentity": "person"}});
     edit(&cluster, "web.shard-0", owner);
     assert_unreadable(leases.claim(&session, Shard(0)).await);
     assert!(first_view(&leases, "web").await.owners.is_empty());
@@ -322,7 +322,7 @@ async fn to_keep_a_session_is_one_write() {
     assert_eq!(cluster.writes(LEASES), before + 10);
 }
 
-/// Somebody has written it by hand: it says not how long it lasts.
+/// It was written by hand, and does not say how long it lasts.
 #[tokio::test(start_paused = true)]
 async fn a_member_without_a_duration_is_removed() {
     let (cluster, leases) = cluster();

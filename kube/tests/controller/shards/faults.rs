@@ -187,8 +187,8 @@ fn note(name: &str) -> Value {
 /// What happens, to which replica, which key changes then, and the milliseconds until the next.
 type Step = (u8, usize, u8, u64);
 
-/// One history: kills, starts, links that are down, slow, deaf, fail, watches that break, Leases that
-/// others write into. Then, without faults, everything has to be done.
+/// One history: kills, starts, links that are down, slow, deaf, fail, watches that break, Leases
+/// that others write into. Then, without faults, everything has to be done.
 async fn live(steps: &[Step]) -> Result<(), String> {
     let (cluster, store) = (Cluster::new(), Store::with_keys(20));
     let mut started = 0;

@@ -269,7 +269,7 @@ async fn what_a_killed_replica_owned_is_owned_again_within_the_ttl_and_a_second(
     }
 }
 
-/// Nobody is left who saw the last renewal.
+/// No replica is left that saw the last renewal.
 #[tokio::test(start_paused = true)]
 async fn replicas_that_start_after_all_were_killed_wait_for_one_ttl() {
     let (cluster, store) = (Cluster::new(), Store::with_keys(10));
