@@ -27,8 +27,8 @@ pub(crate) struct Call {
     pub(crate) endpoints: Vec<String>,
     pub(crate) store: String,
     pub(crate) plant: Plant,
-    /// The longest that one run of many takes.
-    pub(crate) slow: Duration,
+    /// The longest that a run takes, and that one of 32 takes.
+    pub(crate) runs: (Duration, Duration),
 }
 
 impl Call {
@@ -42,23 +42,25 @@ impl Call {
             self.endpoints.join(","),
             self.store.clone(),
             self.plant.name().to_owned(),
-            self.slow.as_millis().to_string(),
+            self.runs.0.as_millis().to_string(),
+            self.runs.1.as_millis().to_string(),
         ]
     }
 
     pub(crate) fn read(words: &[String]) -> Option<Self> {
-        let [name, set, shards, ttl, endpoints, store, plant, slow] = words else {
+        let [name, set, shards, ttl, endpoints, store, plant, usual, slow] = words else {
             return None;
         };
+        let millis = |word: &String| Some(Duration::from_millis(word.parse().ok()?));
         Some(Self {
             name: name.clone(),
             set: set.clone(),
             shards: shards.parse().ok()?,
-            ttl: Duration::from_millis(ttl.parse().ok()?),
+            ttl: millis(ttl)?,
             endpoints: endpoints.split(',').map(str::to_owned).collect(),
             store: store.clone(),
             plant: Plant::read(plant)?,
-            slow: Duration::from_millis(slow.parse().ok()?),
+            runs: (millis(usual)?, millis(slow)?),
         })
     }
 }
@@ -159,7 +161,7 @@ async fn reconcile(store: &Pool, call: &Call, key: &str, held: &Held) -> Result<
             store.give_back(connection);
             Ok(Action::Release)
         }
-        () = sleep(store.duration(call.slow)) => {
+        () = sleep(store.duration(call.runs)) => {
             let reply = connection.ask(&format!("write {run} {version}")).await?;
             store.give_back(connection);
             match reply.as_str() {
@@ -213,14 +215,16 @@ impl Pool {
         Ok(reply)
     }
 
-    /// How long a run takes: some milliseconds, and one of 32 up to `slow`.
-    fn duration(&self, slow: Duration) -> Duration {
+    /// How long a run takes.
+    fn duration(&self, (usual, slow): (Duration, Duration)) -> Duration {
         let mut random = self.lock(&self.random);
-        let most = match random.between(0, 32) {
-            0 => slow.as_millis().try_into().unwrap_or(u64::MAX),
-            _ => 8,
+        let most = if random.between(0, 32) == 0 {
+            slow
+        } else {
+            usual
         };
-        Duration::from_millis(random.between(1, most.max(2)))
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(random.between(1, most))
     }
 
     fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> std::sync::MutexGuard<'m, T> {
