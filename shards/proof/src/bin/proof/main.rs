@@ -5,6 +5,7 @@
 
 mod cluster;
 mod engine;
+mod engines;
 mod figures;
 mod nemesis;
 mod plant;
@@ -128,7 +129,16 @@ async fn prove(call: &Call) -> io::Result<bool> {
         runs: (Duration::from_millis(8), Duration::from_millis(200)),
         changes: (300, 100),
     };
-    let mut is_well = seeds(call, &plan).await?;
+    let (program, files) = (plan.etcd.clone(), plan.folder.clone());
+    let checked = tokio::spawn(async move { engines::check(&program, &files).await });
+    let mut is_well = match checked.await {
+        Ok(checked) => checked.map(|()| true)?,
+        // It has said why.
+        Err(_) => false,
+    };
+    let words = if is_well { "is" } else { "is NOT" };
+    println!("etcd {words} as every engine promises to be, on one node and on two of three");
+    is_well &= seeds(call, &plan).await?;
     is_well &= plants(&plan).await?;
     is_well &= measured(&plan).await?;
     Ok(is_well)
