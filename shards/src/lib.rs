@@ -8,6 +8,7 @@ mod error;
 mod held;
 mod member;
 mod memory;
+mod metrics;
 mod placement;
 mod shard;
 mod shards;

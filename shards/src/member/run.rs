@@ -218,6 +218,6 @@ where
     S: Storage,
 {
     fn drop(&mut self) {
-        self.0.table().lose_all();
+        self.0.lose_all();
     }
 }
