@@ -167,7 +167,7 @@ where
             .end_mark(session, self.held.fence(), &mark, again);
         let ended = tokio::select! {
             biased;
-            ended = ended => ended,
+            ended = session::in_time(ended, self.parts.patience()) => ended,
             () = self.held.lost() => Ok(false),
         };
         match ended {
@@ -218,6 +218,6 @@ where
     S: Storage,
 {
     fn drop(&mut self) {
-        self.0.table().lose_all();
+        self.0.lose_all();
     }
 }

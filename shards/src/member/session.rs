@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::backoff::Backoff;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::held::Expiry;
+use crate::held::{Expiry, Tenure};
 use crate::shard::{Fence, Shard, ShardKey};
 use crate::shards::{Config, late};
 
@@ -32,7 +32,7 @@ pub(super) async fn begin<E: Engine>(
     config: &Config<E>,
     deadline: Option<Instant>,
 ) -> Result<Session<E>, EngineError> {
-    let mut backoff = Backoff::new(config.ttl);
+    let mut backoff = Backoff::new(config.ttl, config.seed);
     loop {
         let sent = Instant::now();
         let joined = async {
@@ -100,11 +100,8 @@ where
                 member = config.member,
                 "the session has ended"
             );
-            {
-                let mut table = parts.table();
-                table.counters.sessions_lost += 1;
-                table.lose_all();
-            }
+            parts.table().counters.sessions_lost += 1;
+            parts.lose_all();
             // The engine may count it as alive for a while longer, and its name as taken.
             let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
         }
@@ -125,7 +122,7 @@ where
     S: Storage,
 {
     let config = &*parts.config;
-    let mut backoff = Backoff::new(config.ttl);
+    let mut backoff = Backoff::new(config.ttl, config.seed);
     loop {
         let error = match config.engine.follow(&config.set, &parts.view).await {
             Ok(never) => match never {},
@@ -226,7 +223,9 @@ where
         }
         let (steps, next) = {
             let mut table = self.parts.table();
-            (table.plan(view, now), table.next())
+            let steps = table.plan(view, now);
+            self.parts.metrics.report(&table.counters);
+            (steps, table.next())
         };
         for step in steps {
             match step {
@@ -256,17 +255,17 @@ where
             Event::Claimed(shard, Ok(None)) => {
                 // The view shows the owner soon.
                 let retry_at = now + config.ttl / 12;
-                self.parts.table().not_claimed(shard, Some(retry_at));
+                self.parts.table().leave(shard, Some(retry_at));
             }
             Event::Claimed(_, Err(EngineError::SessionEnded)) => return false,
             Event::Claimed(shard, Err(error)) => {
                 warn!(set = config.set, %shard, %error, "cannot claim a shard");
                 let retry_at = now + config.ttl / 6;
-                self.parts.table().not_claimed(shard, Some(retry_at));
+                self.parts.table().leave(shard, Some(retry_at));
             }
             Event::Released(shard) => {
                 debug!(set = config.set, %shard, "released");
-                self.parts.table().released(shard);
+                self.parts.table().leave(shard, None);
             }
             Event::Other => {}
         }
@@ -293,13 +292,13 @@ where
     }
 
     fn relist_all(&mut self) {
-        let tenures = self.parts.table().tenures();
+        let tenures = self.parts.table().tenures(Instant::now());
         for tenure in tenures {
             self.relist(tenure);
         }
     }
 
-    fn relist(&mut self, tenure: Arc<crate::held::Tenure<K, E::Session>>) {
+    fn relist(&mut self, tenure: Arc<Tenure<K, E::Session>>) {
         let parts = self.parts;
         self.push(async move {
             parts.list(&tenure).await;
@@ -327,7 +326,7 @@ where
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
             let release = || parts.config.engine.release(&session.id, shard, fence);
-            until_done(release, parts.patience()).await;
+            until_done(release, parts.patience(), parts.config.seed).await;
             Event::Released(shard)
         });
     }
@@ -335,7 +334,8 @@ where
     fn retire(&mut self) {
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
-            until_done(|| parts.config.engine.retire(&session.id), parts.patience()).await;
+            let retire = || parts.config.engine.retire(&session.id);
+            until_done(retire, parts.patience(), parts.config.seed).await;
             Event::Other
         });
     }
@@ -346,7 +346,7 @@ where
 }
 
 /// An operation of the engine, or an error once `patience` has passed.
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     operation: impl Future<Output = Result<T, EngineError>>,
     patience: Duration,
 ) -> Result<T, EngineError> {
@@ -355,11 +355,11 @@ async fn in_time<T>(
 }
 
 /// Repeats an operation until it succeeds, or the session has ended. Dropped with the session.
-async fn until_done<F>(operation: impl Fn() -> F, patience: Duration)
+async fn until_done<F>(operation: impl Fn() -> F, patience: Duration, seed: u64)
 where
     F: Future<Output = Result<(), EngineError>>,
 {
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Backoff::new(patience, seed);
     loop {
         match in_time(operation(), patience).await {
             Ok(()) | Err(EngineError::SessionEnded) => return,
