@@ -1,11 +1,13 @@
 //! What every engine promises, on real nodes, and what etcd adds to it: users, and nodes that are
 //! dead.
 
+#![allow(clippy::panic)] // A check that fails panics.
+
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use requeue_shards::etcd_client::{Client, ConnectOptions, Error, PermissionType, RoleAddOptions};
+use requeue_shards::etcd_client::{Client, ConnectOptions, Error, Permission, PermissionType};
 use requeue_shards::{Engine, EngineError, Etcd, Shard, conformance};
 
 use crate::cluster::Cluster;
@@ -22,7 +24,9 @@ pub(crate) async fn check(program: &Path, folder: &Path) -> io::Result<()> {
 
     let mut cluster = Cluster::start(program, &folder.join("one"), 1).await?;
     conformance::all(&connect(&cluster).await?, "conformance").await;
-    users(&cluster.endpoints()).await.map_err(io::Error::other)?;
+    users(&cluster.endpoints())
+        .await
+        .map_err(io::Error::other)?;
     let options = ConnectOptions::new().with_user("alice", "right");
     let etcd = Etcd::with_options(cluster.endpoints(), options).await;
     let etcd = etcd.map_err(io::Error::other)?;
@@ -39,14 +43,18 @@ async fn users(endpoints: &[String]) -> Result<(), Error> {
     root.user_add("root", "root", None).await?;
     root.user_grant_role("root", "root").await?;
     root.role_add("alice").await?;
-    let own = requeue_shards::etcd_client::Permission::new(PermissionType::Readwrite, "/requeue/hers/");
-    root.role_grant_permission("alice", own.with_prefix()).await?;
+    let own = Permission::new(PermissionType::Readwrite, "/requeue/hers/");
+    root.role_grant_permission("alice", own.with_prefix())
+        .await?;
     root.user_add("alice", "right", None).await?;
     root.user_grant_role("alice", "alice").await?;
     root.auth_enable().await?;
 
     let denied = |outcome: Result<(), EngineError>| {
-        assert!(matches!(outcome, Err(EngineError::Denied(_))), "{outcome:?}");
+        assert!(
+            matches!(outcome, Err(EngineError::Denied(_))),
+            "{outcome:?}"
+        );
     };
     let wrong = ConnectOptions::new().with_user("alice", "wrong");
     denied(Etcd::with_options(endpoints, wrong).await.map(drop));
@@ -71,19 +79,27 @@ async fn nothing_replies(endpoints: &[String], etcd: &Etcd) {
     for outcome in [
         Etcd::connect(endpoints.to_vec()).await.map(drop),
         etcd.open("hers", 4).await,
-        etcd.join("hers", "a", Duration::from_secs(2)).await.map(drop),
+        etcd.join("hers", "a", Duration::from_secs(2))
+            .await
+            .map(drop),
     ] {
         let Err(EngineError::Unreachable(why)) = outcome else {
             panic!("no node is there: {outcome:?}");
         };
         let why = why.to_string();
-        assert!(endpoints.iter().any(|endpoint| why.contains(endpoint)), "{why}");
+        assert!(
+            endpoints.iter().any(|endpoint| why.contains(endpoint)),
+            "{why}"
+        );
     }
 }
 
 async fn no_endpoint() {
     for endpoints in [vec![], vec!["not an address".to_owned()]] {
         let outcome = Etcd::connect(endpoints).await.map(drop);
-        assert!(matches!(outcome, Err(EngineError::Refused(_))), "{outcome:?}");
+        assert!(
+            matches!(outcome, Err(EngineError::Refused(_))),
+            "{outcome:?}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use requeue_shards::{Held, Member, Shard, Shards};
+use requeue_shards::{Held, Member, Shards, Taken};
 use requeue_shards_proof::random::Random;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -87,10 +87,10 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     }
     let queue = WorkQueue::builder().levels::<2>().build();
     let lists = Arc::clone(&store);
-    let relist = move |shard: Shard| {
+    let relist = move |taken: Taken| {
         let lists = Arc::clone(&lists);
         async move {
-            let listed = lists.ask(&format!("list {shard}")).await?;
+            let listed = lists.ask(&format!("list {}", taken.shard)).await?;
             let keys = listed.split(' ').filter(|key| !key.is_empty());
             Ok::<_, io::Error>(keys.map(str::to_owned).collect::<Vec<_>>())
         }
