@@ -36,8 +36,8 @@ use gather::Gathering;
 ///
 /// # Marks
 ///
-/// Marks that are put at the same time share a transaction of up to 100: the more replicas and tasks
-/// put marks at once, the fewer transactions there are for each. One that is put alone does not wait.
+/// Marks that tasks of one replica put at the same time share transactions of up to 100 marks. One
+/// that is put alone does not wait.
 ///
 /// # Sessions
 ///
@@ -54,7 +54,7 @@ use gather::Gathering;
 /// | `count` | `1 <shards>`: the version of this format, and the number of shards | |
 /// | `member/<name>` | `<since> active` or `<since> retiring` | yes |
 /// | `owner/<shard>` | `<since> <name>`; the revision that created it is the fence | yes |
-/// | `mark/<shard>/<key>` | empty, or `<not before>`; the revision that stored it is its version | |
+/// | `mark/<shard>/<key>` | empty, or `<not before>`; its last revision is its version | |
 ///
 /// Shards are decimal numbers, times are milliseconds since 1970, and keys are the bytes of
 /// [`ShardKey::encode`](crate::ShardKey::encode).

@@ -11,7 +11,7 @@ use super::format;
 use super::ownership::run;
 use crate::error::EngineError;
 
-/// How many marks one transaction stores: etcd takes 128 operations unless it is told otherwise.
+/// How many marks one transaction stores: etcd takes 128 operations unless configured otherwise.
 pub(super) const BATCH: usize = 100;
 /// How many transactions are under way at once.
 pub(super) const AT_ONCE: usize = 8;

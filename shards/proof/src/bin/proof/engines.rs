@@ -58,9 +58,9 @@ async fn users(endpoints: &[String]) -> Result<(), Error> {
     };
     let wrong = ConnectOptions::new().with_user("alice", "wrong");
     denied(Etcd::with_options(endpoints, wrong).await.map(drop));
-    let nobody = Etcd::connect(endpoints.to_vec()).await;
-    if let Ok(nobody) = nobody {
-        denied(nobody.open("hers", 4).await);
+    let stranger = Etcd::connect(endpoints.to_vec()).await;
+    if let Ok(stranger) = stranger {
+        denied(stranger.open("hers", 4).await);
     }
     let right = ConnectOptions::new().with_user("alice", "right");
     let alice = Etcd::with_options(endpoints, right).await;

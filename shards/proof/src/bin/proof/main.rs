@@ -1,6 +1,6 @@
 //! `proof [--seeds N] [--minutes M] [--seed S]`: replicas, etcd, faults, and what came of it.
 //!
-//! `ETCD` names the program. Files are kept below `FOLDER`, else below the folder for temporary files.
+//! `ETCD` names the program. Files are kept below `FOLDER`, or where temporary files are.
 #![forbid(unsafe_code)]
 
 mod cluster;

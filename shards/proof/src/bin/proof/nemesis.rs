@@ -65,7 +65,7 @@ impl Fault {
     }
 }
 
-/// Whom a fault has hit.
+/// What a fault has hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Slot(usize),
@@ -102,7 +102,7 @@ impl Nemesis {
         }
     }
 
-    /// Goes on for a while: until the time is over, or `is_over` says so, which is asked each second.
+    /// Goes on until the time is over, or `is_over` says so, which is asked each second.
     pub(crate) async fn rage(
         &mut self,
         world: &mut World,

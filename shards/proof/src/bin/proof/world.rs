@@ -64,8 +64,8 @@ pub(crate) struct Slot {
     pub(crate) name: String,
 }
 
-/// How many keys each shard has that are listed, and that are marked: so many that what is lost of a
-/// key is not made good by its next change.
+/// How many keys each shard has that are listed, and that are marked: so many that what is lost of
+/// a key is not made good by its next change.
 const LISTED: usize = 32;
 const MARKED: usize = 16;
 /// How often a key is marked in a row, so that it is marked while it runs.
