@@ -3,9 +3,9 @@
 //! Rendezvous hashing (Thaler and Ravishankar, *A Name-Based Mapping Scheme for Rendezvous*, 1996)
 //! with bounded loads (Mirrokni, Thorup and Zadimoghaddam, *Consistent Hashing with Bounded Loads*,
 //! 2018), the bound being as tight as it can be: a shard goes to the member with the highest score
-//! that has room, and members differ by one shard at most. Without a bound one of three members gets
-//! 31 of 64 shards and another 13, and of thirty some get none. The price: when a member joins or
-//! leaves, 1.6 times as many shards move as have to.
+//! that has room, and members differ by one shard at most. Without a bound one of three members
+//! gets 31 of 64 shards and another 13, and of thirty some get none. The price: when a member joins
+//! or leaves, 1.6 times as many shards move as have to.
 
 use std::cmp::Reverse;
 
@@ -86,8 +86,8 @@ mod tests {
         assert!(owners(64, &[]).is_empty());
     }
 
-    /// Of 64 shards, those of the member that leaves have to move; here 1.6 times as many do, on the
-    /// average, and four times at worst.
+    /// Of 64 shards, those of the member that leaves have to move; here 1.6 times as many do, on
+    /// the average, and four times at worst.
     #[test]
     fn few_shards_move_but_those_of_the_member_that_leaves() {
         let (mut moved, mut needed, mut worst) = (0, 0, 0.0_f64);
