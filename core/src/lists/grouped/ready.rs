@@ -2,7 +2,7 @@
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::lists::{Link, Links, Lists};
+use crate::lists::{List, Lists};
 use crate::storage::{Located, Slots};
 
 use super::{Backing, GroupedLists, LevelArray, Members};
@@ -10,6 +10,8 @@ use super::{Backing, GroupedLists, LevelArray, Members};
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
     type Seat = Located;
+    type Index = B::Index;
+    type Links = B::Links;
 
     const BLOCKS: bool = true;
 
@@ -186,32 +188,12 @@ impl<B: Backing> Lists for GroupedLists<B> {
         depth.map_or(0, |depth| depth.ready + depth.dirty)
     }
 
-    fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.links, id);
+    fn records(&self) -> (&List<B::Index>, &B::Links) {
+        (&self.records, &self.links)
     }
 
-    fn discard_record(&mut self, id: SlotId) {
-        self.records.remove(&mut self.links, id);
-    }
-
-    fn oldest_record(&self) -> Option<SlotId> {
-        self.records.first()
-    }
-
-    fn records_len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn record_after(&self, id: SlotId) -> Option<SlotId> {
-        self.records.after(&self.links, id)
-    }
-
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.links.link(id).convert()
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        self.links.set_link(id, link.convert());
+    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Links) {
+        (&mut self.records, &mut self.links)
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {
