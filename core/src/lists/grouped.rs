@@ -121,6 +121,11 @@ impl<L> Group<L> {
         }
     }
 
+    /// Whether nothing keeps it, except for tokens that it has to earn.
+    fn is_unused(&self) -> bool {
+        self.members == 0 && self.own.is_none() && !self.paused
+    }
+
     /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
     fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
         let limits = self.own.as_ref().unwrap_or(limits);
@@ -191,20 +196,20 @@ impl<B: Backing> GroupedLists<B> {
         })
     }
 
-    /// Takes a key out of its lane. Returns false if it was not in it.
-    fn take_out(&mut self, id: SlotId, level: usize) -> bool {
+    /// Takes a key out of its lane. No effect if it is not in it.
+    fn take_out(&mut self, id: SlotId, level: usize) {
         let group = self.group_of(id);
         let Some(slot) = self.groups.slot_mut(group) else {
-            return false;
+            return;
         };
         let own = &mut slot.meta;
         let Some(lane) = own.lanes.get_mut(level) else {
-            return false;
+            return;
         };
         let before = lane.keys.len();
         lane.keys.remove(&mut self.links, id);
         if lane.keys.len() == before {
-            return false;
+            return;
         }
         own.ready -= 1;
         self.ready_len -= 1;
@@ -212,9 +217,6 @@ impl<B: Backing> GroupedLists<B> {
             depth.ready -= 1;
         }
         let (is_blocked, ready, emptied) = (own.is_blocked, own.ready, lane.keys.len() == 0);
-        if emptied {
-            lane.served = 0;
-        }
         if !is_blocked && emptied {
             self.leave_turn(group, level);
         }
@@ -224,7 +226,6 @@ impl<B: Backing> GroupedLists<B> {
                 self.leave_blocked(group);
             }
         }
-        true
     }
 
     /// A key of the group has been handed out: counts it, and charges the rate.

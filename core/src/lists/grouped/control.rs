@@ -35,14 +35,10 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
 
     fn limit(&mut self, name: B::Name, limits: Option<GroupLimits>) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
-            let has_rate = limits
-                .as_ref()
-                .is_some_and(|limits| limits.bucket().is_some());
-            lists.rated += usize::from(has_rate);
+            lists.rated += rates(limits.as_ref());
             if let Some(own) = lists.group_mut(group) {
                 let before = core::mem::replace(&mut own.own, limits);
-                let had_rate = before.is_some_and(|limits| limits.bucket().is_some());
-                lists.rated -= usize::from(had_rate);
+                lists.rated -= rates(before.as_ref());
             }
             lists.fill_bucket(group);
         })
@@ -110,4 +106,9 @@ impl<B: Backing> GroupedLists<B> {
         self.retire(group);
         Ok(())
     }
+}
+
+/// How many rates there are in limits that a group has of its own.
+fn rates(own: Option<&GroupLimits>) -> usize {
+    usize::from(own.is_some_and(|limits| limits.bucket().is_some()))
 }

@@ -11,12 +11,9 @@ impl<B: Backing> GroupedLists<B> {
     /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
     /// leave, if it still has to earn tokens.
     pub(super) fn retire(&mut self, group: SlotId) {
-        let Some(own) = self.group(group) else {
+        let Some(own) = self.group(group).filter(|own| own.is_unused()) else {
             return;
         };
-        if own.members > 0 || own.own.is_some() || own.paused {
-            return;
-        }
         if own.bucket.is_some() {
             let groups = &mut self.groups;
             self.leaving
@@ -86,8 +83,7 @@ impl<B: Backing> GroupedLists<B> {
     pub(super) fn enter(&mut self, name: B::Name, seat: Located) -> Option<SlotId> {
         match seat {
             Located::Found(group) => {
-                let own = self.group(group);
-                if own.is_some_and(|own| own.members == 0 && own.own.is_none() && !own.paused) {
+                if self.group(group).is_some_and(Group::is_unused) {
                     self.stay(group);
                 }
                 Some(group)

@@ -93,7 +93,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let level = usize::from(level);
         let group = self.turns.get(level)?.first()?;
         let id = self.first_of(group, level)?;
-        let _ = self.take_out(id, level);
+        self.take_out(id, level);
         self.start(group, level, now);
         Some(id)
     }
@@ -120,7 +120,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn remove_ready(&mut self, id: SlotId, level: u8) {
-        let _ = self.take_out(id, usize::from(level));
+        self.take_out(id, usize::from(level));
     }
 
     fn ready_len(&self) -> usize {
