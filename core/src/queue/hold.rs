@@ -52,15 +52,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     fn hold_back_until(&mut self, id: SlotId, held: Instant) {
-        if let Some(slot) = self.slots.slot_mut(id)
-            && slot.phase == Phase::Ready
-        {
-            slot.phase = Phase::Idle;
-            let level = slot.meta.levels.queued();
-            self.lists.remove_ready(id, level);
-            self.report_depth(level);
+        let slot = self.slots.slot(id);
+        if slot.is_some_and(|slot| slot.phase == Phase::Ready) {
+            let level = self.leave_ready(id);
             let _ = self.delay_until(id, held, level);
-            self.note_change();
         }
         self.put_off(id, held);
     }
