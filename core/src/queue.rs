@@ -279,11 +279,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.note_clean(level);
             self.lists.push_ready(id, level, now);
         }
-        if is_held {
-            self.hold_after_run(id, was_dirty, now);
-        } else if L::HOLDS && self.closed {
-            // A deadline that shutdown has stopped may be before a hold that is over.
-            self.put_off(id, self.held_until(id));
+        if L::HOLDS {
+            self.hold_after_run(id, was_dirty && is_held, now);
         }
         self.note_change();
         if !again {
