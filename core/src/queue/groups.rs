@@ -11,7 +11,6 @@ use crate::metrics::Metrics;
 use crate::outcome::Effect;
 use crate::storage::Storage;
 
-use super::retain::VISITS_MAX;
 use super::{Queue, Sweep};
 
 /// For queues with [`Groups`](crate::Groups).
@@ -196,15 +195,10 @@ where
     /// assert_eq!(longest, Some((2, "a")));
     /// ```
     pub fn groups_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool {
-        sweep.begin(self.lists.bound());
-        for _ in 0..VISITS_MAX {
-            let Some(id) = sweep.next_slot() else {
-                break;
-            };
+        sweep.step(self.lists.bound(), |id| {
             if let Some((name, state)) = self.lists.group_at(id) {
                 visit(name, state);
             }
-        }
-        !sweep.is_over()
+        })
     }
 }
