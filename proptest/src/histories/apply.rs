@@ -239,7 +239,7 @@ impl Pair {
     }
 
     fn panic_at_work(&mut self) -> Outcome {
-        if !self.abilities.gives_back || self.model.clone().try_get().is_none() {
+        if !self.abilities.gives_back || !self.model.has_a_key_now() {
             return Ok(None);
         }
         let Some(handed) = self.model.try_get() else {
