@@ -178,6 +178,21 @@ impl GroupLimits {
     }
 
     /// Sets how many keys of the group are handed out in each of its turns. Zero counts as 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// queue.limit_group("b", Some(GroupLimits::new().weight(2)), now).value.unwrap();
+    ///
+    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], now, |_| {});
+    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.try_get(now).value?.key.0)).collect();
+    /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
+    /// ```
     pub const fn weight(mut self, keys: u16) -> Self {
         self.weight = match NonZeroU16::new(keys) {
             Some(keys) => keys,

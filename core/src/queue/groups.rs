@@ -23,7 +23,8 @@ where
 {
     /// Sets the limits of the groups that have none of their own, present and future. O(1) and, for
     /// each of the groups that wait for a limit, O(levels): at most eight of them now, and a few
-    /// with each of the next gets.
+    /// with each of the next gets. The next get also looks at the groups in front that the new
+    /// limits block, each once, until one may start a run: O(groups) if they block all.
     ///
     /// Groups that wait for a limit and need not any more take their turns in the order in which
     /// they began to wait. A group whose rate changes begins with a full burst.

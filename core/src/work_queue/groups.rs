@@ -26,7 +26,8 @@ where
     C: Clock,
 {
     /// Sets the limits of the groups that have none of their own, present and future, and wakes a
-    /// call that waits if there is something for it now. O(levels) for at most eight groups.
+    /// call that waits if there is something for it now. O(levels) for at most eight groups. The
+    /// next get looks at the groups in front that the new limits block, each once.
     ///
     /// # Examples
     ///
