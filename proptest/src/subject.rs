@@ -124,7 +124,7 @@ pub trait Subject {
         let _ = order;
     }
 
-    /// Sets after which time keys age. Nothing if they do not.
+    /// Sets after which time keys age. Without aging, nothing changes.
     fn age_after(&mut self, after: Option<Duration>) {
         let _ = after;
     }

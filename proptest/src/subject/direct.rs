@@ -41,7 +41,7 @@ pub trait Home: Storage + Sized {
         now: Instant,
     ) -> Effect<()>;
 
-    /// Sets after which time keys age. Nothing if they do not.
+    /// Sets after which time keys age. Without aging, nothing changes.
     fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>);
 
     /// An empty queue.
