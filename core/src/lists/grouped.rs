@@ -11,7 +11,6 @@
 //! change.
 
 use core::fmt;
-use core::time::Duration;
 
 use crate::Instant;
 use crate::delay::Delays;
@@ -33,16 +32,15 @@ pub(crate) use backing::FixedGroups;
 pub(crate) use backing::GrowableGroups;
 pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
 pub(crate) use control::GroupControl;
+use turns::Ring;
 
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]
 pub struct GroupedLists<B: Backing> {
-    links: B::Links,
-    /// The group of each slot that a key has.
     members: B::Members,
     groups: B::Groups,
     /// The groups that give the next keys of each level, the next one first.
-    turns: PerLevel<B, List<u32>>,
+    turns: PerLevel<B, Ring>,
     /// A bit for each level with a group in its turn.
     occupied: u32,
     /// The groups that have ready keys and may not start a run, longest first.
@@ -58,6 +56,8 @@ pub struct GroupedLists<B: Backing> {
     rated: usize,
     /// Counts changes of these.
     generation: u32,
+    /// How many groups have not seen the last of them.
+    outdated: usize,
     /// How many blocked groups have still to be looked at, because limits have changed.
     review: usize,
     closed: bool,
@@ -104,7 +104,7 @@ impl ConstDefault for Depth {
 }
 
 impl<L> Group<L> {
-    fn new(lanes: L, limits: &GroupLimits, generation: u32) -> Self {
+    fn new(lanes: L, limits: &GroupLimits, generation: u32, closed: bool) -> Self {
         Self {
             lanes,
             ready: 0,
@@ -116,7 +116,7 @@ impl<L> Group<L> {
             is_resting: false,
             rest_until: Instant::EPOCH,
             paused: false,
-            is_blocked: false,
+            is_blocked: limits.most_active() == 0 && !closed,
             link: Link::UNLINKED,
         }
     }
@@ -136,15 +136,13 @@ impl<L> Group<L> {
 
 impl<B: Backing> GroupedLists<B> {
     pub(super) const fn from_parts(
-        links: B::Links,
         members: B::Members,
         groups: B::Groups,
         nodes: B::Nodes,
-        turns: PerLevel<B, List<u32>>,
+        turns: PerLevel<B, Ring>,
         depths: PerLevel<B, Depth>,
     ) -> Self {
         Self {
-            links,
             members,
             groups,
             turns,
@@ -155,16 +153,13 @@ impl<B: Backing> GroupedLists<B> {
             limits: GroupLimits::new(),
             rated: 0,
             generation: 0,
+            outdated: 0,
             review: 0,
             closed: false,
             ready_len: 0,
             depths,
             records: List::new(),
         }
-    }
-
-    fn group_of(&self, id: SlotId) -> SlotId {
-        self.members.get(id)
     }
 
     fn group(&self, id: SlotId) -> Option<&Group<B::Lanes>> {
@@ -198,7 +193,7 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Takes a key out of its lane. No effect if it is not in it.
     fn take_out(&mut self, id: SlotId, level: usize) {
-        let group = self.group_of(id);
+        let group = self.members.group(id);
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
@@ -207,7 +202,7 @@ impl<B: Backing> GroupedLists<B> {
             return;
         };
         let before = lane.keys.len();
-        lane.keys.remove(&mut self.links, id);
+        lane.keys.remove(&mut self.members, id);
         if lane.keys.len() == before {
             return;
         }
@@ -228,32 +223,22 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// A key of the group has been handed out: counts it, and charges the rate.
-    fn start(&mut self, group: SlotId, level: usize, now: Instant) {
-        let Some(slot) = self.groups.slot_mut(group) else {
+    /// A group that has handed out a key is at its limit, or has a rate: charges it.
+    #[inline(never)]
+    fn charge(&mut self, group: SlotId, now: Instant) {
+        let Some(own) = self.group_mut(group) else {
             return;
         };
-        let own = &mut slot.meta;
-        own.active += 1;
-        let weight = own.own.as_ref().unwrap_or(&self.limits).keys_per_turn();
-        let rest = own.bucket.as_mut().map_or(Duration::ZERO, |bucket| {
+        if let Some(bucket) = &mut own.bucket {
             let _ = bucket.when(&mut (), now);
             // How long the next run would have to wait.
-            bucket.clone().when(&mut (), now)
-        });
-        own.is_resting = !rest.is_zero();
-        // A group that has given its last key has left the turn.
-        let lane = own.lanes.get_mut(level).filter(|lane| lane.keys.len() > 0);
-        let turn_ends = lane.is_some_and(|lane| {
-            lane.served = lane.served.saturating_add(1);
-            lane.served >= weight
-        });
-        own.rest_until = now + rest;
-        if own.is_resting && own.ready > 0 {
-            let _ = self.resting.schedule(group, own.rest_until);
-        }
-        if turn_ends {
-            self.end_turn(group, level);
+            let rest = bucket.clone().when(&mut (), now);
+            own.is_resting = !rest.is_zero();
+            own.rest_until = now + rest;
+            if own.is_resting && own.ready > 0 {
+                let until = own.rest_until;
+                let _ = self.resting.schedule(group, until);
+            }
         }
         self.refresh(group);
     }

@@ -29,6 +29,7 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
     fn limit_all(&mut self, limits: GroupLimits) {
         self.limits = limits;
         self.generation = self.generation.wrapping_add(1);
+        self.outdated = self.groups.len();
         self.review_turns();
         self.review_all();
     }

@@ -24,7 +24,10 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     fn forget(&mut self, group: SlotId) {
-        let _ = self.resting.remove(group);
+        self.outdated -= usize::from(self.is_outdated(group));
+        if !self.resting.is_empty() {
+            let _ = self.resting.remove(group);
+        }
         self.groups.release(group);
     }
 
@@ -66,7 +69,10 @@ impl<B: Backing> GroupedLists<B> {
             return;
         };
         let own = &mut slot.meta;
-        own.generation = self.generation;
+        if own.generation != self.generation {
+            own.generation = self.generation;
+            self.outdated -= 1;
+        }
         let limits = own.own.as_ref().unwrap_or(&self.limits);
         let same = match (limits.bucket(), &own.bucket) {
             (Some(new), Some(old)) => new.has_rate_of(old),
@@ -90,9 +96,8 @@ impl<B: Backing> GroupedLists<B> {
             }
             Located::Absent(hash) => {
                 let vacancy = self.groups.vacancy()?;
-                let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation);
+                let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation, self.closed);
                 self.groups.claim(vacancy, hash, name, own, Phase::Idle);
-                self.refresh(vacancy);
                 Some(vacancy)
             }
         }

@@ -5,13 +5,13 @@ use crate::id::SlotId;
 use crate::lists::{List, Lists};
 use crate::storage::{Located, Slots};
 
-use super::{Backing, GroupedLists, LevelArray, Members};
+use super::{Backing, GroupedLists, LevelArray, Members, Ring};
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
     type Seat = Located;
     type Index = B::Index;
-    type Links = B::Links;
+    type Links = B::Members;
 
     const BLOCKS: bool = true;
 
@@ -29,78 +29,113 @@ impl<B: Backing> Lists for GroupedLists<B> {
 
     fn admit(&mut self, id: SlotId, name: B::Name, seat: Located) {
         let seat = match seat {
-            Located::Found(group) => match self.groups.slot(group) {
-                Some(slot) if slot.key == name => seat,
+            Located::Found(group) => match self.groups.slot_mut(group) {
+                Some(slot) if slot.key == name => {
+                    if slot.meta.members > 0 {
+                        slot.meta.members += 1;
+                        return self.members.set_group(id, group);
+                    }
+                    seat
+                }
                 // It has gone with the last of its keys.
                 _ => self.groups.locate(&name),
             },
             Located::Absent(_) => seat,
         };
-        let Some(group) = self.enter(name, seat) else {
-            return;
-        };
-        self.members.set(id, group);
+        let group = self.enter(name, seat).unwrap_or(SlotId::NONE);
+        self.members.set_group(id, group);
         if let Some(own) = self.group_mut(group) {
             own.members += 1;
         }
     }
 
     fn dismiss(&mut self, id: SlotId) {
-        let group = self.group_of(id);
-        self.members.set(id, SlotId::NONE);
+        let group = self.members.group(id);
         if let Some(own) = self.group_mut(group) {
             own.members -= 1;
+            if own.members == 0 {
+                self.retire(group);
+            }
         }
-        self.retire(group);
     }
 
+    #[inline]
     fn push_ready(&mut self, id: SlotId, level: u8, at: Instant) {
-        let (group, level) = (self.group_of(id), usize::from(level));
-        if let Some(own) = self.group_mut(group).filter(|own| own.ready == 0) {
-            own.is_resting &= own.rest_until > at;
-            self.refresh(group);
-        }
+        let (group, level) = (self.members.group(id), usize::from(level));
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
-        let own = &mut slot.meta;
+        let mut own = &mut slot.meta;
+        let only = own.ready == 0;
+        if only && (own.is_blocked || own.generation != self.generation) {
+            own.is_resting &= own.rest_until > at;
+            self.refresh(group);
+            let Some(slot) = self.groups.slot_mut(group) else {
+                return;
+            };
+            own = &mut slot.meta;
+        }
         let Some(lane) = own.lanes.get_mut(level) else {
             return;
         };
-        lane.keys.push_back(&mut self.links, id);
+        lane.keys.push_back(&mut self.members, id);
         own.ready += 1;
         self.ready_len += 1;
+        let first = lane.keys.len() == 1;
+        let is_blocked = own.is_blocked;
         if let Some(depth) = self.depths.get_mut(level) {
             depth.ready += 1;
         }
-        let (first, only) = (lane.keys.len() == 1, own.ready == 1);
-        if own.is_resting && only {
-            let _ = self.resting.schedule(group, own.rest_until);
-        }
-        if own.is_blocked && only {
-            self.join_blocked(group);
-        } else if !own.is_blocked && first {
-            self.join_turn(group, level);
+        if !is_blocked {
+            if first {
+                self.join_turn(group, level);
+            }
+        } else if only {
+            self.wait(group);
         }
     }
 
     fn first_ready(&self) -> Option<SlotId> {
         let level = self.occupied.checked_ilog2()? as usize;
-        self.first_of(self.turns.get(level)?.first()?, level)
+        self.first_of(self.turn_of(level)?, level)
     }
 
+    #[inline]
     fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId> {
         let level = usize::from(level);
-        let group = self.turns.get(level)?.first()?;
-        let id = self.first_of(group, level)?;
-        self.take_out(id, level);
-        self.start(group, level, now);
+        let group = self.turn_of(level)?;
+        let own = &mut self.groups.slot_mut(group)?.meta;
+        let limits = own.own.as_ref().unwrap_or(&self.limits);
+        let lane = own.lanes.get_mut(level)?;
+        let id = lane.keys.pop_front(&mut self.members)?;
+        own.ready -= 1;
+        own.active += 1;
+        let is_limited = own.active >= limits.most_active()
+            || own.bucket.is_some()
+            || own.generation != self.generation;
+        let is_empty = lane.keys.len() == 0;
+        lane.served = lane.served.saturating_add(1);
+        if !is_empty && lane.served >= limits.keys_per_turn() {
+            // The end of the turn is before the next group.
+            lane.served = 0;
+            *self.turns.get_mut(level)? = Ring(lane.turn.next);
+        }
+        self.ready_len -= 1;
+        if let Some(depth) = self.depths.get_mut(level) {
+            depth.ready -= 1;
+        }
+        if is_empty {
+            self.leave_turn(group, level);
+        }
+        if is_limited {
+            self.charge(group, now);
+        }
         Some(id)
     }
 
     fn first_ready_at(&self, level: u8) -> Option<SlotId> {
         let level = usize::from(level);
-        self.first_of(self.turns.get(level)?.first()?, level)
+        self.first_of(self.turn_of(level)?, level)
     }
 
     fn newest_below(&self, level: u8) -> Option<SlotId> {
@@ -108,7 +143,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         if lowest >= u32::from(level) {
             return None;
         }
-        let group = self.turns.get(lowest as usize)?.last()?;
+        let group = self.last_of_turn(lowest as usize)?;
         self.group(group)?.lanes.get(lowest as usize)?.keys.last()
     }
 
@@ -132,11 +167,13 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn end_run(&mut self, id: SlotId) {
-        let group = self.group_of(id);
+        let group = self.members.group(id);
         if let Some(own) = self.group_mut(group) {
             own.active -= 1;
+            if own.is_blocked || self.outdated > 0 {
+                self.refresh(group);
+            }
         }
-        self.refresh(group);
     }
 
     fn earliest(&self) -> Option<Instant> {
@@ -156,10 +193,9 @@ impl<B: Backing> Lists for GroupedLists<B> {
         }
     }
 
+    #[inline]
     fn catch_up(&mut self, most: u8) -> bool {
-        self.review_blocked(most);
-        let stale = self.review_first(most);
-        stale || (self.review > 0 && self.occupied == 0)
+        (self.review > 0 || self.outdated > 0) && self.review_some(most)
     }
 
     fn needs_time(&self) -> bool {
@@ -188,12 +224,12 @@ impl<B: Backing> Lists for GroupedLists<B> {
         depth.map_or(0, |depth| depth.ready + depth.dirty)
     }
 
-    fn records(&self) -> (&List<B::Index>, &B::Links) {
-        (&self.records, &self.links)
+    fn records(&self) -> (&List<B::Index>, &B::Members) {
+        (&self.records, &self.members)
     }
 
-    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Links) {
-        (&mut self.records, &mut self.links)
+    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Members) {
+        (&mut self.records, &mut self.members)
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {
@@ -209,7 +245,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
                 }
                 let mut id = lane.keys.first()?;
                 for _ in 0..place {
-                    id = lane.keys.after(&self.links, id)?;
+                    id = lane.keys.after(&self.members, id)?;
                 }
                 return Some(id);
             }

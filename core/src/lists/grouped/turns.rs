@@ -1,10 +1,10 @@
 //! Which groups are served, in which order.
 
-use crate::id::SlotId;
-use crate::lists::{Link, Links, List};
+use crate::id::{Index, SlotId};
+use crate::lists::{Link, Links};
 use crate::storage::Slots;
 
-use super::{Backing, GroupedLists, LevelArray};
+use super::{Backing, ConstDefault, GroupedLists, LevelArray};
 
 impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.
@@ -46,12 +46,14 @@ impl<B: Backing> GroupedLists<B> {
     pub(super) fn review_turns(&mut self) {
         let mut left = REVIEWS_MAX;
         for level in (0..B::LEVELS).rev() {
-            let mut next = self.turns.get(level).and_then(List::first);
+            let Some(last) = self.last_of_turn(level) else {
+                continue;
+            };
+            let mut next = self.turn_of(level);
             while let Some(group) = next.filter(|_| left > 0) {
                 left -= 1;
-                let groups = &mut self.groups;
-                let turn = self.turns.get(level);
-                next = turn.and_then(|turn| turn.after(&Turn::<B> { groups, level }, group));
+                let after = self.turn_link(group, level).next.get();
+                next = after.filter(|_| group != last);
                 self.refresh(group);
             }
         }
@@ -64,8 +66,17 @@ impl<B: Backing> GroupedLists<B> {
         self.review_blocked(REVIEWS_MAX);
     }
 
+    /// Looks at groups whose limits have changed. Returns whether there are more to look at before a
+    /// key is handed out.
+    #[cold]
+    pub(super) fn review_some(&mut self, most: u8) -> bool {
+        self.review_blocked(most);
+        let stale = self.review_first(most);
+        stale || (self.review > 0 && self.occupied == 0)
+    }
+
     /// Looks at so many of the blocked groups again, longest first.
-    pub(super) fn review_blocked(&mut self, most: u8) {
+    fn review_blocked(&mut self, most: u8) {
         for _ in 0..most {
             let Some(group) = self.blocked.first().filter(|_| self.review > 0) else {
                 self.review = 0;
@@ -80,15 +91,10 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Blocks the groups that come first and may not start a run, because the limits have changed:
     /// at most so many. Returns whether there may be more.
-    pub(super) fn review_first(&mut self, most: u8) -> bool {
+    fn review_first(&mut self, most: u8) -> bool {
         for _ in 0..most {
             let level = self.occupied.checked_ilog2().unwrap_or(0) as usize;
-            let first = self.turns.get(level).and_then(|turn| turn.first());
-            let stale = first.filter(|group| {
-                self.group(*group).is_some_and(|own| {
-                    own.generation != self.generation || !own.may_start(&self.limits, self.closed)
-                })
-            });
+            let stale = self.turn_of(level).filter(|group| self.is_outdated(*group));
             match stale {
                 Some(group) => self.refresh(group),
                 None => return false,
@@ -97,32 +103,110 @@ impl<B: Backing> GroupedLists<B> {
         true
     }
 
-    /// The group has given as many keys as its weight: it goes to the end.
-    pub(super) fn end_turn(&mut self, group: SlotId, level: usize) {
-        self.leave_turn(group, level);
-        self.join_turn(group, level);
+    /// The group that gives the next key of a level.
+    #[inline]
+    pub(super) fn turn_of(&self, level: usize) -> Option<SlotId> {
+        self.turns.get(level)?.0.get()
     }
 
-    pub(super) fn join_turn(&mut self, group: SlotId, level: usize) {
-        let groups = &mut self.groups;
-        if let Some(turn) = self.turns.get_mut(level) {
-            turn.push_back(&mut Turn::<B> { groups, level }, group);
-            self.occupied |= 1 << level;
-        }
+    pub(super) fn last_of_turn(&self, level: usize) -> Option<SlotId> {
+        self.turn_link(self.turn_of(level)?, level).previous.get()
     }
 
-    pub(super) fn leave_turn(&mut self, group: SlotId, level: usize) {
-        let groups = &mut self.groups;
-        if let Some(turn) = self.turns.get_mut(level) {
-            turn.remove(&mut Turn::<B> { groups, level }, group);
-            if turn.len() == 0 {
-                self.occupied &= !(1 << level);
-            }
-        }
+    #[inline]
+    fn turn_link(&self, group: SlotId, level: usize) -> Link<u32> {
+        let lane = self.group(group).and_then(|own| own.lanes.get(level));
+        lane.map_or(Link::UNLINKED, |lane| lane.turn)
+    }
+
+    #[inline]
+    fn set_turn_link(&mut self, group: SlotId, level: usize, link: Link<u32>) {
         let own = self.group_mut(group);
         if let Some(lane) = own.and_then(|own| own.lanes.get_mut(level)) {
-            lane.served = 0;
+            lane.turn = link;
         }
+    }
+
+    /// Puts a group at the end: before the first.
+    #[inline]
+    pub(super) fn join_turn(&mut self, group: SlotId, level: usize) {
+        let own = u32::new(group);
+        let Some(Ring(first)) = self.turns.get_mut(level) else {
+            return;
+        };
+        let Some(next) = first.get() else {
+            *first = own;
+            self.occupied |= 1 << level;
+            let alone = Link {
+                next: own,
+                previous: own,
+            };
+            return self.set_turn_link(group, level, alone);
+        };
+        let link = self.turn_link(next, level);
+        let new = Link {
+            previous: own,
+            ..link
+        };
+        self.set_turn_link(next, level, new);
+        let previous = link.previous.slot();
+        let before = self.turn_link(previous, level);
+        let new = Link {
+            next: own,
+            ..before
+        };
+        self.set_turn_link(previous, level, new);
+        let link = Link {
+            next: u32::new(next),
+            previous: link.previous,
+        };
+        self.set_turn_link(group, level, link);
+    }
+
+    #[inline]
+    pub(super) fn leave_turn(&mut self, group: SlotId, level: usize) {
+        let own = self.group_mut(group);
+        let Some(lane) = own.and_then(|own| own.lanes.get_mut(level)) else {
+            return;
+        };
+        lane.served = 0;
+        let link = core::mem::replace(&mut lane.turn, Link::UNLINKED);
+        let (Some(next), Some(previous)) = (link.next.get(), link.previous.get()) else {
+            return;
+        };
+        let Some(Ring(first)) = self.turns.get_mut(level) else {
+            return;
+        };
+        if next == group {
+            *first = u32::NONE;
+            self.occupied &= !(1 << level);
+            return;
+        }
+        if *first == u32::new(group) {
+            *first = link.next;
+        }
+        let before = self.turn_link(previous, level);
+        let new = Link {
+            next: link.next,
+            ..before
+        };
+        self.set_turn_link(previous, level, new);
+        let after = self.turn_link(next, level);
+        let new = Link {
+            previous: link.previous,
+            ..after
+        };
+        self.set_turn_link(next, level, new);
+    }
+
+    /// A group that is blocked has got its first ready key.
+    #[inline(never)]
+    pub(super) fn wait(&mut self, group: SlotId) {
+        if let Some(own) = self.group(group).filter(|own| own.is_resting) {
+            let until = own.rest_until;
+            let _ = self.resting.schedule(group, until);
+        }
+        self.join_blocked(group);
     }
 
     pub(super) fn join_blocked(&mut self, group: SlotId) {
@@ -140,25 +224,13 @@ impl<B: Backing> GroupedLists<B> {
 /// How many blocked groups a change of limits looks at.
 const REVIEWS_MAX: u8 = 8;
 
-/// The links of the groups in the turn of a level.
-struct Turn<'a, B: Backing> {
-    groups: &'a mut B::Groups,
-    level: usize,
-}
+/// The first of the groups in a turn. They are linked in a ring, in which the last is followed by the
+/// first, so that a group is moved to the end by a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring(pub(super) u32);
 
-impl<B: Backing> Links<u32> for Turn<'_, B> {
-    fn link(&self, id: SlotId) -> Link<u32> {
-        let group = self.groups.slot(id);
-        let lane = group.and_then(|group| group.meta.lanes.get(self.level));
-        lane.map_or(Link::UNLINKED, |lane| lane.turn)
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        let group = self.groups.slot_mut(id);
-        if let Some(lane) = group.and_then(|group| group.meta.lanes.get_mut(self.level)) {
-            lane.turn = link;
-        }
-    }
+impl ConstDefault for Ring {
+    const DEFAULT: Self = Self(u32::NONE);
 }
 
 /// The links of the blocked groups, and of those that leave.

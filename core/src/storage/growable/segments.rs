@@ -28,7 +28,7 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let segment = self.segments.get_mut(index / LEN)?.as_mut()?;
         segment.get_mut(index % LEN)
     }
