@@ -120,11 +120,9 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     #[inline]
-    fn set_turn_link(&mut self, group: SlotId, level: usize, link: Link<u32>) {
-        let own = self.group_mut(group);
-        if let Some(lane) = own.and_then(|own| own.lanes.get_mut(level)) {
-            lane.turn = link;
-        }
+    fn turn_mut(&mut self, group: SlotId, level: usize) -> Option<&mut Link<u32>> {
+        let lane = self.group_mut(group)?.lanes.get_mut(level)?;
+        Some(&mut lane.turn)
     }
 
     /// Puts a group at the end: before the first.
@@ -134,33 +132,25 @@ impl<B: Backing> GroupedLists<B> {
         let Some(Ring(first)) = self.turns.get_mut(level) else {
             return;
         };
-        let Some(next) = first.get() else {
-            *first = own;
-            self.occupied |= 1 << level;
-            let alone = Link {
-                next: own,
-                previous: own,
-            };
-            return self.set_turn_link(group, level, alone);
-        };
-        let link = self.turn_link(next, level);
-        let new = Link {
-            previous: own,
-            ..link
-        };
-        self.set_turn_link(next, level, new);
-        let previous = link.previous.slot();
-        let before = self.turn_link(previous, level);
-        let new = Link {
-            next: own,
-            ..before
-        };
-        self.set_turn_link(previous, level, new);
-        let link = Link {
-            next: u32::new(next),
-            previous: link.previous,
-        };
-        self.set_turn_link(group, level, link);
+        let (mut next, mut previous) = (*first, own);
+        match next.get() {
+            Some(first) => {
+                if let Some(link) = self.turn_mut(first, level) {
+                    previous = core::mem::replace(&mut link.previous, own);
+                }
+                if let Some(link) = self.turn_mut(previous.slot(), level) {
+                    link.next = own;
+                }
+            }
+            None => {
+                next = own;
+                *first = own;
+                self.occupied |= 1 << level;
+            }
+        }
+        if let Some(link) = self.turn_mut(group, level) {
+            *link = Link { next, previous };
+        }
     }
 
     #[inline]
@@ -170,33 +160,24 @@ impl<B: Backing> GroupedLists<B> {
             return;
         };
         lane.served = 0;
-        let link = core::mem::replace(&mut lane.turn, Link::UNLINKED);
-        let (Some(next), Some(previous)) = (link.next.get(), link.previous.get()) else {
-            return;
-        };
+        let Link { next, previous } = core::mem::replace(&mut lane.turn, Link::UNLINKED);
         let Some(Ring(first)) = self.turns.get_mut(level) else {
             return;
         };
-        if next == group {
+        if next == u32::new(group) {
             *first = u32::NONE;
             self.occupied &= !(1 << level);
             return;
         }
         if *first == u32::new(group) {
-            *first = link.next;
+            *first = next;
         }
-        let before = self.turn_link(previous, level);
-        let new = Link {
-            next: link.next,
-            ..before
-        };
-        self.set_turn_link(previous, level, new);
-        let after = self.turn_link(next, level);
-        let new = Link {
-            previous: link.previous,
-            ..after
-        };
-        self.set_turn_link(next, level, new);
+        if let Some(link) = self.turn_mut(previous.slot(), level) {
+            link.next = next;
+        }
+        if let Some(link) = self.turn_mut(next.slot(), level) {
+            link.previous = previous;
+        }
     }
 
     /// A group that is blocked has got its first ready key.
