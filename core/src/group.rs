@@ -141,17 +141,25 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
 #[derive(Clone, Debug)]
 #[must_use = "limits do nothing until they are set"]
 pub struct GroupLimits {
-    max_active: usize,
-    weight: NonZeroU16,
+    share: Share,
     bucket: Option<Bucket>,
+}
+
+/// The limits of a group that need no time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) max_active: u32,
+    pub(crate) weight: NonZeroU16,
 }
 
 impl GroupLimits {
     /// Creates limits that limit nothing.
     pub const fn new() -> Self {
         Self {
-            max_active: usize::MAX,
-            weight: NonZeroU16::MIN,
+            share: Share {
+                max_active: u32::MAX,
+                weight: NonZeroU16::MIN,
+            },
             bucket: None,
         }
     }
@@ -159,7 +167,12 @@ impl GroupLimits {
     /// Sets how many keys of the group are active at most. With zero none is handed out: after
     /// shutdown one at a time is, because a drain has to end.
     pub const fn max_active(mut self, keys: usize) -> Self {
-        self.max_active = keys;
+        // No storage holds more.
+        self.share.max_active = if keys < u32::MAX as usize {
+            keys as u32
+        } else {
+            u32::MAX
+        };
         self
     }
 
@@ -172,7 +185,7 @@ impl GroupLimits {
         if per_second > 0.0 && burst > 0 {
             self.bucket = Some(Bucket::new(per_second, burst));
         } else {
-            self.max_active = 0;
+            self.share.max_active = 0;
         }
         self
     }
@@ -194,19 +207,19 @@ impl GroupLimits {
     /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
     /// ```
     pub const fn weight(mut self, keys: u16) -> Self {
-        self.weight = match NonZeroU16::new(keys) {
+        self.share.weight = match NonZeroU16::new(keys) {
             Some(keys) => keys,
             None => NonZeroU16::MIN,
         };
         self
     }
 
-    pub(crate) const fn most_active(&self) -> usize {
-        self.max_active
+    pub(crate) const fn share(&self) -> Share {
+        self.share
     }
 
-    pub(crate) const fn keys_per_turn(&self) -> u16 {
-        self.weight.get()
+    pub(crate) fn into_bucket(self) -> Option<Bucket> {
+        self.bucket
     }
 
     pub(crate) const fn bucket(&self) -> Option<&Bucket> {

@@ -14,9 +14,9 @@ use core::fmt;
 
 use crate::Instant;
 use crate::delay::Delays;
-use crate::group::GroupLimits;
+use crate::group::{GroupLimits, Share};
 use crate::id::SlotId;
-use crate::limiter::{Bucket, RateLimiter};
+use crate::limiter::RateLimiter;
 use crate::storage::Slots;
 
 use super::{Link, List};
@@ -31,6 +31,7 @@ pub(crate) use backing::FixedGroups;
 #[cfg(feature = "alloc")]
 pub(crate) use backing::GrowableGroups;
 pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
+use backing::{Rate, Rates};
 pub(crate) use control::GroupControl;
 use turns::Ring;
 
@@ -39,6 +40,7 @@ use turns::Ring;
 pub struct GroupedLists<B: Backing> {
     members: B::Members,
     groups: B::Groups,
+    rates: B::Rates,
     /// The groups that give the next keys of each level, the next one first.
     turns: PerLevel<B, Ring>,
     /// A bit for each level with a group in its turn.
@@ -72,19 +74,20 @@ pub struct GroupedLists<B: Backing> {
 pub struct Group<L> {
     /// Its ready keys, by level.
     lanes: L,
-    ready: usize,
+    ready: u32,
     /// How many slots its keys have.
-    members: usize,
-    active: usize,
+    members: u32,
+    active: u32,
     /// The limits that were set for it by name.
-    own: Option<GroupLimits>,
+    own: Option<Share>,
     /// The change of the common limits that it has seen.
     generation: u32,
-    bucket: Option<Bucket>,
-    /// Its rate does not allow the next run before `rest_until`. It has a deadline there, while it
-    /// has ready keys.
+    /// It has a place among the rates,
+    has_rate: bool,
+    /// and that rate was set for it by name.
+    owns_rate: bool,
+    /// Its rate does not allow the next run now. It has a deadline while it has ready keys.
     is_resting: bool,
-    rest_until: Instant,
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
@@ -112,11 +115,11 @@ impl<L> Group<L> {
             active: 0,
             own: None,
             generation,
-            bucket: limits.bucket().cloned(),
+            has_rate: limits.bucket().is_some(),
+            owns_rate: false,
             is_resting: false,
-            rest_until: Instant::EPOCH,
             paused: false,
-            is_blocked: limits.most_active() == 0 && !closed,
+            is_blocked: limits.share().max_active == 0 && !closed,
             link: Link::UNLINKED,
         }
     }
@@ -128,8 +131,8 @@ impl<L> Group<L> {
 
     /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
     fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
-        let limits = self.own.as_ref().unwrap_or(limits);
-        let most = limits.most_active().max(usize::from(closed));
+        let share = self.own.unwrap_or(limits.share());
+        let most = share.max_active.max(u32::from(closed));
         self.active < most && !self.is_resting && (closed || !self.paused)
     }
 }
@@ -145,6 +148,7 @@ impl<B: Backing> GroupedLists<B> {
         Self {
             members,
             groups,
+            rates: B::Rates::EMPTY,
             turns,
             occupied: 0,
             blocked: List::new(),
@@ -164,6 +168,12 @@ impl<B: Backing> GroupedLists<B> {
 
     fn group(&self, id: SlotId) -> Option<&Group<B::Lanes>> {
         Some(&self.groups.slot(id)?.meta)
+    }
+
+    /// Until when the rate of a group allows no run.
+    fn rest_until(&self, group: SlotId) -> Instant {
+        let rate = self.rates.rate(group);
+        rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
     }
 
     fn group_mut(&mut self, id: SlotId) -> Option<&mut Group<B::Lanes>> {
@@ -226,18 +236,19 @@ impl<B: Backing> GroupedLists<B> {
     /// A group that has handed out a key is at its limit, or has a rate: charges it.
     #[inline(never)]
     fn charge(&mut self, group: SlotId, now: Instant) {
-        let Some(own) = self.group_mut(group) else {
+        let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
-        if let Some(bucket) = &mut own.bucket {
-            let _ = bucket.when(&mut (), now);
+        let own = &mut slot.meta;
+        let rate = self.rates.rate_mut(group).filter(|_| own.has_rate);
+        if let Some(rate) = rate {
+            let _ = rate.bucket.when(&mut (), now);
             // How long the next run would have to wait.
-            let rest = bucket.clone().when(&mut (), now);
+            let rest = rate.bucket.clone().when(&mut (), now);
             own.is_resting = !rest.is_zero();
-            own.rest_until = now + rest;
+            rate.rest_until = now + rest;
             if own.is_resting && own.ready > 0 {
-                let until = own.rest_until;
-                let _ = self.resting.schedule(group, until);
+                let _ = self.resting.schedule(group, rate.rest_until);
             }
         }
         self.refresh(group);

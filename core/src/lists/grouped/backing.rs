@@ -3,8 +3,10 @@
 use core::hash::Hash;
 use core::marker::PhantomData;
 
+use crate::Instant;
 use crate::delay::Nodes;
 use crate::id::{Index, SlotId};
+use crate::limiter::Bucket;
 use crate::lists::{ConstEmpty, Link, LinkArray, Links, List};
 use crate::priority::Priorities;
 use crate::storage::Slots;
@@ -25,6 +27,7 @@ pub trait Backing {
     type Members: LinkArray<Self::Index> + Members;
     type Lanes: LevelArray<Lane<Self::Index>>;
     type Groups: Slots<Self::Name, Group<Self::Lanes>>;
+    type Rates: Rates;
     type Nodes: Nodes;
 
     const LEVELS: usize = Self::Priorities::LEVELS as usize;
@@ -152,6 +155,50 @@ impl<const N: usize, I: Index> Members for [Member<I, u8>; N] {
     }
 }
 
+/// What groups with a rate keep, apart from the groups, because most have none.
+#[doc(hidden)]
+pub trait Rates {
+    const EMPTY: Self;
+
+    fn rate(&self, group: SlotId) -> Option<&Rate>;
+    fn set_rate(&mut self, group: SlotId, rate: Rate);
+    fn rate_mut(&mut self, group: SlotId) -> Option<&mut Rate>;
+}
+
+/// The rate of a group.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Rate {
+    pub(super) bucket: Bucket,
+    /// It does not allow the next run before.
+    pub(super) rest_until: Instant,
+}
+
+impl Rate {
+    const NONE: Self = Self {
+        bucket: Bucket::new(0.0, 0),
+        rest_until: Instant::EPOCH,
+    };
+}
+
+impl<const MAX: usize> Rates for [Rate; MAX] {
+    const EMPTY: Self = [Rate::NONE; MAX];
+
+    fn rate(&self, group: SlotId) -> Option<&Rate> {
+        self.as_slice().get(group.index())
+    }
+
+    fn set_rate(&mut self, group: SlotId, rate: Rate) {
+        if let Some(to) = self.rate_mut(group) {
+            *to = rate;
+        }
+    }
+
+    fn rate_mut(&mut self, group: SlotId) -> Option<&mut Rate> {
+        self.as_mut_slice().get_mut(group.index())
+    }
+}
+
 /// As many groups as the storage says.
 #[doc(hidden)]
 #[derive(Debug)]
@@ -169,6 +216,7 @@ where
     type Members = [Member<I, u8>; N];
     type Lanes = P::PerLevel<Lane<I>>;
     type Groups = FixedSlots<G, Group<Self::Lanes>, MAX, u8>;
+    type Rates = [Rate; MAX];
     type Nodes = FixedNodes<MAX, u8>;
 }
 
@@ -206,6 +254,7 @@ mod growable {
         type Members = Segments<Member<u32, u32>, 512>;
         type Lanes = P::PerLevel<Lane<u32>>;
         type Groups = GrowableSlots<G, Group<Self::Lanes>, RandomState>;
+        type Rates = Segments<Rate, 64>;
         type Nodes = GrowableNodes;
     }
 
@@ -255,6 +304,24 @@ mod growable {
             if let Some(member) = self.slot(id.index(), Member::NONE) {
                 member.group = group.0;
             }
+        }
+    }
+
+    impl Rates for Segments<Rate, 64> {
+        const EMPTY: Self = Self::new();
+
+        fn rate(&self, group: SlotId) -> Option<&Rate> {
+            self.get(group.index())
+        }
+
+        fn set_rate(&mut self, group: SlotId, rate: Rate) {
+            if let Some(to) = self.slot(group.index(), Rate::NONE) {
+                *to = rate;
+            }
+        }
+
+        fn rate_mut(&mut self, group: SlotId) -> Option<&mut Rate> {
+            self.get_mut(group.index())
         }
     }
 

@@ -36,12 +36,19 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
 
     fn limit(&mut self, name: B::Name, limits: Option<GroupLimits>) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
-            lists.rated += rates(limits.as_ref());
+            let share = limits.as_ref().map(GroupLimits::share);
+            let bucket = limits.and_then(GroupLimits::into_bucket);
+            lists.rated += usize::from(bucket.is_some());
             if let Some(own) = lists.group_mut(group) {
-                let before = core::mem::replace(&mut own.own, limits);
-                lists.rated -= rates(before.as_ref());
+                own.own = share;
+                let owned = core::mem::replace(&mut own.owns_rate, bucket.is_some());
+                lists.rated -= usize::from(owned);
             }
-            lists.fill_bucket(group);
+            if share.is_some() {
+                lists.set_rate(group, bucket);
+            } else {
+                lists.see_limits(group);
+            }
         })
     }
 
@@ -72,9 +79,9 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
         let slot = self.groups.slot(group)?;
         let own = &slot.meta;
         let state = GroupState {
-            ready: own.ready,
-            active: own.active,
-            held: own.members,
+            ready: own.ready as usize,
+            active: own.active as usize,
+            held: own.members as usize,
             blocked: !own.may_start(&self.limits, self.closed),
             paused: own.paused,
         };
@@ -107,9 +114,4 @@ impl<B: Backing> GroupedLists<B> {
         self.retire(group);
         Ok(())
     }
-}
-
-/// How many rates there are in limits that a group has of its own.
-fn rates(own: Option<&GroupLimits>) -> usize {
-    usize::from(own.is_some_and(|limits| limits.bucket().is_some()))
 }

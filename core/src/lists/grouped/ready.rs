@@ -68,7 +68,10 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let mut own = &mut slot.meta;
         let only = own.ready == 0;
         if only && (own.is_blocked || own.generation != self.generation) {
-            own.is_resting &= own.rest_until > at;
+            let rests = own.is_resting && self.rest_until(group) > at;
+            if let Some(own) = self.group_mut(group) {
+                own.is_resting = rests;
+            }
             self.refresh(group);
             let Some(slot) = self.groups.slot_mut(group) else {
                 return;
@@ -105,17 +108,16 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let level = usize::from(level);
         let group = self.turn_of(level)?;
         let own = &mut self.groups.slot_mut(group)?.meta;
-        let limits = own.own.as_ref().unwrap_or(&self.limits);
+        let share = own.own.unwrap_or(self.limits.share());
         let lane = own.lanes.get_mut(level)?;
         let id = lane.keys.pop_front(&mut self.members)?;
         own.ready -= 1;
         own.active += 1;
-        let is_limited = own.active >= limits.most_active()
-            || own.bucket.is_some()
-            || own.generation != self.generation;
+        let is_limited =
+            own.active >= share.max_active || own.has_rate || own.generation != self.generation;
         let is_empty = lane.keys.len() == 0;
         lane.served = lane.served.saturating_add(1);
-        if !is_empty && lane.served >= limits.keys_per_turn() {
+        if !is_empty && lane.served >= share.weight.get() {
             // The end of the turn is before the next group.
             lane.served = 0;
             *self.turns.get_mut(level)? = Ring(lane.turn.next);

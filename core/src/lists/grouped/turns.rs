@@ -11,7 +11,7 @@ impl<B: Backing> GroupedLists<B> {
     /// O(levels).
     pub(super) fn refresh(&mut self, group: SlotId) {
         if self.is_outdated(group) {
-            self.fill_bucket(group);
+            self.see_limits(group);
         }
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
@@ -183,9 +183,8 @@ impl<B: Backing> GroupedLists<B> {
     /// A group that is blocked has got its first ready key.
     #[inline(never)]
     pub(super) fn wait(&mut self, group: SlotId) {
-        if let Some(own) = self.group(group).filter(|own| own.is_resting) {
-            let until = own.rest_until;
-            let _ = self.resting.schedule(group, until);
+        if self.group(group).is_some_and(|own| own.is_resting) {
+            let _ = self.resting.schedule(group, self.rest_until(group));
         }
         self.join_blocked(group);
     }

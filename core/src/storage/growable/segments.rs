@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::array;
 
 /// A vector in segments of `LEN` items. A segment is allocated when an item of it is first set, so
 /// that neither growth nor an item far behind the others costs more than one segment.
@@ -13,7 +14,7 @@ pub struct Segments<T, const LEN: usize> {
     segments: Vec<Option<Box<[T; LEN]>>>,
 }
 
-impl<T: Copy, const LEN: usize> Segments<T, LEN> {
+impl<T: Clone, const LEN: usize> Segments<T, LEN> {
     pub(crate) const fn new() -> Self {
         const { assert!(LEN.is_power_of_two()) }
         Self {
@@ -55,7 +56,7 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
             self.segments.resize_with(place + 1, || None);
         }
         if let Some(segment) = self.segments.get_mut(place) {
-            *segment = Some(Box::new([unset; LEN]));
+            *segment = Some(Box::new(array::from_fn(|_| unset.clone())));
         }
     }
 }
