@@ -182,18 +182,6 @@ impl<I: Index> Link<I> {
 pub trait Links<I: Index> {
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
-
-    #[inline]
-    fn set_next(&mut self, id: SlotId, next: I) {
-        let link = self.link(id);
-        self.set_link(id, Link { next, ..link });
-    }
-
-    #[inline]
-    fn set_previous(&mut self, id: SlotId, previous: I) {
-        let link = self.link(id);
-        self.set_link(id, Link { previous, ..link });
-    }
 }
 
 /// An array of links that a queue owns.
@@ -242,7 +230,10 @@ impl<I: Index> List<I> {
             },
         );
         match self.tail.get() {
-            Some(tail) => links.set_next(tail, new),
+            Some(tail) => {
+                let link = links.link(tail);
+                links.set_link(tail, Link { next: new, ..link });
+            }
             None => self.head = new,
         }
         self.tail = new;
@@ -276,7 +267,16 @@ impl<I: Index> List<I> {
 
     fn unlink(&mut self, links: &mut impl Links<I>, id: SlotId, link: Link<I>) {
         match link.previous.get() {
-            Some(previous) => links.set_next(previous, link.next),
+            Some(previous) => {
+                let before = links.link(previous);
+                links.set_link(
+                    previous,
+                    Link {
+                        next: link.next,
+                        ..before
+                    },
+                );
+            }
             None => self.head = link.next,
         }
         self.close_gap(links, link.previous, link.next);
@@ -287,7 +287,10 @@ impl<I: Index> List<I> {
     #[inline]
     fn close_gap(&mut self, links: &mut impl Links<I>, previous: I, next: I) {
         match next.get() {
-            Some(next) => links.set_previous(next, previous),
+            Some(next) => {
+                let link = links.link(next);
+                links.set_link(next, Link { previous, ..link });
+            }
             None => self.tail = previous,
         }
         self.len -= 1;

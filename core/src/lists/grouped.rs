@@ -201,6 +201,14 @@ impl<B: Backing> GroupedLists<B> {
         })
     }
 
+    /// How many keys there are at a level. Not counted with a single one.
+    fn depth_mut(&mut self, level: usize) -> Option<&mut Depth> {
+        if B::LEVELS == 1 {
+            return None;
+        }
+        self.depths.get_mut(level)
+    }
+
     /// Takes a key out of its lane. No effect if it is not in it.
     fn take_out(&mut self, id: SlotId, level: usize) {
         let group = self.members.group(id);
@@ -218,10 +226,10 @@ impl<B: Backing> GroupedLists<B> {
         }
         own.ready -= 1;
         self.ready_len -= 1;
-        if let Some(depth) = self.depths.get_mut(level) {
+        let (is_blocked, ready, emptied) = (own.is_blocked, own.ready, lane.keys.len() == 0);
+        if let Some(depth) = self.depth_mut(level) {
             depth.ready -= 1;
         }
-        let (is_blocked, ready, emptied) = (own.is_blocked, own.ready, lane.keys.len() == 0);
         if !is_blocked && emptied {
             self.leave_turn(group, level);
         }

@@ -123,20 +123,6 @@ impl<const N: usize, I: Index> Links<I> for [Member<I, u8>; N] {
             member.link = link;
         }
     }
-
-    #[inline]
-    fn set_next(&mut self, id: SlotId, next: I) {
-        if let Some(member) = self.as_mut_slice().get_mut(id.index()) {
-            member.link.next = next;
-        }
-    }
-
-    #[inline]
-    fn set_previous(&mut self, id: SlotId, previous: I) {
-        if let Some(member) = self.as_mut_slice().get_mut(id.index()) {
-            member.link.previous = previous;
-        }
-    }
 }
 
 impl<const N: usize, I: Index> Members for [Member<I, u8>; N] {
@@ -274,20 +260,6 @@ mod growable {
             // A key has a group before it is in a list.
             if let Some(member) = self.get_mut(id.index()) {
                 member.link = link;
-            }
-        }
-
-        #[inline]
-        fn set_next(&mut self, id: SlotId, next: u32) {
-            if let Some(member) = self.get_mut(id.index()) {
-                member.link.next = next;
-            }
-        }
-
-        #[inline]
-        fn set_previous(&mut self, id: SlotId, previous: u32) {
-            if let Some(member) = self.get_mut(id.index()) {
-                member.link.previous = previous;
             }
         }
     }

@@ -86,7 +86,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         self.ready_len += 1;
         let first = lane.keys.len() == 1;
         let is_blocked = own.is_blocked;
-        if let Some(depth) = self.depths.get_mut(level) {
+        if let Some(depth) = self.depth_mut(level) {
             depth.ready += 1;
         }
         if !is_blocked {
@@ -123,7 +123,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
             *self.turns.get_mut(level)? = Ring(lane.turn.next);
         }
         self.ready_len -= 1;
-        if let Some(depth) = self.depths.get_mut(level) {
+        if let Some(depth) = self.depth_mut(level) {
             depth.ready -= 1;
         }
         if is_empty {
@@ -210,13 +210,13 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn note_dirty(&mut self, level: u8) {
-        if let Some(depth) = self.depths.get_mut(usize::from(level)) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
             depth.dirty += 1;
         }
     }
 
     fn note_clean(&mut self, level: u8) {
-        if let Some(depth) = self.depths.get_mut(usize::from(level)) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
             depth.dirty -= 1;
         }
     }

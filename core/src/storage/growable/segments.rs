@@ -44,20 +44,22 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
     /// The item at an index, whose segment is filled with `unset` if it is new.
     #[inline]
     pub(crate) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
-        if self.get(index).is_none() {
-            self.add_segment(index / LEN, unset);
+        if self.get(index).is_some() {
+            return self.get_mut(index);
         }
-        self.get_mut(index)
+        self.slot_of_new(index, unset)
     }
 
     #[cold]
-    fn add_segment(&mut self, place: usize, unset: T) {
+    fn slot_of_new(&mut self, index: usize, unset: T) -> Option<&mut T> {
+        let place = index / LEN;
         if self.segments.len() <= place {
             self.segments.resize_with(place + 1, || None);
         }
         if let Some(segment) = self.segments.get_mut(place) {
             *segment = Some(Box::new(array::from_fn(|_| unset.clone())));
         }
+        self.get_mut(index)
     }
 }
 
