@@ -43,7 +43,8 @@ const fn cases<K: Key>() -> [Case; 4] {
     ]
 }
 
-/// Keys in 1,000 groups: so few that most groups come and go with a key, and so many that they stay.
+/// Keys in 1,000 groups: so few that most groups come and go with a key, and so many that they
+/// stay.
 const GROUPED: [(Case, Case); 2] = [
     (
         ("no groups, 100", |count| {

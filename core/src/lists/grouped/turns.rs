@@ -66,8 +66,8 @@ impl<B: Backing> GroupedLists<B> {
         self.review_blocked(REVIEWS_MAX);
     }
 
-    /// Looks at groups whose limits have changed. Returns whether there are more to look at before a
-    /// key is handed out.
+    /// Looks at groups whose limits have changed. Returns whether there are more to look at before
+    /// a key is handed out.
     #[cold]
     pub(super) fn review_some(&mut self, most: u8) -> bool {
         self.review_blocked(most);
@@ -204,8 +204,8 @@ impl<B: Backing> GroupedLists<B> {
 /// How many blocked groups a change of limits looks at.
 const REVIEWS_MAX: u8 = 8;
 
-/// The first of the groups in a turn. They are linked in a ring, in which the last is followed by the
-/// first, so that a group is moved to the end by a step.
+/// The first of the groups in a turn. They are linked in a ring, in which the last is followed by
+/// the first, so that a group is moved to the end by a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring(pub(super) u32);
 
