@@ -1,0 +1,40 @@
+//! What an engine shows: the members and the owners.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use crate::shard::{Fence, Shard};
+
+/// The members of a set and the owners of its shards, as an engine has last shown them.
+///
+/// It may be behind. What matters is therefore never decided by a view but by
+/// [`Engine::claim`](crate::Engine::claim).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Whether the engine has shown a complete state yet.
+    pub is_complete: bool,
+    /// The members by their names.
+    pub members: BTreeMap<String, Membership>,
+    /// The owners of the shards that are owned.
+    pub owners: BTreeMap<Shard, Owner>,
+}
+
+/// A member as the engine shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// When it joined, by its own clock.
+    pub since: SystemTime,
+    /// Whether it is about to leave, so that no shard is placed there.
+    pub is_retiring: bool,
+}
+
+/// The owner of a shard as the engine shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The name of the member.
+    pub member: String,
+    /// The fence of its ownership.
+    pub fence: Fence,
+    /// When it took the shard, by its own clock.
+    pub since: SystemTime,
+}
