@@ -89,18 +89,21 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Blocks the groups that come first and may not start a run, because the limits have changed:
-    /// at most so many. Returns whether there may be more.
+    /// Blocks the groups that come first at a level and may not start a run, because the limits have
+    /// changed: at most so many. Returns whether there may be more. At every level, because a key
+    /// that has aged is handed out before those of higher levels.
     fn review_first(&mut self, most: u8) -> bool {
-        for _ in 0..most {
-            let level = self.occupied.checked_ilog2().unwrap_or(0) as usize;
-            let stale = self.turn_of(level).filter(|group| self.is_outdated(*group));
-            match stale {
-                Some(group) => self.refresh(group),
-                None => return false,
+        let mut left = most;
+        for level in (0..B::LEVELS).rev() {
+            while let Some(group) = self.turn_of(level).filter(|group| self.is_outdated(*group)) {
+                let Some(less) = left.checked_sub(1) else {
+                    return true;
+                };
+                left = less;
+                self.refresh(group);
             }
         }
-        true
+        false
     }
 
     /// The group that gives the next key of a level.
