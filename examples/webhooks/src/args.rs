@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lexopt::prelude::*;
 
 use crate::origin::Host;
 use crate::server::Limits;
+use crate::store::Database;
 
 const HELP: &str = "\
 Posts the current state of objects to subscribers over HTTP.
@@ -23,7 +24,9 @@ Options:
                         without a port; may be repeated. Its address and
                         localhost need not be given, all others are refused
   -d, --database FILE   the SQLite file, made if it is not there
-                        [default: webhooks.sqlite]
+                        [default: webhooks.sqlite], or the URL of a PostgreSQL,
+                        postgres://USER@HOST/NAME; PGPASSWORD is used if it
+                        holds no password
   -j, --workers N       how many deliveries at once [default: 32]; at most
                         a quarter of them to one host
       --secret-file F   a file with the secret that signs deliveries of
@@ -63,7 +66,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) database: PathBuf,
+    pub(crate) database: Database,
     pub(crate) workers: NonZeroUsize,
     pub(crate) secret_file: Option<PathBuf>,
     pub(crate) allow_private: bool,
@@ -79,7 +82,7 @@ impl Default for Options {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             hosts: Vec::new(),
-            database: "webhooks.sqlite".into(),
+            database: Database::File("webhooks.sqlite".into()),
             workers: NonZeroUsize::MIN.saturating_add(31),
             secret_file: None,
             allow_private: false,
@@ -103,7 +106,7 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match arg {
             Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
             Long("host") => options.hosts.push(parser.value()?.parse()?),
-            Short('d') | Long("database") => options.database = parser.value()?.into(),
+            Short('d') | Long("database") => options.database = Database::parse(Path::new(&parser.value()?)),
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
             Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
             Long("allow-private") => options.allow_private = true,
@@ -171,7 +174,7 @@ mod tests {
             hosts: ["a.example", "b.example:81"]
                 .map(|host| host.parse().unwrap())
                 .into(),
-            database: "x.db".into(),
+            database: Database::File("x.db".into()),
             workers: NonZeroUsize::new(3).unwrap(),
             secret_file: Some("key".into()),
             allow_private: true,
@@ -214,7 +217,7 @@ mod tests {
                 "--listen ADDR     where to serve [default: {}]",
                 defaults.listen
             ),
-            format!("[default: {}]", defaults.database.display()),
+            "[default: webhooks.sqlite]".into(),
             format!("at once [default: {}]", defaults.workers),
             "--allow-private".into(),
             format!("failed [default: {}]", defaults.tries),

@@ -174,7 +174,7 @@ impl Dispatcher {
         if let Err((_, why)) = posted {
             return self.fail(key, attempt, &task, why).await;
         }
-        match self.store.record_delivered(key, &task).await {
+        match self.store.record_delivered(key, &task, None).await {
             Ok(()) => {
                 self.tally.count(Outcome::Delivered);
                 Action::Success
@@ -208,7 +208,7 @@ impl Dispatcher {
             return Action::Retry;
         }
         let text = format!("gave up {key}, version {}: {why}", task.version);
-        match self.store.record_failed(key, task, why).await {
+        match self.store.record_failed(key, task, why, None).await {
             Ok(true) => {
                 say(&text);
                 self.tally.count(Outcome::GivenUp);

@@ -25,7 +25,7 @@ use crate::shares::Shares;
 use crate::sign::Secret;
 use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
-use crate::store::{State, Store};
+use crate::store::{Presence, State, Store};
 
 /// The longest pause of a key that fails, and of a host that does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
@@ -40,7 +40,7 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
-    let store = Store::open(&options.database)?;
+    let store = Store::open(&options.database, Presence::Alone)?;
     let api = Arc::new(assemble(&options, store, prometheus)?);
     let dispatcher = Arc::clone(&api.dispatcher);
     // Clients that connect now wait until everything that is owed has been read.

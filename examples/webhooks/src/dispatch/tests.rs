@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::args::Options;
 use crate::service::assemble;
-use crate::store::Subscription;
+use crate::store::{Database, Presence, Subscription};
 use crate::store::faults::{Fault, Faults};
 
 /// Longer than anything takes that happens at all.
@@ -71,6 +71,11 @@ fn dispatcher(store: Store) -> Arc<Dispatcher> {
     };
     let prometheus = PrometheusBuilder::new().build_recorder().handle();
     assemble(&options, store, prometheus).unwrap().dispatcher
+}
+
+fn open(folder: &tempfile::TempDir) -> Store {
+    let database = Database::File(folder.path().join("db"));
+    Store::open(&database, Presence::Alone).unwrap()
 }
 
 fn to(address: SocketAddr, path: &str) -> Subscription {
@@ -174,7 +179,7 @@ async fn all_is_delivered_whichever_commit_fails() {
 #[tokio::test]
 async fn what_was_written_during_a_run_is_listed_for_another() {
     let folder = tempfile::tempdir().unwrap();
-    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let dispatcher = dispatcher(open(&folder));
     let nowhere = to(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
     dispatcher
         .put_subscription("s".into(), nowhere)
@@ -196,7 +201,7 @@ async fn what_was_written_during_a_run_is_listed_for_another() {
 #[tokio::test]
 async fn a_pause_after_a_failure_is_the_key_s_own() {
     let folder = tempfile::tempdir().unwrap();
-    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let dispatcher = dispatcher(open(&folder));
     for object in 0..100_000 {
         let key = Key::new("failing", object.to_string());
         dispatcher.queue.add_rate_limited(key).unwrap();

@@ -1,5 +1,7 @@
 //! The program, a client, and receivers; all on loopback.
 
+pub mod postgres;
+
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
