@@ -22,6 +22,7 @@ macro_rules! with_several {
             nothing_is_missed_while_the_connection_is_lost,
             a_lost_connection_is_made_again,
             versions_are_committed_in_their_order,
+            a_version_that_is_committed_meanwhile_is_still_owed,
             no_change_is_lost_beside_deliveries,
         }
     };
@@ -207,6 +208,35 @@ pub async fn versions_are_committed_in_their_order(server: &Server, url: String)
     assert_eq!(newest, seen.iter().max().map(i64::to_string));
 }
 
+/// How many wait for a lock.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+pub async fn a_version_that_is_committed_meanwhile_is_still_owed(server: &Server, url: String) {
+    let (store, key) = (replica(&url), Key::new("s", "a"));
+    subscribe(&store, "s", "u").await;
+    put(&store, "a").await;
+    let task = store.task(&key).await.unwrap().unwrap();
+    // What a change of the object holds until it is committed; it writes nothing of the delivery,
+    // which is pending already.
+    let change = "BEGIN; UPDATE webhooks.objects SET version = version + 1;
+        SELECT 1 FROM webhooks.deliveries FOR UPDATE";
+    let (committed, may_commit) = std::sync::mpsc::channel();
+    let changing = server.transaction(&url, change, may_commit).await;
+    let record = tokio::spawn({
+        let (store, key) = (store.clone(), key.clone());
+        async move { store.record_delivered(&key, &task, None).await }
+    });
+    let wait = async { while server.run(&url, WAITING).await.as_deref() != Some("1") {} };
+    timeout(BROKEN_AFTER, wait).await.unwrap();
+    committed.send(()).unwrap();
+    changing.await.unwrap();
+    record.await.unwrap().unwrap();
+    let owed = store.owed(State::Pending, None, 10).await.unwrap();
+    assert_eq!(owed.len(), 1);
+    store.close().await;
+}
+
 /// What each receiver got: by its URL and the object the greatest version, and whether that was
 /// the end of the object.
 type Known = Arc<Mutex<HashMap<(String, String), (i64, bool)>>>;
@@ -236,7 +266,9 @@ pub async fn no_change_is_lost_beside_deliveries(server: &Server, url: String) {
         });
     }
     let other = replica(&url);
+    let subscriber = other.clone();
     busy.spawn(async move {
+        let other = subscriber;
         for round in 1..40 {
             let id = SUBSCRIPTIONS[round % 3];
             if round % 4 == 0 {
@@ -247,6 +279,7 @@ pub async fn no_change_is_lost_beside_deliveries(server: &Server, url: String) {
         }
     });
     timeout(BROKEN_AFTER, busy.join_all()).await.unwrap();
+    other.close().await;
     // What is still owed is delivered now; then nobody lacks anything.
     timeout(BROKEN_AFTER, deliver(store.clone(), Arc::clone(&known), 0)).await.unwrap();
     assert_known(&store, &known).await;

@@ -100,6 +100,27 @@ impl Server {
         tokio::task::spawn_blocking(run).await.unwrap()
     }
 
+    /// Runs SQL that begins a transaction. It is committed when something is sent, and then the
+    /// task that is returned ends.
+    pub async fn transaction(
+        &self,
+        url: &str,
+        sql: &str,
+        may_commit: std::sync::mpsc::Receiver<()>,
+    ) -> tokio::task::JoinHandle<()> {
+        let (url, sql) = (url.to_owned(), sql.to_owned());
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let task = tokio::task::spawn_blocking(move || {
+            let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+            client.batch_execute(&sql).unwrap();
+            begun.send(()).unwrap();
+            may_commit.recv().unwrap();
+            client.batch_execute("COMMIT").unwrap();
+        });
+        has_begun.await.unwrap();
+        task
+    }
+
     fn url(&self, database: &str) -> String {
         let folder = self.folder.path().display().to_string();
         let host = folder.replace('/', "%2F");
