@@ -201,7 +201,8 @@ pub struct Mark {
     pub shard: Shard,
     /// The [encoded](crate::ShardKey::encode) key.
     pub key: Vec<u8>,
-    /// Rises each time the mark is stored.
+    /// Rises each time the mark is stored. Less than the fence of an owner that claimed the shard
+    /// after that.
     pub version: u64,
     /// When the key may run first, `None` for at once.
     pub not_before: Option<SystemTime>,

@@ -121,7 +121,7 @@ impl ShardKey for u64 {
 /// use requeue_shards::{Shard, shard_of};
 ///
 /// let count = NonZeroU32::new(64).unwrap();
-/// assert_eq!(shard_of(&String::from("node-7"), count), Shard(52));
+/// assert_eq!(shard_of(&String::from("node-7"), count), Shard(53));
 /// ```
 pub fn shard_of<K: ShardKey>(key: &K, count: NonZeroU32) -> Shard {
     let rest = fnv1a(&key.placed_by()) % u64::from(count.get());

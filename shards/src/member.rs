@@ -1,0 +1,247 @@
+//! A replica that owns shards.
+
+mod run;
+mod session;
+mod table;
+mod take_over;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::shard::{Shard, ShardKey};
+use crate::shards::{Config, Shards};
+use crate::status::Status;
+use crate::view::View;
+
+use session::Session;
+use table::Table;
+
+pub use table::Counters;
+
+/// Lists the keys of a shard.
+pub(crate) type Relist<K> = Box<dyn Fn(Shard) -> Listing<K> + Send + Sync>;
+
+type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
+
+/// A replica that owns shards of a set and processes their keys; returned by [`Shards::join`].
+///
+/// Clones are handles to the same.
+///
+/// # Which keys run
+///
+/// A key runs here if its shard is owned here when it is handed out. Otherwise it is skipped: it
+/// leaves the queue without having run, because the owner has it too. That holds for keys that are
+/// added to the queue directly as well.
+///
+/// Delays and failures that the queue keeps for a key start again when its shard moves, as on any
+/// restart. What must not start again is stored at the source of truth, or as the delay of a
+/// [mark](Shards::mark_after).
+///
+/// # When a shard moves
+///
+/// No key of it begins to run; the runs that are under way end; then it is released, and the next
+/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit) is
+/// [told](crate::Held::lost), and the shard moves all the same.
+pub struct Member<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    parts: Arc<Parts<K, E, L, S>>,
+}
+
+struct Parts<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    config: Arc<Config<E>>,
+    queue: WorkQueue<K, L, S>,
+    relist: Relist<K>,
+    table: Mutex<Table<K, E::Session>>,
+    /// Notified when the last run of a shard that is to move has ended.
+    drained: Notify,
+    /// Notified to list the keys of all shards again.
+    relist_all: Notify,
+    /// How many shards are listed at once.
+    relists: Semaphore,
+    view: watch::Sender<View>,
+    /// Held while the member runs. The session that `join` began, until `run` takes it.
+    first: tokio::sync::Mutex<Option<Session<E>>>,
+}
+
+/// How many shards are listed at once, so that a take-over of many does not flood the source.
+const RELISTS_MAX: usize = 4;
+
+impl<K, E, L, S> Member<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter + 'static,
+    S: Storage + 'static,
+    Shared<K, L, S>: Send + Sync,
+{
+    pub(crate) async fn join(
+        config: Arc<Config<E>>,
+        queue: WorkQueue<K, L, S>,
+        relist: Relist<K>,
+    ) -> Result<Self, EngineError> {
+        let patience = config.ttl.saturating_mul(2);
+        let first = session::begin(&config, Some(Instant::now() + patience)).await?;
+        let table = Table::new(
+            &config.member,
+            config.count,
+            config.drain_limit,
+            config.moves_max,
+        );
+        Ok(Self {
+            parts: Arc::new(Parts {
+                config,
+                queue,
+                relist,
+                table: Mutex::new(table),
+                drained: Notify::new(),
+                relist_all: Notify::new(),
+                relists: Semaphore::new(RELISTS_MAX),
+                view: watch::Sender::default(),
+                first: tokio::sync::Mutex::new(Some(first)),
+            }),
+        })
+    }
+
+    /// Adds a key if its shard is owned here. `None` if it is not: then its owner adds it, because
+    /// every replica watches the same source. A key that only this replica has heard of is
+    /// [marked](Shards::mark) instead. O(1).
+    ///
+    /// In a queue with priority levels the key goes before those that are listed again when a shard
+    /// is taken over.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkQueue::add`](requeue_core::binding::WorkQueue::add).
+    pub fn add(&self, key: K) -> Result<Option<Added>, Rejected<K>> {
+        let priority = Some(self.parts.fresh());
+        self.add_with(
+            key,
+            AddOptions {
+                priority,
+                ..AddOptions::new()
+            },
+        )
+    }
+
+    /// Adds a key as the options say, if its shard is owned here. Keys that are listed again when a
+    /// shard is taken over have priority 0. O(log n).
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkQueue::add_with`](requeue_core::binding::WorkQueue::add_with).
+    pub fn add_with(&self, key: K, options: AddOptions) -> Result<Option<Added>, Rejected<K>> {
+        if !self.owns(&key) {
+            return Ok(None);
+        }
+        let scheduled = self.parts.queue.add_with(key, options)?;
+        Ok(Some(scheduled.added))
+    }
+
+    /// Returns whether keys of this key's shard may begin to run here. O(1).
+    pub fn owns(&self, key: &K) -> bool {
+        let shard = self.shards().shard_of(key);
+        self.parts.table().tenure(shard, Instant::now()).is_some()
+    }
+
+    /// Lists the keys of all shards that are owned here again: for a source whose stream of changes
+    /// was interrupted. Returns at once.
+    pub fn relist(&self) {
+        self.parts.relist_all.notify_one();
+    }
+
+    /// Returns the set, to mark keys.
+    pub fn shards(&self) -> Shards<E> {
+        Shards {
+            config: Arc::clone(&self.parts.config),
+        }
+    }
+
+    /// Returns the queue.
+    pub fn queue(&self) -> &WorkQueue<K, L, S> {
+        &self.parts.queue
+    }
+
+    /// Returns who owns what, as this member has last seen it. O(M·S) for M members and S shards.
+    pub fn status(&self) -> Status {
+        let config = &self.parts.config;
+        Status::new(&config.set, config.count, &self.parts.view.borrow())
+    }
+
+    /// Returns what this member has done since it was made. O(1).
+    pub fn counters(&self) -> Counters {
+        self.parts.table().counters
+    }
+}
+
+impl<K, E, L, S> Parts<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn table(&self) -> MutexGuard<'_, Table<K, E::Session>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The priority of keys that are added: one above those that are listed again.
+    fn fresh(&self) -> u8 {
+        <S::Priorities as Priorities>::LEVELS
+            .saturating_sub(1)
+            .min(1)
+    }
+
+    /// How long one operation of the engine may take: there is time for another within the TTL.
+    fn patience(&self) -> Duration {
+        self.config.ttl / 3
+    }
+}
+
+impl<K, E, L, S> Clone for Member<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn clone(&self) -> Self {
+        Self {
+            parts: Arc::clone(&self.parts),
+        }
+    }
+}
+
+impl<K, E, L, S> fmt::Debug for Member<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member")
+            .field("name", &self.parts.config.member)
+            .field("counters", &self.parts.table().counters)
+            .finish_non_exhaustive()
+    }
+}

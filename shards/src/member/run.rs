@@ -1,0 +1,223 @@
+//! The runs of a member's keys.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use requeue_core::{RateLimiter, RunContext, Storage};
+use requeue_tokio::{Action, CancellationToken, Shared, Workers};
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::engine::{Engine, Mark};
+use crate::error::EngineError;
+use crate::held::{Held, Tenure};
+use crate::shard::{ShardKey, shard_of};
+
+use super::{Member, Parts, session};
+
+impl<K, E, L, S> Member<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter + 'static,
+    S: Storage + 'static,
+    Shared<K, L, S>: Send + Sync,
+{
+    /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
+    /// shut down. Then no key begins to run, each shard is released when its last run has ended, the
+    /// member leaves, and the queue is shut down and drained.
+    ///
+    /// What `reconcile` returns means the same as in
+    /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with). A [mark](crate::Shards::mark) of
+    /// the key is ended by `Success` and `Release` and given another time by `RequeueAfter`, if it is
+    /// the one that was there when the run began; otherwise it stays. If the engine cannot do that,
+    /// the key is retried.
+    ///
+    /// If the membership ends, because the engine was not reached for the TTL, all runs are
+    /// [told](Held::lost), and the member joins again as soon as it can. Nothing runs meanwhile.
+    ///
+    /// A queue can be run once. Of two calls at the same time the second begins when the first has
+    /// ended.
+    ///
+    /// # Errors
+    ///
+    /// If the membership has ended and cannot begin again: the engine denies access, or the set was
+    /// made with another number of shards. Then the queue is shut down and drained.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future aborts the runs, as with `run_with`, and shards that are owned are free
+    /// after the TTL.
+    ///
+    /// # Panics
+    ///
+    /// As [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with).
+    pub async fn run<X, F, R>(
+        &self,
+        workers: impl Into<Workers<'static, K, X>>,
+        stop: CancellationToken,
+        reconcile: F,
+    ) -> Result<(), EngineError>
+    where
+        X: Send + 'static,
+        F: Fn(K, Held) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Action, X>> + Send + 'static,
+    {
+        let mut first = self.parts.first.lock().await;
+        // Also cancelled by the end of the queue.
+        let stop = stop.child_token();
+        let idle = CancellationToken::new();
+        let parts = Arc::clone(&self.parts);
+        let work = move |key: K, context| {
+            let run = Run::begin(&parts, &key, context);
+            let work = run
+                .as_ref()
+                .map(|run| reconcile(key.clone(), run.held.clone()));
+            async move {
+                match (run, work) {
+                    (Some(run), Some(work)) => {
+                        let result = work.await;
+                        run.end_mark(&key, result).await
+                    }
+                    _ => Ok(Action::Success),
+                }
+            }
+        };
+        let work = self.parts.queue.run_with(workers, work);
+        let _loses_all = LosesAll(&self.parts);
+        let mut work = pin!(work.shut_down_on(idle.clone()));
+        let mut sessions = pin!(session::drive(&self.parts, first.take(), &stop));
+        tokio::select! {
+            biased;
+            ended = &mut sessions => {
+                idle.cancel();
+                work.await;
+                ended
+            }
+            _ = &mut work => {
+                stop.cancel();
+                sessions.await
+            }
+        }
+    }
+}
+
+/// A run of a key. Dropping it ends it.
+struct Run<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    parts: Arc<Parts<K, E, L, S>>,
+    tenure: Arc<Tenure<K, E::Session>>,
+    held: Held,
+    /// The version of the key's mark when the run began.
+    mark: Option<u64>,
+}
+
+impl<K, E, L, S> Run<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    /// `None` if the shard of the key is not owned.
+    fn begin(parts: &Arc<Parts<K, E, L, S>>, key: &K, context: RunContext) -> Option<Self> {
+        let shard = shard_of(key, parts.config.count);
+        let mut table = parts.table();
+        let Some(tenure) = table.tenure(shard, Instant::now()).map(Arc::clone) else {
+            table.counters.skipped += 1;
+            return None;
+        };
+        tenure.begin();
+        drop(table);
+        let (held, mark) = (tenure.held(context), tenure.mark(key));
+        let parts = Arc::clone(parts);
+        Some(Self {
+            parts,
+            tenure,
+            held,
+            mark,
+        })
+    }
+
+    /// Ends the mark that the run has worked on, and returns how the run ends.
+    async fn end_mark<X>(&self, key: &K, result: Result<Action, X>) -> Result<Action, X> {
+        let Some(version) = self.mark else {
+            return result;
+        };
+        let config = &self.parts.config;
+        let again = match &result {
+            Ok(Action::Success | Action::Release) => None,
+            Ok(Action::RequeueAfter(delay)) => Some(config.due(*delay)),
+            _ => return result,
+        };
+        let mark = Mark {
+            shard: self.held.shard(),
+            key: key.encode().into_owned(),
+            version,
+            not_before: None,
+        };
+        let session = &*self.tenure.session;
+        let ended = config
+            .engine
+            .end_mark(session, self.held.fence(), &mark, again);
+        let ended = tokio::select! {
+            biased;
+            ended = ended => ended,
+            () = self.held.lost() => Ok(false),
+        };
+        match ended {
+            Ok(true) => {
+                self.tenure.forget_mark(key, version);
+                result
+            }
+            // It is marked again, or the shard has moved: in both cases the key runs again.
+            Ok(false) => result,
+            Err(error) => {
+                warn!(set = config.set, shard = %mark.shard, %error, "cannot end a mark");
+                Ok(Action::Retry)
+            }
+        }
+    }
+}
+
+impl<K, E, L, S> Drop for Run<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn drop(&mut self) {
+        let table = self.parts.table();
+        let is_last = self.tenure.end();
+        drop(table);
+        if is_last && self.tenure.closed.is_cancelled() {
+            self.parts.drained.notify_one();
+        }
+    }
+}
+
+/// Tells what still runs that nothing is owned any more, also if the future is dropped.
+struct LosesAll<'p, K, E, L, S>(&'p Parts<K, E, L, S>)
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage;
+
+impl<K, E, L, S> Drop for LosesAll<'_, K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    fn drop(&mut self) {
+        self.0.table().lose_all();
+    }
+}

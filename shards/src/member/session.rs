@@ -1,0 +1,370 @@
+//! A member's sessions: what keeps them, takes shards and hands them over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use requeue_core::{RateLimiter, Storage};
+use requeue_tokio::{CancellationToken, Shared};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{debug, info, warn};
+
+use crate::backoff::Backoff;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::held::Expiry;
+use crate::shard::{Fence, Shard, ShardKey};
+use crate::shards::{Config, late};
+
+use super::Parts;
+use super::table::Step;
+
+/// A session, and until when it lasts for certain.
+pub(super) struct Session<E: Engine> {
+    id: Arc<E::Session>,
+    until: Expiry,
+}
+
+/// Opens the set and begins a session, in as many attempts as fit before `deadline`.
+pub(super) async fn begin<E: Engine>(
+    config: &Config<E>,
+    deadline: Option<Instant>,
+) -> Result<Session<E>, EngineError> {
+    let mut backoff = Backoff::new(config.ttl);
+    loop {
+        let sent = Instant::now();
+        let joined = async {
+            config.engine.open(&config.set, config.count.get()).await?;
+            config
+                .engine
+                .join(&config.set, &config.member, config.ttl)
+                .await
+        };
+        let late = |_| Err(EngineError::Unreachable(late("given no reply", config.ttl)));
+        let error = match timeout(config.ttl, joined).await.unwrap_or_else(late) {
+            // The engine counts from when it got the message, which is later.
+            Ok(id) => {
+                let until = Expiry::new(sent + config.ttl);
+                return Ok(Session {
+                    id: Arc::new(id),
+                    until,
+                });
+            }
+            Err(error) => error,
+        };
+        let pause = backoff.next();
+        let is_late = deadline.is_some_and(|deadline| Instant::now() + pause >= deadline);
+        if !error.is_transient() || is_late {
+            return Err(error);
+        }
+        warn!(set = config.set, member = config.member, %error, "cannot join; tries again");
+        sleep(pause).await;
+    }
+}
+
+/// Keeps the member in sessions until `stop` is cancelled and everything is handed over.
+pub(super) async fn drive<K, E, L, S>(
+    parts: &Arc<Parts<K, E, L, S>>,
+    first: Option<Session<E>>,
+    stop: &CancellationToken,
+) -> Result<(), EngineError>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter + 'static,
+    S: Storage + 'static,
+    Shared<K, L, S>: Send + Sync,
+{
+    let config = &*parts.config;
+    let follow = follow(parts);
+    let sessions = async {
+        let mut next = first;
+        loop {
+            let session = match next.take() {
+                Some(session) => session,
+                None => match stop.run_until_cancelled(begin(config, None)).await {
+                    Some(session) => session?,
+                    None => return Ok(()),
+                },
+            };
+            let mut term = Term::new(parts, &session);
+            let has_left = term.serve(stop).await;
+            drop(term);
+            if has_left {
+                return Ok(());
+            }
+            info!(
+                set = config.set,
+                member = config.member,
+                "the session has ended"
+            );
+            {
+                let mut table = parts.table();
+                table.counters.sessions_lost += 1;
+                table.lose_all();
+            }
+            // The engine may count it as alive for a while longer, and its name as taken.
+            let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = sessions => ended,
+        () = follow => Ok(()),
+    }
+}
+
+/// Keeps the view up to date. Never ends.
+async fn follow<K, E, L, S>(parts: &Parts<K, E, L, S>)
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    let config = &*parts.config;
+    let mut backoff = Backoff::new(config.ttl);
+    loop {
+        let error = match config.engine.follow(&config.set, &parts.view).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        };
+        warn!(set = config.set, %error, "cannot follow who owns what; tries again");
+        sleep(backoff.next()).await;
+    }
+}
+
+/// One session's work.
+struct Term<'p, K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter,
+    S: Storage,
+{
+    parts: &'p Arc<Parts<K, E, L, S>>,
+    session: &'p Session<E>,
+    work: FuturesUnordered<BoxFuture<'p, Event>>,
+    /// When the session is kept next, `None` while it is.
+    keep_at: Option<Instant>,
+}
+
+/// What has ended.
+enum Event {
+    Kept(Instant, Result<(), EngineError>),
+    Claimed(Shard, Result<Option<Fence>, EngineError>),
+    Released(Shard),
+    /// What has no consequences.
+    Other,
+}
+
+impl<'p, K, E, L, S> Term<'p, K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter + 'static,
+    S: Storage + 'static,
+    Shared<K, L, S>: Send + Sync,
+{
+    fn new(parts: &'p Arc<Parts<K, E, L, S>>, session: &'p Session<E>) -> Self {
+        let keep_at = Some(session.until.get() - parts.config.ttl + parts.config.ttl / 3);
+        Self {
+            parts,
+            session,
+            work: FuturesUnordered::new(),
+            keep_at,
+        }
+    }
+
+    /// Works until the member has left, or the session has ended. Returns whether it has left.
+    async fn serve(&mut self, stop: &CancellationToken) -> bool {
+        let parts = self.parts;
+        let mut view = parts.view.subscribe();
+        view.mark_changed();
+        parts.table().is_leaving = false;
+        let mut is_leaving = false;
+        loop {
+            let now = Instant::now();
+            if now >= self.session.until.get() {
+                return false;
+            }
+            if stop.is_cancelled() && !is_leaving {
+                is_leaving = true;
+                parts.table().is_leaving = true;
+                self.retire();
+            }
+            let wake = self.advance(&view.borrow_and_update(), now);
+            if is_leaving && parts.table().is_empty() {
+                // If that fails, the TTL ends the session.
+                let leave = parts.config.engine.leave(&self.session.id);
+                let _ = timeout(parts.patience(), leave).await;
+                return true;
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if !is_leaving => {}
+                Some(event) = self.work.next() => {
+                    if !self.apply(event) {
+                        return false;
+                    }
+                }
+                Ok(()) = view.changed() => {}
+                () = parts.drained.notified() => {}
+                () = parts.relist_all.notified() => self.relist_all(),
+                () = sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// Begins what is to be done now, and returns when there is more to do at the latest.
+    fn advance(&mut self, view: &crate::View, now: Instant) -> Instant {
+        if self.keep_at.is_some_and(|at| now >= at) {
+            self.keep_at = None;
+            self.keep(now);
+        }
+        let (steps, next) = {
+            let mut table = self.parts.table();
+            (table.plan(view, now), table.next())
+        };
+        for step in steps {
+            match step {
+                Step::Claim(shard) => self.claim(shard),
+                Step::Release(shard, fence) => self.release(shard, fence),
+            }
+        }
+        let times = [Some(self.session.until.get()), self.keep_at, next];
+        times.into_iter().flatten().min().unwrap_or(now)
+    }
+
+    /// Returns whether the session goes on.
+    fn apply(&mut self, event: Event) -> bool {
+        let config = &*self.parts.config;
+        let now = Instant::now();
+        match event {
+            Event::Kept(sent, Ok(())) => {
+                self.session.until.extend(sent + config.ttl);
+                self.keep_at = Some(sent + config.ttl / 3);
+            }
+            Event::Kept(_, Err(EngineError::SessionEnded)) => return false,
+            Event::Kept(_, Err(error)) => {
+                warn!(set = config.set, member = config.member, %error, "cannot keep the session");
+                self.keep_at = Some(now + config.ttl / 12);
+            }
+            Event::Claimed(shard, Ok(Some(fence))) => self.take(shard, fence),
+            Event::Claimed(shard, Ok(None)) => {
+                // The view shows the owner soon.
+                let retry_at = now + config.ttl / 12;
+                self.parts.table().not_claimed(shard, Some(retry_at));
+            }
+            Event::Claimed(_, Err(EngineError::SessionEnded)) => return false,
+            Event::Claimed(shard, Err(error)) => {
+                warn!(set = config.set, %shard, %error, "cannot claim a shard");
+                let retry_at = now + config.ttl / 6;
+                self.parts.table().not_claimed(shard, Some(retry_at));
+            }
+            Event::Released(shard) => {
+                debug!(set = config.set, %shard, "released");
+                self.parts.table().released(shard);
+            }
+            Event::Other => {}
+        }
+        true
+    }
+
+    /// A shard is owned from now on.
+    fn take(&mut self, shard: Shard, fence: Fence) {
+        let (parts, session) = (self.parts, self.session);
+        let tenure = {
+            let mut table = parts.table();
+            table.claimed(shard, fence, &session.id, &session.until)
+        };
+        let Some(tenure) = tenure else { return };
+        debug!(set = parts.config.set, %shard, %fence, "taken");
+        if parts.config.follows_marks {
+            let tenure = Arc::clone(&tenure);
+            self.push(async move {
+                parts.follow_marks(&tenure).await;
+                Event::Other
+            });
+        }
+        self.relist(tenure);
+    }
+
+    fn relist_all(&mut self) {
+        let tenures = self.parts.table().tenures();
+        for tenure in tenures {
+            self.relist(tenure);
+        }
+    }
+
+    fn relist(&mut self, tenure: Arc<crate::held::Tenure<K, E::Session>>) {
+        let parts = self.parts;
+        self.push(async move {
+            parts.list(&tenure).await;
+            Event::Other
+        });
+    }
+
+    fn keep(&mut self, sent: Instant) {
+        let (parts, session) = (self.parts, self.session);
+        self.push(async move {
+            let kept = parts.config.engine.keep(&session.id);
+            Event::Kept(sent, in_time(kept, parts.patience()).await)
+        });
+    }
+
+    fn claim(&mut self, shard: Shard) {
+        let (parts, session) = (self.parts, self.session);
+        self.push(async move {
+            let claimed = parts.config.engine.claim(&session.id, shard);
+            Event::Claimed(shard, in_time(claimed, parts.patience()).await)
+        });
+    }
+
+    fn release(&mut self, shard: Shard, fence: Fence) {
+        let (parts, session) = (self.parts, self.session);
+        self.push(async move {
+            let release = || parts.config.engine.release(&session.id, shard, fence);
+            until_done(release, parts.patience()).await;
+            Event::Released(shard)
+        });
+    }
+
+    fn retire(&mut self) {
+        let (parts, session) = (self.parts, self.session);
+        self.push(async move {
+            until_done(|| parts.config.engine.retire(&session.id), parts.patience()).await;
+            Event::Other
+        });
+    }
+
+    fn push(&mut self, work: impl Future<Output = Event> + Send + 'p) {
+        self.work.push(Box::pin(work));
+    }
+}
+
+/// An operation of the engine, or an error once `patience` has passed.
+async fn in_time<T>(
+    operation: impl Future<Output = Result<T, EngineError>>,
+    patience: Duration,
+) -> Result<T, EngineError> {
+    let late = |_| Err(EngineError::Unreachable(late("given no reply", patience)));
+    timeout(patience, operation).await.unwrap_or_else(late)
+}
+
+/// Repeats an operation until it succeeds, or the session has ended. Dropped with the session.
+async fn until_done<F>(operation: impl Fn() -> F, patience: Duration)
+where
+    F: Future<Output = Result<(), EngineError>>,
+{
+    let mut backoff = Backoff::new(patience);
+    loop {
+        match in_time(operation(), patience).await {
+            Ok(()) | Err(EngineError::SessionEnded) => return,
+            Err(error) => warn!(%error, "the engine failed; tries again"),
+        }
+        sleep(backoff.next()).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! What a shard that was taken over has to do: its keys are listed, its marks are followed.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use requeue_core::{RateLimiter, Storage};
+use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+use crate::backoff::Backoff;
+use crate::engine::{Engine, Mark};
+use crate::held::Tenure;
+use crate::shard::{Shard, ShardKey, shard_of};
+
+use super::Parts;
+
+/// How many keys are added before other work has its turn.
+const TURN: usize = 64;
+
+impl<K, E, L, S> Parts<K, E, L, S>
+where
+    K: ShardKey,
+    E: Engine,
+    L: RateLimiter + 'static,
+    S: Storage + 'static,
+    Shared<K, L, S>: Send + Sync,
+{
+    /// Lists the keys of a shard and adds them, in as many attempts as it takes while the shard is
+    /// owned.
+    pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
+        let (config, shard) = (&*self.config, tenure.shard());
+        let listed = async {
+            let mut backoff = Backoff::new(config.ttl);
+            loop {
+                // The semaphore is never closed.
+                let permit = self.relists.acquire().await;
+                match self.call_relist(shard).await {
+                    Ok(keys) => {
+                        self.add_listed(shard, keys).await;
+                        self.table().counters.relisted += 1;
+                        return;
+                    }
+                    Err(error) => {
+                        self.table().counters.relists_failed += 1;
+                        warn!(set = config.set, %shard, error, "cannot list keys; tries again");
+                    }
+                }
+                drop(permit);
+                sleep(backoff.next()).await;
+            }
+        };
+        tenure.closed.run_until_cancelled(listed).await;
+    }
+
+    async fn call_relist(&self, shard: Shard) -> Result<Vec<K>, String> {
+        let limit = self.config.relist_limit;
+        let listed = AssertUnwindSafe(async { (self.relist)(shard).await }).catch_unwind();
+        match timeout(limit, listed).await {
+            Ok(Ok(listed)) => listed,
+            Ok(Err(_)) => Err(String::from("it panicked")),
+            Err(_) => Err(format!("it has taken longer than {limit:?}")),
+        }
+    }
+
+    async fn add_listed(&self, shard: Shard, keys: Vec<K>) {
+        let options = AddOptions {
+            priority: Some(0),
+            ..AddOptions::new()
+        };
+        let keys = keys
+            .into_iter()
+            .filter(|key| shard_of(key, self.config.count) == shard);
+        for (number, key) in keys.enumerate() {
+            if self.queue.add_wait_with(key, options).await.is_err() {
+                return;
+            }
+            if number % TURN == TURN - 1 {
+                yield_now().await;
+            }
+        }
+    }
+
+    /// Adds the marked keys of a shard while it is owned.
+    pub(super) async fn follow_marks(&self, tenure: &Tenure<K, E::Session>) {
+        let (config, shard) = (&*self.config, tenure.shard());
+        let followed = async {
+            let mut backoff = Backoff::new(config.ttl);
+            loop {
+                let (sender, mut marks) = mpsc::channel(TURN);
+                let add = async {
+                    while let Some(mark) = marks.recv().await {
+                        self.add_marked(tenure, mark).await;
+                    }
+                };
+                let ended = tokio::select! {
+                    biased;
+                    () = add => Ok(()),
+                    ended = config.engine.follow_marks(&config.set, shard, &sender) => ended,
+                };
+                if let Err(error) = ended {
+                    warn!(set = config.set, %shard, %error, "cannot follow marks; tries again");
+                }
+                // What was received and not added is sent again.
+                sleep(backoff.next()).await;
+            }
+        };
+        let _: Option<()> = tenure.closed.run_until_cancelled(followed).await;
+    }
+
+    async fn add_marked(&self, tenure: &Tenure<K, E::Session>, mark: Mark) {
+        let (config, shard) = (&*self.config, tenure.shard());
+        let key = K::decode(&mark.key);
+        let Some(key) = key.filter(|key| shard_of(key, config.count) == shard) else {
+            self.table().counters.marks_unreadable += 1;
+            warn!(set = config.set, %shard, key = ?mark.key, "a mark that is no key of the shard");
+            return;
+        };
+        let now = (config.wall_clock)();
+        let left = mark
+            .not_before
+            .map(|due| due.duration_since(now).unwrap_or_default());
+        // What was marked before the shard was taken goes behind what is new.
+        let is_old = mark.version < tenure.fence().0;
+        let options = AddOptions {
+            after: left,
+            priority: Some(if is_old { 0 } else { self.fresh() }),
+            merge: Merge::Once,
+            ..AddOptions::new()
+        };
+        tenure.see_mark(key.clone(), mark.version);
+        match self.queue.add_wait_with(key, options).await {
+            Ok(_) | Err(Rejected::Closed(_)) => {}
+            Err(rejected) => {
+                let why = rejected.to_string();
+                warn!(set = config.set, %shard, why, "a mark that the queue does not take");
+            }
+        }
+    }
+}

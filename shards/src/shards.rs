@@ -1,0 +1,384 @@
+//! A set of shards, and how it is built.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use requeue_tokio::core::{RateLimiter, Storage};
+use requeue_tokio::{Shared, WorkQueue};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::engine::{Engine, NewMark};
+use crate::error::{EngineError, Source};
+use crate::member::{Member, Relist};
+use crate::shard::{Shard, ShardKey, shard_of};
+use crate::status::Status;
+use crate::view::View;
+
+/// A set of shards: a key space in a fixed number of parts, each owned by one member at a time.
+///
+/// Clones are handles to the same. A replica that only produces keys does not have to
+/// [join](Self::join).
+///
+/// # Examples
+///
+/// ```
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+/// use requeue_shards::{Held, Memory, Shards};
+/// use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), requeue_shards::EngineError> {
+/// let shards = Shards::builder(Memory::new(), "webhooks").build();
+/// let queue = WorkQueue::builder().levels::<2>().build();
+/// // Lists the keys of a shard from the source of truth, each time the shard is taken over.
+/// let relist = |_shard| async { Ok::<_, Infallible>([String::from("node-7")]) };
+/// let member = shards.join(&queue, relist).await?;
+///
+/// let stop = CancellationToken::new();
+/// let stopped = stop.clone();
+/// let run = member.run(Workers::new(8), stop, move |key: String, held: Held| {
+///     let stopped = stopped.clone();
+///     async move {
+///         println!("{key} is written with the fence {}", held.fence());
+///         stopped.cancel();
+///         Ok::<_, Infallible>(Action::Success)
+///     }
+/// });
+/// run.await
+/// # }
+/// ```
+pub struct Shards<E> {
+    pub(crate) config: Arc<Config<E>>,
+}
+
+pub(crate) struct Config<E> {
+    pub(crate) engine: E,
+    pub(crate) set: String,
+    pub(crate) count: NonZeroU32,
+    pub(crate) ttl: Duration,
+    pub(crate) drain_limit: Duration,
+    pub(crate) moves_max: usize,
+    pub(crate) relist_limit: Duration,
+    pub(crate) member: String,
+    pub(crate) follows_marks: bool,
+    pub(crate) wall_clock: WallClock,
+}
+
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+impl<E: Engine> Shards<E> {
+    /// Chooses what a set is kept by, and its name: replicas of one set use the same.
+    pub fn builder(engine: E, set: &str) -> Builder<E> {
+        let config = Config {
+            engine,
+            set: set.to_owned(),
+            count: NonZeroU32::MIN.saturating_add(63),
+            ttl: Duration::from_secs(5),
+            drain_limit: Duration::from_secs(30),
+            moves_max: 16,
+            relist_limit: Duration::from_secs(60),
+            member: own_name(),
+            follows_marks: false,
+            wall_clock: Arc::new(SystemTime::now),
+        };
+        Builder { config }
+    }
+
+    /// Returns the number of shards.
+    pub fn count(&self) -> NonZeroU32 {
+        self.config.count
+    }
+
+    /// Returns the shard of a key.
+    pub fn shard_of<K: ShardKey>(&self, key: &K) -> Shard {
+        shard_of(key, self.config.count)
+    }
+
+    /// Opens the set and begins a membership, whose keys are processed by `queue`.
+    ///
+    /// `relist` returns the keys of a shard, from the source of truth. It is called each time this
+    /// member takes a shard over, because the member before may have lost what it knew. Keys of
+    /// other shards are passed over, so a source that cannot select may return more. If it fails, or
+    /// takes longer than [its limit](Builder::relist_limit), it is called again, after a growing
+    /// pause; keys that are added meanwhile run.
+    ///
+    /// The member owns nothing until [`run`](Member::run) is polled. If that does not happen within
+    /// the TTL, the membership ends, and `run` begins another.
+    ///
+    /// # Errors
+    ///
+    /// If the set has another number of shards, if a member of that name is there and does not leave
+    /// within two TTLs, or if the engine cannot be reached for so long.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave a membership that ends with its TTL.
+    pub async fn join<K, L, S, R, F, I, X>(
+        &self,
+        queue: &WorkQueue<K, L, S>,
+        relist: R,
+    ) -> Result<Member<K, E, L, S>, EngineError>
+    where
+        K: ShardKey,
+        L: RateLimiter + 'static,
+        S: Storage + 'static,
+        Shared<K, L, S>: Send + Sync,
+        R: Fn(Shard) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<I, X>> + Send + 'static,
+        I: IntoIterator<Item = K>,
+        X: fmt::Display,
+    {
+        let relist: Relist<K> = Box::new(move |shard| {
+            let keys = relist(shard);
+            Box::pin(async move {
+                let keys = keys.await.map_err(|error| error.to_string())?;
+                Ok(keys.into_iter().collect())
+            })
+        });
+        Member::join(Arc::clone(&self.config), queue.clone(), relist).await
+    }
+
+    /// Stores a mark: the owner of the key's shard runs it, whichever replica that is, and the mark
+    /// stays until a run has succeeded. For keys that only this replica has heard of.
+    ///
+    /// Returns once the engine has stored it: then no crash loses it. Marking a key whose run is
+    /// under way makes it *dirty*: it runs once more.
+    ///
+    /// # Errors
+    ///
+    /// As the engine. An [`EngineError::Unreachable`] does not say that the mark is not stored.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the mark may be stored or not.
+    pub async fn mark<K: ShardKey>(&self, key: &K) -> Result<(), EngineError> {
+        self.put(&[self.new_mark(key, None)]).await
+    }
+
+    /// As [`mark`](Self::mark), but the key runs after `delay` at the earliest. Of two delays the
+    /// one that ends first counts.
+    ///
+    /// The end of the delay is stored by this machine's clock and read by that of the owner.
+    ///
+    /// # Errors
+    ///
+    /// As [`mark`](Self::mark).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`mark`](Self::mark).
+    pub async fn mark_after<K: ShardKey>(
+        &self,
+        key: &K,
+        delay: Duration,
+    ) -> Result<(), EngineError> {
+        let due = (!delay.is_zero()).then(|| self.config.due(delay));
+        self.put(&[self.new_mark(key, due)]).await
+    }
+
+    /// Marks keys, many in one step of the engine.
+    ///
+    /// # Errors
+    ///
+    /// As [`mark`](Self::mark); some of the keys may be marked then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, some of the keys may be marked.
+    pub async fn mark_many<'k, K: ShardKey>(
+        &self,
+        keys: impl IntoIterator<Item = &'k K>,
+    ) -> Result<(), EngineError> {
+        let marks = keys.into_iter().map(|key| self.new_mark(key, None));
+        self.put(&marks.collect::<Vec<_>>()).await
+    }
+
+    async fn put(&self, marks: &[NewMark]) -> Result<(), EngineError> {
+        self.config.engine.put_marks(&self.config.set, marks).await
+    }
+
+    fn new_mark<K: ShardKey>(&self, key: &K, not_before: Option<SystemTime>) -> NewMark {
+        let shard = self.shard_of(key);
+        let key = key.encode().into_owned();
+        NewMark {
+            shard,
+            key,
+            not_before,
+        }
+    }
+
+    /// Returns who owns what, as the engine shows it now.
+    ///
+    /// # Errors
+    ///
+    /// If the engine shows nothing within the TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn status(&self) -> Result<Status, EngineError> {
+        let config = &*self.config;
+        let (sender, mut view) = watch::channel(View::default());
+        let complete = async {
+            let view = view.wait_for(|view| view.is_complete).await;
+            view.map(|view| view.clone()).unwrap_or_default()
+        };
+        let shown = async {
+            tokio::select! {
+                biased;
+                view = complete => Ok(Status::new(&config.set, config.count, &view)),
+                ended = config.engine.follow(&config.set, &sender) => match ended {
+                    Ok(never) => match never {},
+                    Err(error) => Err(error),
+                },
+            }
+        };
+        let late = |_| Err(EngineError::Unreachable(late("shown nothing", config.ttl)));
+        timeout(config.ttl, shown).await.unwrap_or_else(late)
+    }
+}
+
+impl<E> Config<E> {
+    /// When a delay ends by the wall clock.
+    pub(crate) fn due(&self, delay: Duration) -> SystemTime {
+        let now = (self.wall_clock)();
+        let far = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+        now.checked_add(delay.min(far)).unwrap_or(now)
+    }
+}
+
+pub(crate) fn late(what: &str, after: Duration) -> Source {
+    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(format!(
+        "it has {what} for {after:?}"
+    )))
+}
+
+/// A name that no other process has.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let host = match host.trim() {
+        "" => "replica",
+        host => host,
+    };
+    let random = RandomState::new().hash_one(process::id());
+    format!("{host}-{}-{:04x}", process::id(), random & 0xffff)
+}
+
+impl<E> Clone for Shards<E> {
+    fn clone(&self) -> Self {
+        Self {
+            config: Arc::clone(&self.config),
+        }
+    }
+}
+
+impl<E> fmt::Debug for Shards<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = &*self.config;
+        f.debug_struct("Shards")
+            .field("set", &config.set)
+            .field("count", &config.count)
+            .field("member", &config.member)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds [`Shards`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use requeue_shards::{Memory, Shards};
+///
+/// let shards = Shards::builder(Memory::new(), "webhooks")
+///     .count(256)
+///     .ttl(Duration::from_secs(10))
+///     .member("replica-1")
+///     .marks(true)
+///     .build();
+/// assert_eq!(shards.count().get(), 256);
+/// ```
+#[must_use = "nothing is built without `build`"]
+pub struct Builder<E> {
+    config: Config<E>,
+}
+
+impl<E: Engine> Builder<E> {
+    /// Sets the number of shards, for the life of the set: 64 unless it is set here; zero counts as
+    /// one. Some ten for each replica that there may ever be spread the work well.
+    pub fn count(mut self, count: u32) -> Self {
+        self.config.count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        self
+    }
+
+    /// Sets how long the shards of a member that died stay with it: five seconds unless it is set
+    /// here, and a second at least. The member says that it is alive three times as often.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.ttl = ttl.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Sets how long the runs of a shard may take to end when the shard is to move: 30 seconds
+    /// unless it is set here. After that the shard moves all the same, and the runs are told
+    /// ([`Held::lost`](crate::Held::lost)).
+    pub fn drain_limit(mut self, limit: Duration) -> Self {
+        self.config.drain_limit = limit;
+        self
+    }
+
+    /// Sets how many shards move away at once while the member works: 16 unless it is set here;
+    /// zero counts as one. A member that leaves lets go of all of them.
+    pub fn moves_max(mut self, shards: usize) -> Self {
+        self.config.moves_max = shards.max(1);
+        self
+    }
+
+    /// Sets how long one call of `relist` may take: a minute unless it is set here.
+    pub fn relist_limit(mut self, limit: Duration) -> Self {
+        self.config.relist_limit = limit;
+        self
+    }
+
+    /// Sets the name of this replica. Unless it is set here, it is made from the name of the host,
+    /// the number of the process and a random number, so that a process that starts again does not
+    /// have to wait for the TTL of the one before.
+    pub fn member(mut self, name: &str) -> Self {
+        self.config.member = name.to_owned();
+        self
+    }
+
+    /// Sets whether members of this replica run keys that are [marked](Shards::mark). They do not
+    /// unless it is set here: each shard costs a watch.
+    pub fn marks(mut self, follows: bool) -> Self {
+        self.config.follows_marks = follows;
+        self
+    }
+
+    /// Sets the clock that the delays of marks are stored by. A test sets its own.
+    pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.config.wall_clock = Arc::new(now);
+        self
+    }
+
+    /// Builds the set. The engine is not asked for anything yet.
+    pub fn build(self) -> Shards<E> {
+        Shards {
+            config: Arc::new(self.config),
+        }
+    }
+}
+
+impl<E> fmt::Debug for Builder<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("set", &self.config.set)
+            .finish_non_exhaustive()
+    }
+}
