@@ -3,8 +3,12 @@
 #![warn(missing_docs)]
 
 mod backoff;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod engine;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod held;
 mod member;
 mod memory;
@@ -16,6 +20,10 @@ mod view;
 
 pub use engine::{Engine, Mark, NewMark};
 pub use error::{EngineError, Source};
+#[cfg(feature = "etcd")]
+pub use etcd::{Etcd, EtcdSession};
+#[cfg(feature = "etcd")]
+pub use etcd_client;
 pub use held::Held;
 pub use member::{Counters, Member};
 pub use memory::{Memory, MemorySession};
