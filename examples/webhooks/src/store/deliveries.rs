@@ -129,12 +129,15 @@ impl Store {
         .await
     }
 
-    /// Returns the subscriptions that are owed an object. O(s · log n).
-    pub(crate) async fn owed_of(&self, object: Arc<str>) -> Result<Vec<Key>, StoreError> {
+    /// Returns the deliveries of some objects that are owed. Known to PostgreSQL alone, because
+    /// only other processes change what this one has not seen.
+    pub(crate) async fn owed_of(&self, objects: &[Arc<str>]) -> Result<Vec<Key>, StoreError> {
+        // No id contains this character.
+        let objects = objects.join("/");
         self.run(Scope::Read, move |db| {
-            let sql = "SELECT subscription FROM deliveries WHERE object = ?1 AND state = 'pending'";
-            let key = |row: &Row<'_>| Ok(Key::new(row.id(0)?, Arc::clone(&object)));
-            db.rows(sql, &[&&*object], key)
+            let sql = "SELECT subscription, object FROM deliveries WHERE state = 'pending'
+                 AND object = ANY (string_to_array(?1, '/'))";
+            db.rows(sql, &[&objects], |row| Ok(Key::new(row.id(0)?, row.id(1)?)))
         })
         .await
     }

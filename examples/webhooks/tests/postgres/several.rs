@@ -134,7 +134,7 @@ pub async fn changes_are_heard_by_others(_: &Server, url: String) {
     let owed = two.owed_within("s".into(), range, 10).await.unwrap();
     let keys = ["a", "b", "c"].map(|object| Key::new("s", object));
     assert_eq!(owed, keys);
-    assert_eq!(two.owed_of("b".into()).await.unwrap(), keys[1..2]);
+    assert_eq!(two.owed_of(&["b".into()]).await.unwrap(), keys[1..2]);
 
     // What a process has changed itself is no news to it.
     put(&two, "d").await;

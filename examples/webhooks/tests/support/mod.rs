@@ -1,8 +1,10 @@
 //! The program, a client, and receivers; all on loopback.
 
+pub mod etcd;
 pub mod postgres;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,17 @@ impl Place {
         self.start_as(command, options)
     }
 
-    fn start_as(&self, mut command: Command, options: &[&str]) -> Service {
+    /// Starts the program on another database than its own.
+    pub fn start_on(&self, database: &str, options: &[&str]) -> Service {
+        let command = Command::new(env!("CARGO_BIN_EXE_webhooks"));
+        self.run(command, OsStr::new(database), options)
+    }
+
+    fn start_as(&self, command: Command, options: &[&str]) -> Service {
+        self.run(command, self.database().as_os_str(), options)
+    }
+
+    fn run(&self, mut command: Command, database: &OsStr, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -80,7 +92,7 @@ impl Place {
             .unwrap();
         let mut child = command
             .args(["--listen", "127.0.0.1:0", "--database"])
-            .arg(self.database())
+            .arg(database)
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Names the folder with the programs of the server, if they are not in `PATH`.
-const PG_BIN: &str = "PG_BIN";
+/// Names the program, with `initdb` beside it, if that is not in `PATH`.
+const POSTGRES: &str = "POSTGRES";
 
 /// Users that a server may run as in place of root, whom it refuses.
 const USERS: [&str; 2] = ["postgres", "nobody"];
@@ -24,7 +24,7 @@ impl Server {
     /// Starts a server. The error says why that cannot be on this machine.
     pub fn start() -> Result<Self, String> {
         let bin = programs().ok_or(format!(
-            "there is no PostgreSQL: neither in PATH, nor in the folder that {PG_BIN} names"
+            "there is no PostgreSQL: neither in PATH, nor where {POSTGRES} says"
         ))?;
         let folder = tempfile::tempdir().unwrap();
         let user = user()?;
@@ -140,7 +140,8 @@ impl Drop for Server {
 /// Where `initdb` and `postgres` are.
 fn programs() -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let named = std::env::var_os(PG_BIN).map(PathBuf::from);
+    let named = std::env::var_os(POSTGRES).map(PathBuf::from);
+    let named = named.and_then(|program| Some(program.parent()?.to_owned()));
     // Debian keeps them out of the way.
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let debian = debian.filter_map(|version| Some(version.ok()?.path().join("bin")));
@@ -153,7 +154,7 @@ fn is_there(folder: &Path) -> bool {
 }
 
 /// The user and group that the server has to run as, `None` if those of this process will do.
-fn user() -> Result<Option<(u32, u32)>, String> {
+pub fn user() -> Result<Option<(u32, u32)>, String> {
     use std::os::unix::fs::MetadataExt;
 
     // A folder that is made here belongs to whom the process runs as.
