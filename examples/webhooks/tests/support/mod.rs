@@ -4,6 +4,7 @@ pub mod etcd;
 pub mod postgres;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderMap, LOCATION};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -419,6 +420,34 @@ async fn converse(stream: TcpStream, seen: Arc<Seen>) {
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
+}
+
+/// Serves fixed answers: path, type and body. Everything else is missing.
+pub async fn serve(answers: Vec<(&'static str, &'static str, String)>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers = Arc::new(answers);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answers = Arc::clone(&answers);
+            let service = service_fn(move |request: Request<Incoming>| {
+                let path = request.uri().path();
+                let mut response = Response::new(Full::<Bytes>::default());
+                match answers.iter().find(|(at, _, _)| *at == path) {
+                    Some((_, of, body)) => {
+                        let of = HeaderValue::from_static(of);
+                        response.headers_mut().insert(CONTENT_TYPE, of);
+                        *response.body_mut() = Full::from(body.clone());
+                    }
+                    None => *response.status_mut() = StatusCode::NOT_FOUND,
+                }
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    address
 }
 
 impl Seen {
