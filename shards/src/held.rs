@@ -9,7 +9,7 @@ use requeue_core::RunContext;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::shard::{Fence, Shard};
+use crate::shard::{Fence, Shard, Taken};
 
 /// The shard of a key that runs, as this replica holds it.
 ///
@@ -138,6 +138,13 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
 
     pub(crate) fn fence(&self) -> Fence {
         self.fence
+    }
+
+    pub(crate) fn taken(&self) -> Taken {
+        Taken {
+            shard: self.shard,
+            fence: self.fence,
+        }
     }
 
     /// What a run gets.

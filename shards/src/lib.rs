@@ -27,7 +27,7 @@ pub use etcd_client;
 pub use held::Held;
 pub use member::{Counters, Member};
 pub use memory::{Memory, MemorySession};
-pub use shard::{Fence, Shard, ShardKey, shard_of};
+pub use shard::{Fence, Shard, ShardKey, Taken, shard_of};
 pub use shards::{Builder, Shards};
 pub use status::Status;
 pub use view::{Membership, Owner, View};

@@ -2,6 +2,7 @@
 
 mod run;
 mod session;
+mod slot;
 mod table;
 mod take_over;
 
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::shard::{Shard, ShardKey};
+use crate::shard::{ShardKey, Taken};
 use crate::shards::{Config, Shards};
 use crate::status::Status;
 use crate::view::View;
@@ -28,7 +29,7 @@ use table::Table;
 pub use table::Counters;
 
 /// Lists the keys of a shard.
-pub(crate) type Relist<K> = Box<dyn Fn(Shard) -> Listing<K> + Send + Sync>;
+pub(crate) type Relist<K> = Box<dyn Fn(Taken) -> Listing<K> + Send + Sync>;
 
 type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 

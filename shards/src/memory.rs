@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::engine::{Engine, Mark, NewMark};
@@ -42,8 +43,11 @@ pub struct MemorySession {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Sent after each change.
-    changed: watch::Sender<()>,
+    /// Notified after members or owners have changed. A `Notify` wakes in the order of waiting, so
+    /// that a simulation gives the same history each time.
+    changed: Notify,
+    /// Notified after a mark was stored.
+    marked: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -80,9 +84,20 @@ impl Memory {
         let mut state = self.lock();
         state.end_sessions(Instant::now());
         state.revision += 1;
-        let value = change(&mut state);
-        drop(state);
-        self.shared.changed.send_replace(());
+        change(&mut state)
+    }
+
+    /// As [`with`](Self::with), for members and owners.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let value = self.with(change);
+        self.shared.changed.notify_waiters();
+        value
+    }
+
+    /// As [`with`](Self::with), for marks.
+    fn mark<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let value = self.with(change);
+        self.shared.marked.notify_waiters();
         value
     }
 
@@ -141,7 +156,7 @@ impl Engine for Memory {
     const MARKS: bool = true;
 
     async fn open(&self, set: &str, asked: u32) -> Result<(), EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             let new = Set {
                 count: asked,
                 ..Set::default()
@@ -161,7 +176,7 @@ impl Engine for Memory {
         member: &str,
         ttl: Duration,
     ) -> Result<MemorySession, EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             let number = state.revision;
             let members = &mut state.set(set)?.members;
             if members.contains_key(member) {
@@ -199,14 +214,14 @@ impl Engine for Memory {
     }
 
     async fn retire(&self, session: &MemorySession) -> Result<(), EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             state.member(session)?.shown.is_retiring = true;
             Ok(())
         })
     }
 
     async fn leave(&self, session: &MemorySession) -> Result<(), EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             if let Ok(member) = state.member(session) {
                 member.until = Instant::now();
                 state.end_sessions(Instant::now());
@@ -220,7 +235,7 @@ impl Engine for Memory {
         session: &MemorySession,
         shard: Shard,
     ) -> Result<Option<Fence>, EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             state.member(session)?;
             let fence = Fence(state.revision);
             let owner = Owner {
@@ -240,7 +255,7 @@ impl Engine for Memory {
         shard: Shard,
         fence: Fence,
     ) -> Result<(), EngineError> {
-        self.with(|state| {
+        self.change(|state| {
             let owners = &mut state.set(&session.set)?.owners;
             if owners
                 .get(&shard)
@@ -257,9 +272,10 @@ impl Engine for Memory {
         set: &str,
         view: &watch::Sender<View>,
     ) -> Result<Infallible, EngineError> {
-        let mut changed = self.shared.changed.subscribe();
         loop {
-            changed.mark_unchanged();
+            let changed = self.shared.changed.notified();
+            let mut changed = pin!(changed);
+            changed.as_mut().enable();
             let (shown, next) = {
                 let mut state = self.lock();
                 state.end_sessions(Instant::now());
@@ -278,15 +294,14 @@ impl Engine for Memory {
             };
             tokio::select! {
                 biased;
-                // The sender is in `self`.
-                _ = changed.changed() => {}
+                () = changed => {}
                 () = expiry => {}
             }
         }
     }
 
     async fn put_marks(&self, set: &str, marks: &[NewMark]) -> Result<(), EngineError> {
-        self.with(|state| {
+        self.mark(|state| {
             let version = state.revision;
             let stored = &mut state.set(set)?.marks;
             for mark in marks {
@@ -307,7 +322,7 @@ impl Engine for Memory {
         mark: &Mark,
         again: Option<SystemTime>,
     ) -> Result<bool, EngineError> {
-        self.with(|state| {
+        self.mark(|state| {
             let version = state.revision;
             let set = state.set(&session.set)?;
             let owner = set.owners.get(&mark.shard);
@@ -333,10 +348,11 @@ impl Engine for Memory {
         shard: Shard,
         marks: &mpsc::Sender<Mark>,
     ) -> Result<(), EngineError> {
-        let mut changed = self.shared.changed.subscribe();
         let mut sent = 0;
         loop {
-            changed.mark_unchanged();
+            let changed = self.shared.marked.notified();
+            let mut changed = pin!(changed);
+            changed.as_mut().enable();
             let (news, revision) = {
                 let mut state = self.lock();
                 let revision = state.revision;
@@ -357,7 +373,7 @@ impl Engine for Memory {
                 }
             }
             sent = revision;
-            let _ = changed.changed().await;
+            changed.await;
         }
     }
 }

@@ -48,7 +48,7 @@ fn most_of(count: u32, members: usize) -> u32 {
 }
 
 /// Spreads every bit of the input over the whole output: the finalizer of MurmurHash3.
-fn mix(hash: u64) -> u64 {
+pub(crate) fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

@@ -29,6 +29,17 @@ impl fmt::Display for Fence {
     }
 }
 
+/// A shard that this replica has taken over: what [`Shards::join`](crate::Shards::join) passes to
+/// `relist`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taken {
+    /// The shard.
+    pub shard: Shard,
+    /// The fence of this replica's ownership.
+    pub fence: Fence,
+}
+
 /// A key that several machines share.
 ///
 /// Its bytes decide its shard, so they have to be the same on every machine and in every version of

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::engine::{Engine, NewMark};
 use crate::error::{EngineError, Source};
 use crate::member::{Member, Relist};
-use crate::shard::{Shard, ShardKey, shard_of};
+use crate::shard::{Shard, ShardKey, Taken, fnv1a, shard_of};
 use crate::status::Status;
 use crate::view::View;
 
@@ -37,7 +37,7 @@ use crate::view::View;
 /// let shards = Shards::builder(Memory::new(), "webhooks").build();
 /// let queue = WorkQueue::builder().levels::<2>().build();
 /// // Lists the keys of a shard from the source of truth, each time the shard is taken over.
-/// let relist = |_shard| async { Ok::<_, Infallible>([String::from("node-7")]) };
+/// let relist = |_taken| async { Ok::<_, Infallible>([String::from("node-7")]) };
 /// let member = shards.join(&queue, relist).await?;
 ///
 /// let stop = CancellationToken::new();
@@ -66,6 +66,8 @@ pub(crate) struct Config<E> {
     pub(crate) moves_max: usize,
     pub(crate) relist_limit: Duration,
     pub(crate) member: String,
+    /// What makes the pauses of this replica differ from those of others.
+    pub(crate) seed: u64,
     pub(crate) follows_marks: bool,
     pub(crate) wall_clock: WallClock,
 }
@@ -75,6 +77,7 @@ pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 impl<E: Engine> Shards<E> {
     /// Chooses what a set is kept by, and its name: replicas of one set use the same.
     pub fn builder(engine: E, set: &str) -> Builder<E> {
+        let member = own_name();
         let config = Config {
             engine,
             set: set.to_owned(),
@@ -83,7 +86,8 @@ impl<E: Engine> Shards<E> {
             drain_limit: Duration::from_secs(30),
             moves_max: 16,
             relist_limit: Duration::from_secs(60),
-            member: own_name(),
+            seed: fnv1a(member.as_bytes()),
+            member,
             follows_marks: false,
             wall_clock: Arc::new(SystemTime::now),
         };
@@ -103,10 +107,13 @@ impl<E: Engine> Shards<E> {
     /// Opens the set and begins a membership, whose keys are processed by `queue`.
     ///
     /// `relist` returns the keys of a shard, from the source of truth. It is called each time this
-    /// member takes a shard over, because the member before may have lost what it knew. Keys of
-    /// other shards are passed over, so a source that cannot select may return more. If it fails, or
-    /// takes longer than [its limit](Builder::relist_limit), it is called again, after a growing
-    /// pause; keys that are added meanwhile run.
+    /// member has taken a shard over, because the member before may have lost what it knew. A store
+    /// that keeps the greatest fence of each shard stores this one before it lists: from then on it
+    /// refuses the writes of the member before, also to keys that nobody writes again.
+    ///
+    /// Keys of other shards are passed over, so a source that cannot select may return more. If it
+    /// fails, panics, or takes longer than [its limit](Builder::relist_limit), it is called again,
+    /// after a growing pause; keys that are added meanwhile run.
     ///
     /// The member owns nothing until [`run`](Member::run) is polled. If that does not happen within
     /// the TTL, the membership ends, and `run` begins another.
@@ -129,13 +136,13 @@ impl<E: Engine> Shards<E> {
         L: RateLimiter + 'static,
         S: Storage + 'static,
         Shared<K, L, S>: Send + Sync,
-        R: Fn(Shard) -> F + Send + Sync + 'static,
+        R: Fn(Taken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<I, X>> + Send + 'static,
         I: IntoIterator<Item = K>,
         X: fmt::Display,
     {
-        let relist: Relist<K> = Box::new(move |shard| {
-            let keys = relist(shard);
+        let relist: Relist<K> = Box::new(move |taken| {
+            let keys = relist(taken);
             Box::pin(async move {
                 let keys = keys.await.map_err(|error| error.to_string())?;
                 Ok(keys.into_iter().collect())
@@ -351,6 +358,7 @@ impl<E: Engine> Builder<E> {
     /// have to wait for the TTL of the one before.
     pub fn member(mut self, name: &str) -> Self {
         self.config.member = name.to_owned();
+        self.config.seed = fnv1a(name.as_bytes());
         self
     }
 

@@ -167,7 +167,7 @@ where
             .end_mark(session, self.held.fence(), &mark, again);
         let ended = tokio::select! {
             biased;
-            ended = ended => ended,
+            ended = session::in_time(ended, self.parts.patience()) => ended,
             () = self.held.lost() => Ok(false),
         };
         match ended {

@@ -32,7 +32,7 @@ pub(super) async fn begin<E: Engine>(
     config: &Config<E>,
     deadline: Option<Instant>,
 ) -> Result<Session<E>, EngineError> {
-    let mut backoff = Backoff::new(config.ttl);
+    let mut backoff = Backoff::new(config.ttl, config.seed);
     loop {
         let sent = Instant::now();
         let joined = async {
@@ -125,7 +125,7 @@ where
     S: Storage,
 {
     let config = &*parts.config;
-    let mut backoff = Backoff::new(config.ttl);
+    let mut backoff = Backoff::new(config.ttl, config.seed);
     loop {
         let error = match config.engine.follow(&config.set, &parts.view).await {
             Ok(never) => match never {},
@@ -256,17 +256,17 @@ where
             Event::Claimed(shard, Ok(None)) => {
                 // The view shows the owner soon.
                 let retry_at = now + config.ttl / 12;
-                self.parts.table().not_claimed(shard, Some(retry_at));
+                self.parts.table().leave(shard, Some(retry_at));
             }
             Event::Claimed(_, Err(EngineError::SessionEnded)) => return false,
             Event::Claimed(shard, Err(error)) => {
                 warn!(set = config.set, %shard, %error, "cannot claim a shard");
                 let retry_at = now + config.ttl / 6;
-                self.parts.table().not_claimed(shard, Some(retry_at));
+                self.parts.table().leave(shard, Some(retry_at));
             }
             Event::Released(shard) => {
                 debug!(set = config.set, %shard, "released");
-                self.parts.table().released(shard);
+                self.parts.table().leave(shard, None);
             }
             Event::Other => {}
         }
@@ -293,7 +293,7 @@ where
     }
 
     fn relist_all(&mut self) {
-        let tenures = self.parts.table().tenures();
+        let tenures = self.parts.table().tenures(Instant::now());
         for tenure in tenures {
             self.relist(tenure);
         }
@@ -327,7 +327,7 @@ where
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
             let release = || parts.config.engine.release(&session.id, shard, fence);
-            until_done(release, parts.patience()).await;
+            until_done(release, parts.patience(), parts.config.seed).await;
             Event::Released(shard)
         });
     }
@@ -335,7 +335,8 @@ where
     fn retire(&mut self) {
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
-            until_done(|| parts.config.engine.retire(&session.id), parts.patience()).await;
+            let retire = || parts.config.engine.retire(&session.id);
+            until_done(retire, parts.patience(), parts.config.seed).await;
             Event::Other
         });
     }
@@ -346,7 +347,7 @@ where
 }
 
 /// An operation of the engine, or an error once `patience` has passed.
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     operation: impl Future<Output = Result<T, EngineError>>,
     patience: Duration,
 ) -> Result<T, EngineError> {
@@ -355,11 +356,11 @@ async fn in_time<T>(
 }
 
 /// Repeats an operation until it succeeds, or the session has ended. Dropped with the session.
-async fn until_done<F>(operation: impl Fn() -> F, patience: Duration)
+async fn until_done<F>(operation: impl Fn() -> F, patience: Duration, seed: u64)
 where
     F: Future<Output = Result<(), EngineError>>,
 {
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Backoff::new(patience, seed);
     loop {
         match in_time(operation(), patience).await {
             Ok(()) | Err(EngineError::SessionEnded) => return,

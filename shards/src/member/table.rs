@@ -1,15 +1,4 @@
-//! Who owns what, as one member believes: a plain state machine. Times are arguments, and what is to
-//! be done is returned.
-//!
-//! ```text
-//!            claim                 owned
-//!  Foreign ─────────▶ Claiming ─────────▶ Owned ──────────▶ Draining ──────────▶ Releasing
-//!     ▲                  │ not owned        │  belongs elsewhere     │ no run is left,  │
-//!     │◀─────────────────┘                  │                        │ or the limit     │
-//!     │◀────────────────────────────────────┴────────────────────────┘                  │
-//!     │            overtaken, or the session has ended                                  │
-//!     └─────────────────────────────────────────────────────────────────────────────────┘
-//! ```
+//! Who owns what, as one member believes. Times are arguments, and what is to be done is returned.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -22,6 +11,8 @@ use crate::held::{Expiry, Tenure};
 use crate::placement::place;
 use crate::shard::{Fence, Shard};
 use crate::view::View;
+
+use super::slot::{Facts, Need, Slot};
 
 /// The shards of one member.
 pub(crate) struct Table<K, N> {
@@ -71,22 +62,6 @@ pub struct Counters {
     pub sessions_lost: u64,
 }
 
-enum Slot<K, N> {
-    /// Not owned, and not to be claimed before this time.
-    Foreign(Option<Instant>),
-    Claiming,
-    Owned(Ownership<K, N>),
-    Releasing,
-}
-
-struct Ownership<K, N> {
-    tenure: Arc<Tenure<K, N>>,
-    /// Whether a view has shown it.
-    is_seen: bool,
-    /// When a shard that is to move is given up.
-    draining: Option<Instant>,
-}
-
 /// What is to be done at the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -103,7 +78,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
     ) -> Self {
         Self {
             member: member.to_owned(),
-            slots: (0..count.get()).map(|_| Slot::Foreign(None)).collect(),
+            slots: (0..count.get()).map(|_| Slot::new()).collect(),
             placed: Vec::new(),
             places: Vec::new(),
             drain_limit,
@@ -115,70 +90,45 @@ impl<K: Eq + Hash, N> Table<K, N> {
 
     /// Returns the tenure of a shard whose keys may begin to run. O(1).
     pub(crate) fn tenure(&self, shard: Shard, now: Instant) -> Option<&Arc<Tenure<K, N>>> {
-        match self.slots.get(index(shard))? {
-            Slot::Owned(owned) => Some(&owned.tenure).filter(|tenure| tenure.is_open(now)),
-            _ => None,
-        }
+        let tenure = self.slots.get(index(shard))?.tenure();
+        tenure.filter(|tenure| tenure.is_open(now))
     }
 
     /// Returns the tenures of all shards whose keys may begin to run. O(S).
-    pub(crate) fn tenures(&self) -> Vec<Arc<Tenure<K, N>>> {
-        let owned = self.slots.iter().filter_map(|slot| match slot {
-            Slot::Owned(owned) if owned.draining.is_none() => Some(Arc::clone(&owned.tenure)),
-            _ => None,
-        });
-        owned.collect()
+    pub(crate) fn tenures(&self, now: Instant) -> Vec<Arc<Tenure<K, N>>> {
+        let tenures = self.slots.iter().filter_map(Slot::tenure);
+        tenures
+            .filter(|tenure| tenure.is_open(now))
+            .map(Arc::clone)
+            .collect()
     }
 
-    /// Compares what is owned with what should be, and returns what has to be done. The slots count
-    /// it as begun. O(S), and [`place`] if the members have changed.
+    /// Compares what is owned with what should be, and returns what has to be done, which counts as
+    /// begun. O(S), and [`place`] if the members have changed.
     pub(crate) fn plan(&mut self, view: &View, now: Instant) -> Vec<Step> {
         if !view.is_complete {
             return Vec::new();
         }
         self.place(view);
-        let limit = now + self.drain_limit;
-        let mut moves = self.moves();
+        let mut moves = self.slots.iter().filter(|slot| slot.is_moving()).count();
         let mut steps = Vec::new();
         for (number, slot) in (0..).zip(&mut self.slots) {
             let shard = Shard(number);
-            let belongs = !self.is_leaving && self.places.get(index(shard)) == Some(&true);
-            let owner = view.owners.get(&shard);
-            let step = match slot {
-                Slot::Foreign(retry_at) => {
-                    *retry_at = retry_at.filter(|at| now < *at);
-                    let is_free = owner.is_none_or(|owner| owner.member == self.member);
-                    let may = belongs && is_free && retry_at.is_none();
-                    may.then_some(Step::Claim(shard))
-                }
-                Slot::Owned(owned) => {
-                    if owned.is_overtaken(
-                        owner.map(|owner| (&*owner.member, owner.fence)),
-                        &self.member,
-                    ) {
-                        owned.tenure.lose();
-                        self.counters.lost += 1;
-                        *slot = Slot::Foreign(None);
-                        continue;
-                    }
-                    let is_blocked = !self.is_leaving && moves >= self.moves_max;
-                    if !belongs && owned.draining.is_none() && !is_blocked {
-                        owned.draining = Some(limit);
-                        owned.tenure.closed.cancel();
-                        moves += 1;
-                    }
-                    owned
-                        .release(now, &mut self.counters)
-                        .then_some(Step::Release(shard, owned.tenure.fence()))
-                }
-                Slot::Claiming | Slot::Releasing => None,
+            let facts = Facts {
+                member: &self.member,
+                belongs: !self.is_leaving && self.places.get(index(shard)) == Some(&true),
+                may_move: self.is_leaving || moves < self.moves_max,
+                owner: view.owners.get(&shard),
+                now,
+                limit: now + self.drain_limit,
             };
-            match step {
-                Some(Step::Claim(_)) => *slot = Slot::Claiming,
-                Some(Step::Release(..)) => *slot = Slot::Releasing,
-                None => {}
-            }
-            steps.extend(step);
+            let was_moving = slot.is_moving();
+            let need = slot.plan(&facts, &mut self.counters);
+            moves += usize::from(slot.is_moving() && !was_moving);
+            steps.extend(need.map(|need| match need {
+                Need::Claim => Step::Claim(shard),
+                Need::Release(fence) => Step::Release(shard, fence),
+            }));
         }
         steps
     }
@@ -205,16 +155,6 @@ impl<K: Eq + Hash, N> Table<K, N> {
         self.placed = members.into_iter().map(str::to_owned).collect();
     }
 
-    /// How many shards are on their way to other members.
-    fn moves(&self) -> usize {
-        let is_moving = |slot: &&Slot<K, N>| match slot {
-            Slot::Owned(owned) => owned.draining.is_some(),
-            Slot::Releasing => true,
-            Slot::Foreign(_) | Slot::Claiming => false,
-        };
-        self.slots.iter().filter(is_moving).count()
-    }
-
     /// A claim has succeeded: returns the tenure that begins.
     pub(crate) fn claimed(
         &mut self,
@@ -230,36 +170,22 @@ impl<K: Eq + Hash, N> Table<K, N> {
             fence,
             until.clone(),
         ));
-        let owned = Ownership {
-            tenure: Arc::clone(&tenure),
-            is_seen: false,
-            draining: None,
-        };
-        *slot = Slot::Owned(owned);
+        slot.own(Arc::clone(&tenure));
         self.counters.taken += 1;
         Some(tenure)
     }
 
-    /// Another member owns the shard, or nothing is known: it is not claimed before `retry_at`.
-    pub(crate) fn not_claimed(&mut self, shard: Shard, retry_at: Option<Instant>) {
+    /// The shard was released, or not claimed. It is not claimed before `retry_at`.
+    pub(crate) fn leave(&mut self, shard: Shard, retry_at: Option<Instant>) {
         if let Some(slot) = self.slots.get_mut(index(shard)) {
-            *slot = Slot::Foreign(retry_at);
+            slot.leave(retry_at);
         }
-    }
-
-    /// A release has succeeded.
-    pub(crate) fn released(&mut self, shard: Shard) {
-        self.not_claimed(shard, None);
     }
 
     /// The session has ended: nothing is owned.
     pub(crate) fn lose_all(&mut self) {
         for slot in &mut self.slots {
-            if let Slot::Owned(owned) = slot {
-                owned.tenure.lose();
-                self.counters.lost += 1;
-            }
-            *slot = Slot::Foreign(None);
+            self.counters.lost += u64::from(slot.lose());
         }
         self.placed.clear();
         self.places.clear();
@@ -267,49 +193,12 @@ impl<K: Eq + Hash, N> Table<K, N> {
 
     /// Whether nothing is owned, claimed or released.
     pub(crate) fn is_empty(&self) -> bool {
-        self.slots
-            .iter()
-            .all(|slot| matches!(slot, Slot::Foreign(_)))
+        self.slots.iter().all(Slot::is_foreign)
     }
 
     /// Returns when [`plan`](Self::plan) has something to do although nothing has changed. O(S).
     pub(crate) fn next(&self) -> Option<Instant> {
-        let times = self.slots.iter().filter_map(|slot| match slot {
-            Slot::Foreign(retry_at) => *retry_at,
-            Slot::Owned(owned) => owned.draining,
-            Slot::Claiming | Slot::Releasing => None,
-        });
-        times.min()
-    }
-}
-
-impl<K: Eq + Hash, N> Ownership<K, N> {
-    /// Whether the engine shows that this ownership has ended. A view that has not shown it yet is
-    /// behind, unless it shows an owner that came later.
-    fn is_overtaken(&mut self, owner: Option<(&str, Fence)>, member: &str) -> bool {
-        let fence = self.tenure.fence();
-        if owner == Some((member, fence)) {
-            self.is_seen = true;
-            return false;
-        }
-        self.is_seen || owner.is_some_and(|(_, other)| other > fence)
-    }
-
-    /// Whether a shard that is to move is ready to.
-    fn release(&self, now: Instant, counters: &mut Counters) -> bool {
-        let Some(limit) = self.draining else {
-            return false;
-        };
-        if !self.tenure.is_active() {
-            counters.released += 1;
-            return true;
-        }
-        if now >= limit {
-            self.tenure.lose();
-            counters.given_up += 1;
-            return true;
-        }
-        false
+        self.slots.iter().filter_map(Slot::next).min()
     }
 }
 

@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::backoff::Backoff;
 use crate::engine::{Engine, Mark};
 use crate::held::Tenure;
-use crate::shard::{Shard, ShardKey, shard_of};
+use crate::shard::{Shard, ShardKey, Taken, shard_of};
 
 use super::Parts;
 
@@ -33,11 +33,11 @@ where
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
         let (config, shard) = (&*self.config, tenure.shard());
         let listed = async {
-            let mut backoff = Backoff::new(config.ttl);
+            let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
             loop {
                 // The semaphore is never closed.
                 let permit = self.relists.acquire().await;
-                match self.call_relist(shard).await {
+                match self.call_relist(tenure.taken()).await {
                     Ok(keys) => {
                         self.add_listed(shard, keys).await;
                         self.table().counters.relisted += 1;
@@ -55,9 +55,9 @@ where
         tenure.closed.run_until_cancelled(listed).await;
     }
 
-    async fn call_relist(&self, shard: Shard) -> Result<Vec<K>, String> {
+    async fn call_relist(&self, taken: Taken) -> Result<Vec<K>, String> {
         let limit = self.config.relist_limit;
-        let listed = AssertUnwindSafe(async { (self.relist)(shard).await }).catch_unwind();
+        let listed = AssertUnwindSafe(async { (self.relist)(taken).await }).catch_unwind();
         match timeout(limit, listed).await {
             Ok(Ok(listed)) => listed,
             Ok(Err(_)) => Err(String::from("it panicked")),
@@ -87,7 +87,7 @@ where
     pub(super) async fn follow_marks(&self, tenure: &Tenure<K, E::Session>) {
         let (config, shard) = (&*self.config, tenure.shard());
         let followed = async {
-            let mut backoff = Backoff::new(config.ttl);
+            let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
             loop {
                 let (sender, mut marks) = mpsc::channel(TURN);
                 let add = async {
