@@ -156,6 +156,19 @@ impl Etcd {
         self.marks.timeout = timeout;
         self
     }
+
+    /// Returns the number of shards of a set, `None` if it was never opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::open`], without [`EngineError::CountDiffers`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn count(&self, set: &str) -> Result<Option<u32>, EngineError> {
+        ownership::count(&self.calls, set).await
+    }
 }
 
 impl fmt::Debug for Etcd {

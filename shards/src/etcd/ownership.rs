@@ -29,6 +29,13 @@ pub(super) async fn open(calls: &Calls, set: &str, asked: u32) -> Result<(), Eng
     }
 }
 
+pub(super) async fn count(calls: &Calls, set: &str) -> Result<Option<u32>, EngineError> {
+    let get = Txn::new().and_then([TxnOp::get(format::count_key(set)?, None)]);
+    let reply = run(calls, calls.timeout, get).await?;
+    let [stored] = read(&reply, [format::read_count])?;
+    Ok(stored)
+}
+
 pub(super) async fn join(
     calls: &Calls,
     set: &str,
