@@ -362,4 +362,4 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

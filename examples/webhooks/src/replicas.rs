@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use requeue::tokio::{Action, CancellationToken};
 use requeue::{DefaultController, Groups, Growable, RandomState};
-use requeue_shards::{Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, shard_of};
+use requeue_shards::{Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of};
 
 use crate::args::Replicas;
 use crate::dispatch::{Dispatcher, PAGE_LEN, Run, crew};
@@ -74,9 +74,9 @@ impl<E: Engine> Replica<E> {
             shards = shards.member(name);
         }
         let lister = Arc::clone(dispatcher);
-        let list = move |shard: Shard| {
+        let list = move |taken: Taken| {
             let dispatcher = Arc::clone(&lister);
-            async move { dispatcher.list(|id| place(id, count) == shard).await }
+            async move { dispatcher.list(|id| place(id, count) == taken.shard).await }
         };
         let member = shards.build().join(&dispatcher.queue, list).await?;
         let team: Arc<dyn Team> = Arc::new(member.clone());
@@ -201,3 +201,6 @@ fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,14 +96,23 @@ impl Tally {
     }
 
     pub(crate) fn count(&self, outcome: Outcome) {
-        let (figure, name) = match outcome {
+        let (figure, name) = self.figure(outcome);
+        figure.fetch_add(1, Ordering::Relaxed);
+        counter!(FIGURE, "outcome" => name).increment(1);
+    }
+
+    /// Returns how many there were.
+    pub(crate) fn counted(&self, outcome: Outcome) -> u64 {
+        self.figure(outcome).0.load(Ordering::Relaxed)
+    }
+
+    fn figure(&self, outcome: Outcome) -> (&AtomicU64, &'static str) {
+        match outcome {
             Outcome::Delivered => (&self.delivered, "delivered"),
             Outcome::Retried => (&self.retried, "retried"),
             Outcome::GivenUp => (&self.given_up, "given_up"),
             Outcome::Refused => (&self.refused, "refused"),
-        };
-        figure.fetch_add(1, Ordering::Relaxed);
-        counter!(FIGURE, "outcome" => name).increment(1);
+        }
     }
 }
 
@@ -142,17 +151,16 @@ impl Stats {
             let (active, delayed) = (queue.active_len(), queue.delayed_len());
             ready.map(|ready| (ready.saturating_sub(parked), parked, active, delayed))
         });
-        let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Look {
             seq,
             depth,
             in_flight,
             delayed,
             parked,
-            delivered: count(&self.tally.delivered),
-            retries: count(&self.tally.retried),
-            given_up: count(&self.tally.given_up),
-            refused: count(&self.tally.refused),
+            delivered: self.tally.counted(Outcome::Delivered),
+            retries: self.tally.counted(Outcome::Retried),
+            given_up: self.tally.counted(Outcome::GivenUp),
+            refused: self.tally.counted(Outcome::Refused),
             wait_p99_ms: self.waits.p99().as_secs_f64() * 1000.0,
         }
     }

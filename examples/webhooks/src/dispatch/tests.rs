@@ -26,12 +26,12 @@ use crate::store::{Database, Presence, Subscription};
 use crate::store::faults::{Fault, Faults};
 
 /// Longer than anything takes that happens at all.
-const BROKEN_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The newest version of each object that came to each path.
-type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
+pub(crate) type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
 
-async fn receiver() -> (SocketAddr, Known) {
+pub(crate) async fn receiver() -> (SocketAddr, Known) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, known) = (listener.local_addr().unwrap(), Known::default());
     let shared = Arc::clone(&known);
@@ -61,7 +61,7 @@ async fn receive(
     Ok(Response::default())
 }
 
-fn dispatcher(store: Store) -> Arc<Dispatcher> {
+pub(crate) fn dispatcher(store: Store) -> Arc<Dispatcher> {
     let options = Options {
         workers: NonZeroUsize::new(8).unwrap(),
         allow_private: true,
@@ -73,12 +73,12 @@ fn dispatcher(store: Store) -> Arc<Dispatcher> {
     assemble(&options, store, prometheus).unwrap().dispatcher
 }
 
-fn open(folder: &tempfile::TempDir) -> Store {
+pub(crate) fn open(folder: &tempfile::TempDir) -> Store {
     let database = Database::File(folder.path().join("db"));
     Store::open(&database, Presence::Alone).unwrap()
 }
 
-fn to(address: SocketAddr, path: &str) -> Subscription {
+pub(crate) fn to(address: SocketAddr, path: &str) -> Subscription {
     Subscription {
         url: format!("http://{address}{path}"),
         rate: None,
@@ -103,7 +103,7 @@ async fn change(dispatcher: &Arc<Dispatcher>, address: SocketAddr, round: i64) {
         .await;
 }
 
-async fn settle(dispatcher: &Dispatcher) {
+pub(crate) async fn settle(dispatcher: &Dispatcher) {
     // Each query waits for the database, and so leaves time to the workers.
     let store = &dispatcher.store;
     while !matches!(store.uncleared().await.as_deref(), Ok([]))

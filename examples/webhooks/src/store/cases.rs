@@ -1,7 +1,5 @@
 //! What is owed, and when it no longer is: cases for either database.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::key::Key;
 
