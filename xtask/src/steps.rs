@@ -8,6 +8,7 @@ use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::kube;
 use crate::powerset::powerset;
+use crate::replicas;
 use crate::report::{Stop, Verdict};
 use crate::servers::with_protoc;
 use crate::shards;
@@ -28,7 +29,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 16] = [
+pub(crate) const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -106,6 +107,12 @@ pub(crate) const STEPS: [Step; 16] = [
         about: "replicas on a real etcd, with faults, where Debian's packages can be had",
         in_test: false,
         run: shards::short,
+    },
+    Step {
+        name: "replicas",
+        about: "the webhooks on a real PostgreSQL and etcd, as above",
+        in_test: false,
+        run: replicas::test,
     },
     Step {
         name: "replay",

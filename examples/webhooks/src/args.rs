@@ -146,7 +146,9 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match arg {
             Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
             Long("host") => options.hosts.push(parser.value()?.parse()?),
-            Short('d') | Long("database") => options.database = Database::parse(Path::new(&parser.value()?)),
+            Short('d') | Long("database") => {
+                options.database = Database::parse(Path::new(&parser.value()?))
+            }
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
             Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
             Long("allow-private") => options.allow_private = true,

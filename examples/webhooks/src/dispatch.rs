@@ -45,6 +45,8 @@ pub(crate) struct Dispatcher {
     pub(crate) paging: Mutex<()>,
     /// Notified after a database error, because the queue may lack what the database has.
     pub(crate) doubt: Notify,
+    /// Notified when another process has put or deleted a subscription: it may not have finished.
+    pub(crate) unfinished: Notify,
     /// Which subscriptions are delivered to here, if other processes deliver to the rest.
     pub(crate) team: OnceLock<Arc<dyn Team>>,
 }
@@ -141,6 +143,7 @@ impl Dispatcher {
             () = self.resolve_doubts() => {}
             () = self.end_rests() => {}
             () = self.heed_news() => {}
+            () = self.finish_for_others() => {}
             () = work => {}
         }
     }

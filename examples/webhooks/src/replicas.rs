@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use requeue::tokio::{Action, CancellationToken};
 use requeue::{DefaultController, Groups, Growable, RandomState};
-use requeue_shards::{Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of};
+use requeue_shards::{
+    Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,
+};
 
 use crate::args::Replicas;
 use crate::dispatch::{Dispatcher, PAGE_LEN, Run, crew};
@@ -122,10 +124,7 @@ async fn deliver(dispatcher: &Dispatcher, key: &Key, held: &Held) -> Action {
 
 impl Dispatcher {
     /// Lists the keys of a shard, after what was left undone for its subscriptions.
-    async fn list(
-        &self,
-        is_of_shard: impl Fn(&str) -> bool,
-    ) -> Result<Vec<Key>, StoreError> {
+    async fn list(&self, is_of_shard: impl Fn(&str) -> bool) -> Result<Vec<Key>, StoreError> {
         self.resume_pages(&is_of_shard).await?;
         let mut ids = self.share_out().await?;
         ids.retain(|id| is_of_shard(id));
@@ -133,7 +132,10 @@ impl Dispatcher {
         for id in ids {
             let mut after = Key::new(Arc::clone(&id), "");
             loop {
-                let owed = self.store.owed(State::Pending, Some(after), PAGE_LEN).await?;
+                let owed = self
+                    .store
+                    .owed(State::Pending, Some(after), PAGE_LEN)
+                    .await?;
                 let is_last = owed.len() < PAGE_LEN;
                 let known = keys.len();
                 let page = owed.into_iter().map(|owed| owed.key);

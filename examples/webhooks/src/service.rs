@@ -167,6 +167,7 @@ pub(crate) fn assemble(
         subscribing: Mutex::new(()),
         paging: Mutex::new(()),
         doubt: Notify::new(),
+        unfinished: Notify::new(),
         team: OnceLock::new(),
     };
     Ok(Api {

@@ -60,7 +60,7 @@ impl Dispatcher {
     }
 
     /// Finishes for these subscriptions what an earlier run left undone, or a request that was
-    /// answered with an error. The caller adds the keys.
+    /// answered with an error, or another process.
     pub(crate) async fn resume_pages(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -80,8 +80,10 @@ impl Dispatcher {
             let mut next = Some("".into());
             while let Some(after) = next {
                 let _held = self.paging.lock().await;
-                let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN);
-                next = page.await?.next;
+                let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN).await?;
+                next = page.next;
+                let key = |object| Key::new(Arc::clone(&id), object);
+                self.add_asked_for(page.objects.into_iter().map(key).collect());
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use requeue::tokio::Action;
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::dispatch::{Dispatcher, PAGE_LEN};
 use crate::key::Key;
@@ -135,6 +136,7 @@ impl Dispatcher {
         }
         if news.subscriptions {
             self.share_out().await?;
+            self.unfinished.notify_one();
         }
         for (id, range) in news.pages {
             if self.is_ours(&id) {
@@ -147,6 +149,21 @@ impl Dispatcher {
             self.add_newer(keys.into_iter());
         }
         Ok(())
+    }
+
+    /// Finishes what other processes began for the subscriptions that are delivered to here: they
+    /// may have died. Never ends.
+    pub(crate) async fn finish_for_others(&self) {
+        loop {
+            self.unfinished.notified().await;
+            // Mostly they have finished themselves by then.
+            sleep(self.pause).await;
+            let finished = self.resume_pages(|id| self.is_ours(id)).await;
+            if let Err(error) = finished {
+                say(&error.to_string());
+                self.doubt.notify_one();
+            }
+        }
     }
 
     /// Adds what a subscription is owed in a range of objects.

@@ -32,7 +32,10 @@ fn main() {
 #[cfg(unix)]
 #[tokio::main]
 async fn main() {
-    let names = ["the_page_shows_live_figures", "the_page_shows_who_owns_the_shards"];
+    let names = [
+        "the_page_shows_live_figures",
+        "the_page_shows_who_owns_the_shards",
+    ];
     let [figures, shards] = names.map(support::is_selected);
     if !figures && !shards {
         return;
@@ -68,9 +71,7 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
         0 => json!(null),
         n => json!({ "member": n % 2, "fence": 100 + n, "since": 1_700_000_000_000_u64 }),
     };
-    let member = |name: &str, retiring: bool| {
-        json!({ "name": name, "retiring": retiring, "shards": 32, "since": 0 })
-    };
+    let member = |name: &str, retiring: bool| json!({ "name": name, "retiring": retiring, "shards": 32, "since": 0 });
     let stats = json!({
         "now": look, "history": [look],
         "team": {
@@ -80,9 +81,17 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
         },
     });
     let answers = [
-        ("/", "text/html", include_str!("../src/page.html").to_owned()),
+        (
+            "/",
+            "text/html",
+            include_str!("../src/page.html").to_owned(),
+        ),
         ("/stats", "application/json", stats.to_string()),
-        ("/queue", "application/json", json!({ "held": 0, "keys": [] }).to_string()),
+        (
+            "/queue",
+            "application/json",
+            json!({ "held": 0, "keys": [] }).to_string(),
+        ),
     ];
     let address = support::serve(answers.into()).await;
     let place = support::Place::new();
@@ -96,7 +105,10 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
     assert_eq!(page.matches("title=\"shard ").count(), 64, "{page}");
     // Two owners, and what no one owns has no colour of its own.
     assert_eq!(page.matches("free\"></i>").count(), 1, "{page}");
-    assert!(page.contains("&lt;b&gt;replica-b: 32 shards, leaving"), "{page}");
+    assert!(
+        page.contains("&lt;b&gt;replica-b: 32 shards, leaving"),
+        "{page}"
+    );
     assert!(page.contains("taken here: 40"), "{page}");
 }
 

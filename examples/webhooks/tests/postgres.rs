@@ -43,8 +43,8 @@ fn main() {
 #[cfg(unix)]
 #[tokio::main]
 async fn main() {
-    use store::Database;
     use several::with_several;
+    use store::Database;
     use store::cases::{self, Place, with_cases};
     use support::postgres::Server;
 

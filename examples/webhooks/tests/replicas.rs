@@ -81,7 +81,8 @@ mod replicas {
         let mut receivers = Vec::new();
         for n in 0..RECEIVERS {
             let receiver = Receiver::new(Manner::Steady).await;
-            user.subscribe(&replicas[n % 3], &format!("s{n}"), &receiver).await;
+            user.subscribe(&replicas[n % 3], &format!("s{n}"), &receiver)
+                .await;
             receivers.push(receiver);
         }
         let addresses: Vec<SocketAddr> = replicas.iter().map(|replica| replica.address).collect();
@@ -91,7 +92,9 @@ mod replicas {
         }
         // In the middle of changes and of deliveries.
         let half = OBJECTS * ROUNDS / 2;
-        receivers[0].until("taken", |receiver| receiver.taken() > half / 4).await;
+        receivers[0]
+            .until("taken", |receiver| receiver.taken() > half / 4)
+            .await;
         let killed = Instant::now();
         replicas.remove(0).kill();
         timeout(BROKEN_AFTER, writers.join_all()).await.unwrap();
@@ -109,7 +112,11 @@ mod replicas {
         for receiver in &receivers {
             for (object, version) in versions.iter().enumerate() {
                 let known = receiver.knows(&format!("o{object}"));
-                assert_eq!(known.map(|(version, _)| version), Some(*version), "o{object}");
+                assert_eq!(
+                    known.map(|(version, _)| version),
+                    Some(*version),
+                    "o{object}"
+                );
             }
         }
         restart(&user, &mut replicas, &places[0], &database, etcd).await;
@@ -139,7 +146,15 @@ mod replicas {
 
     fn start(place: &Place, database: &str, etcd: &Etcd, n: usize) -> Service {
         let name = format!("replica-{n}");
-        let options = ["--allow-private", "--pause", "20", "--ttl", "2", "--shards", "16"];
+        let options = [
+            "--allow-private",
+            "--pause",
+            "20",
+            "--ttl",
+            "2",
+            "--shards",
+            "16",
+        ];
         let options = [&options[..], &["--etcd", &etcd.url, "--name", &name]].concat();
         place.start_on(database, &options)
     }

@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use super::*;
 use crate::args::Options;
 use crate::service::assemble;
-use crate::store::{Database, Presence, Subscription};
 use crate::store::faults::{Fault, Faults};
+use crate::store::{Database, Presence, Subscription};
 
 /// Longer than anything takes that happens at all.
 pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(60);

@@ -75,7 +75,9 @@ async fn each_delivery_is_made_by_the_replica_that_owns_it() {
     let (store, engine) = (open(&folder), Memory::new());
     let known = fill(&store).await;
     let one = Working::begin(&store, &engine, "one").await;
-    timeout(BROKEN_AFTER, settle(&one.dispatcher)).await.unwrap();
+    timeout(BROKEN_AFTER, settle(&one.dispatcher))
+        .await
+        .unwrap();
     assert_eq!(one.owned(), 16);
 
     let two = Working::begin(&store, &engine, "two").await;
@@ -97,7 +99,9 @@ async fn each_delivery_is_made_by_the_replica_that_owns_it() {
         ids.map(|id| Key::new(id, "b"))
     };
     two.dispatcher.add_newer(keys(&change.unwrap()));
-    timeout(BROKEN_AFTER, settle(&two.dispatcher)).await.unwrap();
+    timeout(BROKEN_AFTER, settle(&two.dispatcher))
+        .await
+        .unwrap();
     // It is counted after it was recorded.
     let counted = async {
         while one.delivered() + two.delivered() < 2 * SUBSCRIPTIONS as u64 {
@@ -114,7 +118,9 @@ async fn each_delivery_is_made_by_the_replica_that_owns_it() {
     store.put_object("c".into(), "3".into()).await.unwrap();
     let one = Working::begin(&store, &engine, "one").await;
     two.end().await;
-    timeout(BROKEN_AFTER, settle(&one.dispatcher)).await.unwrap();
+    timeout(BROKEN_AFTER, settle(&one.dispatcher))
+        .await
+        .unwrap();
     assert_eq!(known.lock().unwrap().len(), 3 * SUBSCRIPTIONS);
     one.end().await;
 }
@@ -125,7 +131,9 @@ async fn a_delivery_that_another_replica_has_recorded_is_not_recorded_again() {
     let (store, engine) = (open(&folder), Memory::new());
     fill(&store).await;
     let one = Working::begin(&store, &engine, "one").await;
-    timeout(BROKEN_AFTER, settle(&one.dispatcher)).await.unwrap();
+    timeout(BROKEN_AFTER, settle(&one.dispatcher))
+        .await
+        .unwrap();
     let change = store.put_object("a".into(), "2".into()).await.unwrap();
     // A run that began before the shard was taken, and was stopped meanwhile.
     let run = Run {

@@ -120,7 +120,11 @@ pub(crate) async fn a_version_that_came_meanwhile_is_still_owed(place: Place) {
         .await
         .unwrap();
     assert_eq!(place.owed(State::Failed).await, [""; 0]);
-    place.store.record_delivered(&key, &task, None).await.unwrap();
+    place
+        .store
+        .record_delivered(&key, &task, None)
+        .await
+        .unwrap();
     assert_eq!(place.owed(State::Pending).await, ["s/a"]);
     assert_eq!(place.task(&key).await.unwrap().version, second);
 }
@@ -153,7 +157,11 @@ pub(crate) async fn another_receiver_knows_nothing(place: Place) {
     let task = place.task(&key).await.unwrap();
     place.subscribe("s", "v").await;
     // The old receiver's answer comes late.
-    place.store.record_delivered(&key, &task, None).await.unwrap();
+    place
+        .store
+        .record_delivered(&key, &task, None)
+        .await
+        .unwrap();
     assert_eq!(place.owed(State::Pending).await, ["s/a"]);
     place.deliver(&key).await;
     place.subscribe("s", "v").await;
@@ -288,7 +296,11 @@ pub(crate) async fn a_write_with_a_smaller_fence_is_refused(place: Place) {
     place.put("a").await;
     let task = place.task(&key).await.unwrap();
     let deliver = |fence| place.store.record_delivered(&key, &task, Some(fence));
-    let fail = |fence| place.store.record_failed(&key, &task, "x".into(), Some(fence));
+    let fail = |fence| {
+        place
+            .store
+            .record_failed(&key, &task, "x".into(), Some(fence))
+    };
     let refused = |error: StoreError| match error {
         StoreError::Fenced(stale) => (stale.fence, stale.stored),
         error => panic!("{error}"),

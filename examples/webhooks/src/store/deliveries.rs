@@ -60,7 +60,10 @@ impl State {
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { fence, stored } = self;
-        write!(f, "a write with fence {fence} came after one with fence {stored}")
+        write!(
+            f,
+            "a write with fence {fence} came after one with fence {stored}"
+        )
     }
 }
 
@@ -274,7 +277,14 @@ fn record_failed(db: &mut Db<'_>, write: &Write, error: &str) -> Result<bool, St
         fence,
         ..
     } = write;
-    let params = [&subscription as &dyn super::db::Param, &object, version, revision, &error, fence];
+    let params = [
+        &subscription as &dyn super::db::Param,
+        &object,
+        version,
+        revision,
+        &error,
+        fence,
+    ];
     if db.execute(sql, &params)? > 0 {
         return Ok(true);
     }

@@ -223,7 +223,10 @@ impl Witness {
             assert!(is_right || is_old() || is_absent(), "{object} is {found:?}");
             self.objects.insert(object.clone(), found);
         }
-        self.store.run(Scope::Read, assert_consistent).await.unwrap();
+        self.store
+            .run(Scope::Read, assert_consistent)
+            .await
+            .unwrap();
     }
 }
 
@@ -273,14 +276,22 @@ async fn a_database_that_is_full_at_any_page_takes_back_only_what_was_not_acknow
     };
     let mut spare = 0;
     loop {
-        witness.store.run(Scope::Change, limit(spare)).await.unwrap();
+        witness
+            .store
+            .run(Scope::Change, limit(spare))
+            .await
+            .unwrap();
         let failures = witness.failures;
         witness.batch(spare, 1000, 100_000, || ()).await;
         if witness.failures == failures {
             break;
         }
         // With room again, it goes on.
-        witness.store.run(Scope::Change, limit(1_000_000)).await.unwrap();
+        witness
+            .store
+            .run(Scope::Change, limit(1_000_000))
+            .await
+            .unwrap();
         spare += 1;
     }
     assert!(spare > 10, "{spare}");

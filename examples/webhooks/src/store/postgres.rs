@@ -117,7 +117,11 @@ impl Connection {
     }
 
     fn session(&mut self) -> Result<&mut Session, StoreError> {
-        if self.session.as_mut().is_some_and(|session| session.is_lost()) {
+        if self
+            .session
+            .as_mut()
+            .is_some_and(|session| session.is_lost())
+        {
             self.session = None;
         }
         if self.session.is_none() {

@@ -204,7 +204,9 @@ pub async fn versions_are_committed_in_their_order(server: &Server, url: String)
         });
     }
     let seen = writers.join_all().await;
-    let newest = server.run(&url, "SELECT newest FROM webhooks.versions").await;
+    let newest = server
+        .run(&url, "SELECT newest FROM webhooks.versions")
+        .await;
     assert_eq!(newest, seen.iter().max().map(i64::to_string));
 }
 
@@ -281,7 +283,9 @@ pub async fn no_change_is_lost_beside_deliveries(server: &Server, url: String) {
     timeout(BROKEN_AFTER, busy.join_all()).await.unwrap();
     other.close().await;
     // What is still owed is delivered now; then nobody lacks anything.
-    timeout(BROKEN_AFTER, deliver(store.clone(), Arc::clone(&known), 0)).await.unwrap();
+    timeout(BROKEN_AFTER, deliver(store.clone(), Arc::clone(&known), 0))
+        .await
+        .unwrap();
     assert_known(&store, &known).await;
     for sql in [
         "SELECT count(*) FROM webhooks.objects o WHERE body IS NULL",
@@ -300,7 +304,11 @@ async fn deliver(store: Store, known: Known, worker: usize) {
         let owed = store.owed(State::Pending, None, 100).await.unwrap();
         idle += usize::from(owed.is_empty());
         let keys = owed.iter().map(|owed| &owed.key);
-        for key in keys.skip(worker * 3).step_by(2).chain(owed.first().map(|owed| &owed.key)) {
+        for key in keys
+            .skip(worker * 3)
+            .step_by(2)
+            .chain(owed.first().map(|owed| &owed.key))
+        {
             let Some(task) = store.task(key).await.unwrap() else {
                 continue;
             };

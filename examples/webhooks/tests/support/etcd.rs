@@ -36,7 +36,12 @@ impl Etcd {
             .args(["--name", "test", "--data-dir"])
             .arg(folder.path().join("data"))
             .args(["--listen-client-urls", url, "--advertise-client-urls", url])
-            .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
+            .args([
+                "--listen-peer-urls",
+                peer,
+                "--initial-advertise-peer-urls",
+                peer,
+            ])
             .args(["--initial-cluster", &format!("test={peer}")])
             // Newer versions have that one only, and make it the default.
             .args(["--logger", "zap"])

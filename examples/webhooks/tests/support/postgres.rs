@@ -21,8 +21,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. The error says why that cannot be on this machine.
+    /// Starts a server that does not wait for the disk. The error says why that cannot be on this
+    /// machine.
     pub fn start() -> Result<Self, String> {
+        Self::start_with("fsync=off")
+    }
+
+    /// Starts a server as it is meant to be.
+    pub fn durable() -> Result<Self, String> {
+        Self::start_with("fsync=on")
+    }
+
+    fn start_with(setting: &str) -> Result<Self, String> {
         let bin = programs().ok_or(format!(
             "there is no PostgreSQL: neither in PATH, nor where {POSTGRES} says"
         ))?;
@@ -54,8 +64,7 @@ impl Server {
             .arg("-k")
             .arg(folder.path())
             .args(["-c", "listen_addresses=", "-c", "max_connections=200"])
-            // No test here depends on the disk.
-            .args(["-c", "fsync=off"])
+            .args(["-c", setting])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -78,7 +87,8 @@ impl Server {
     /// Makes a database. Returns its URL.
     pub async fn database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.run("postgres", &format!("CREATE DATABASE {name}")).await;
+        self.run("postgres", &format!("CREATE DATABASE {name}"))
+            .await;
         self.url(&name)
     }
 
@@ -143,14 +153,21 @@ fn programs() -> Option<PathBuf> {
     let named = std::env::var_os(POSTGRES).map(PathBuf::from);
     let named = named.and_then(|program| Some(program.parent()?.to_owned()));
     // Debian keeps them out of the way.
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let debian = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
     let debian = debian.filter_map(|version| Some(version.ok()?.path().join("bin")));
-    let mut folders = named.into_iter().chain(std::env::split_paths(&paths)).chain(debian);
+    let mut folders = named
+        .into_iter()
+        .chain(std::env::split_paths(&paths))
+        .chain(debian);
     folders.find(|folder| is_there(folder))
 }
 
 fn is_there(folder: &Path) -> bool {
-    ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file())
+    ["initdb", "postgres"]
+        .iter()
+        .all(|program| folder.join(program).is_file())
 }
 
 /// The user and group that the server has to run as, `None` if those of this process will do.
@@ -158,16 +175,25 @@ pub fn user() -> Result<Option<(u32, u32)>, String> {
     use std::os::unix::fs::MetadataExt;
 
     // A folder that is made here belongs to whom the process runs as.
-    let owner = tempfile::tempdir().unwrap().path().metadata().unwrap().uid();
+    let owner = tempfile::tempdir()
+        .unwrap()
+        .path()
+        .metadata()
+        .unwrap()
+        .uid();
     if owner != 0 {
         return Ok(None);
     }
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let find = |name: &&str| {
-        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let line = users
+            .lines()
+            .find(|line| line.split(':').next() == Some(name))?;
         let mut fields = line.split(':').skip(2).map(str::parse);
         Some((fields.next()?.ok()?, fields.next()?.ok()?))
     };
     let found = USERS.iter().find_map(find);
-    found.map(Some).ok_or("no PostgreSQL runs as root, and there is no other user".into())
+    found
+        .map(Some)
+        .ok_or("no PostgreSQL runs as root, and there is no other user".into())
 }

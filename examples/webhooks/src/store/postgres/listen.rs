@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use postgres::{Config, Notification};
 use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
+use postgres::{Config, Notification};
 use tokio::sync::Notify;
 
 use super::{Presence, Session, connect, schema};
@@ -152,7 +152,11 @@ impl Listener {
     /// Ends the connection.
     pub(crate) async fn close(&self) {
         self.shared.is_closed.store(true, Ordering::Relaxed);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let wait = tokio::task::spawn_blocking(|| thread.map(JoinHandle::join));
         let _ = wait.await;
     }
@@ -208,7 +212,9 @@ impl Shared {
         let own = self.own.0.load(Ordering::Relaxed);
         let all = first.into_iter().chain(more);
         let foreign = all.filter(|notification| notification.process_id() != own);
-        Ok(foreign.map(|notification| notification.payload().to_owned()).collect())
+        Ok(foreign
+            .map(|notification| notification.payload().to_owned())
+            .collect())
     }
 
     fn tell(&self, change: impl FnOnce(&mut News)) {
