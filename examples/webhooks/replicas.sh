@@ -38,7 +38,7 @@ as=()
 if [ "$(id -u)" = 0 ]; then
   # It refuses to run as root.
   user=postgres
-  id "$user" >/dev/null 2>&1 || user=nobody
+  id "$user" >/dev/null 2>&1 || user=daemon
   as=(setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups)
   mkdir -p "$data/postgres"
   chown -R "$user" "$data/postgres" "$socket"

@@ -10,7 +10,6 @@ mod invocation;
 mod kube;
 mod mutants;
 mod powerset;
-mod replicas;
 mod report;
 mod servers;
 mod shards;
@@ -19,6 +18,7 @@ mod steps;
 mod summary;
 mod tidy;
 mod toolchain;
+mod webhooks;
 mod workspace;
 
 use std::env;
@@ -154,7 +154,7 @@ fn kube(arguments: &[String]) -> Result<bool, String> {
 
 fn replicas(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    shown(replicas::run(&workspace, arguments))
+    shown(webhooks::try_replicas(&workspace, arguments))
 }
 
 fn shards(arguments: &[String]) -> Result<bool, String> {

@@ -77,7 +77,8 @@ async fn measure(what: &str, services: &[Service]) {
     let delivered = begun.elapsed().as_secs_f64();
     let taken: u64 = receivers.iter().map(Receiver::taken).sum();
     println!(
-        "{what}: {:.0} changes per second, {:.0} deliveries per second ({taken} in {delivered:.1} s)",
+        "{what}: {:.0} changes per second, {:.0} deliveries per second \
+         ({taken} in {delivered:.1} s)",
         OBJECTS as f64 / changed,
         taken as f64 / delivered,
     );

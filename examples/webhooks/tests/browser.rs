@@ -71,7 +71,10 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
         0 => json!(null),
         n => json!({ "member": n % 2, "fence": 100 + n, "since": 1_700_000_000_000_u64 }),
     };
-    let member = |name: &str, retiring: bool| json!({ "name": name, "retiring": retiring, "shards": 32, "since": 0 });
+    let member = |name: &str, retiring: bool| {
+        let (shards, since) = (32, 0);
+        json!({ "name": name, "retiring": retiring, "shards": shards, "since": since })
+    };
     let stats = json!({
         "now": look, "history": [look],
         "team": {

@@ -1,9 +1,9 @@
 //! Three replicas, a flood of changes, and a kill: every receiver gets the last version of every
 //! object.
 //!
-//! Without PostgreSQL and etcd on this machine there is nothing to test, nor if the program is built
-//! without the feature `replicas`. Then it says so, and that is no test that passed; hence a `main`
-//! of its own.
+//! Without PostgreSQL and etcd on this machine there is nothing to test, nor if the program is
+//! built without the feature `replicas`. Then it says so, and that is no test that passed; hence a
+//! `main` of its own.
 #![allow(
     missing_docs,
     unreachable_pub,

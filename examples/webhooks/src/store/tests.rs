@@ -108,7 +108,7 @@ async fn replicas_need_a_server() {
 }
 
 #[test]
-fn a_url_is_told_from_a_file() {
+fn a_url_is_no_file() {
     for url in ["postgres://u:hush@h/d", "postgresql:///d"] {
         let database = Database::parse(Path::new(url));
         assert!(matches!(database, Database::Server(..)));

@@ -123,7 +123,8 @@ async fn what_had_failed_comes_back_a_page_at_a_time() {
     let place = Place::with_objects().await;
     place.write(
         "INSERT INTO subscriptions VALUES ('s', 'http://127.0.0.1:9/', NULL, 1, NULL, NULL);
-         INSERT INTO deliveries (subscription, object, delivered, state, error) SELECT 's', id, 0, 'failed', 'x' FROM objects",
+         INSERT INTO deliveries (subscription, object, delivered, state, error)
+         SELECT 's', id, 0, 'failed', 'x' FROM objects",
     );
     let dispatcher = place.open();
     assert_eq!(dispatcher.resume().await.unwrap(), 0);

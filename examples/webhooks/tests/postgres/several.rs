@@ -282,7 +282,7 @@ pub async fn no_change_is_lost_beside_deliveries(server: &Server, url: String) {
     });
     timeout(BROKEN_AFTER, busy.join_all()).await.unwrap();
     other.close().await;
-    // What is still owed is delivered now; then nobody lacks anything.
+    // What is still owed is delivered now; then nothing is lacking.
     timeout(BROKEN_AFTER, deliver(store.clone(), Arc::clone(&known), 0))
         .await
         .unwrap();

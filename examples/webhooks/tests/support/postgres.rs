@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Names the program, with `initdb` beside it, if that is not in `PATH`.
 const POSTGRES: &str = "POSTGRES";
 
-/// Users that a server may run as in place of root, whom it refuses.
-const USERS: [&str; 2] = ["postgres", "nobody"];
+/// Users that a server may run as in place of root, which it refuses.
+const USERS: [&str; 2] = ["postgres", "daemon"];
 
 /// A server, stopped when this is dropped.
 pub struct Server {
@@ -174,7 +174,7 @@ fn is_there(folder: &Path) -> bool {
 pub fn user() -> Result<Option<(u32, u32)>, String> {
     use std::os::unix::fs::MetadataExt;
 
-    // A folder that is made here belongs to whom the process runs as.
+    // A folder that is made here belongs to the user of the process.
     let owner = tempfile::tempdir()
         .unwrap()
         .path()
