@@ -12,6 +12,7 @@ mod etcd;
 mod held;
 mod member;
 mod memory;
+mod metrics;
 mod placement;
 mod shard;
 mod shards;
