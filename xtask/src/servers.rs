@@ -14,7 +14,7 @@ struct Wanted {
     name: &'static str,
     variable: &'static str,
     packages: &'static str,
-    /// What the packages hold besides that is needed.
+    /// What is also needed of the packages.
     with: &'static [&'static str],
 }
 
@@ -69,6 +69,7 @@ pub(crate) fn etcd(workspace: &Workspace) -> Result<PathBuf, Stop> {
 /// # Errors
 ///
 /// There is none, and none can be fetched.
+#[allow(dead_code)] // For the tests of `examples/webhooks` on PostgreSQL.
 pub(crate) fn postgres(workspace: &Workspace) -> Result<PathBuf, Stop> {
     find(&POSTGRES, workspace)
 }

@@ -1,8 +1,8 @@
 //! The source of truth and the store of the replicas: it checks fences and records what happens.
 //!
 //! A replica talks to it in lines: it says `hello NAME`, and then `list SHARD`, `watch`,
-//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. The runs of a connection
-//! that is closed are dropped.
+//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. The runs of a
+//! connection that is closed are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -65,7 +65,7 @@ impl Fault {
     }
 }
 
-/// Whom a fault has hit.
+/// What a fault has hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Slot(usize),
@@ -87,6 +87,8 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(40);
 pub(crate) struct Nemesis {
     random: Random,
     active: Vec<Active>,
+    /// When etcd has been well for so long that all sessions can have begun again.
+    node_after: Instant,
     pub(crate) happened: BTreeMap<Fault, u64>,
 }
 
@@ -95,11 +97,12 @@ impl Nemesis {
         Self {
             random: Random::new(seed),
             active: Vec::new(),
+            node_after: Instant::now(),
             happened: BTreeMap::new(),
         }
     }
 
-    /// Goes on for a while: until the time is over, or `is_over` says so, which is asked each second.
+    /// Goes on until the time is over, or `is_over` says so, which is asked each second.
     pub(crate) async fn rage(
         &mut self,
         world: &mut World,
@@ -152,7 +155,7 @@ impl Nemesis {
         let free: Vec<Target> = slots.filter(|slot| !is_hit(*slot)).collect();
         let is_node_hit = (0..world.cluster.len()).any(|node| is_hit(Target::Node(node)));
         let wants_node = plant == Plant::Nothing && self.random.between(0, 4) == 0;
-        let (fault, target) = if wants_node && !is_node_hit {
+        let (fault, target) = if wants_node && !is_node_hit && Instant::now() >= self.node_after {
             let Some(fault) = self.random.pick(&Fault::NODE).copied() else {
                 return Ok(());
             };
@@ -191,6 +194,15 @@ impl Nemesis {
         }
         *self.happened.entry(fault).or_default() += 1;
         let until = Instant::now() + fault.lasts(&mut self.random);
+        if let Target::Node(_) = target {
+            // One of several is missed by none.
+            let well = if world.cluster.len() == 1 {
+                3 * TTL
+            } else {
+                TTL
+            };
+            self.node_after = until + well;
+        }
         self.active.push(Active {
             fault,
             target,

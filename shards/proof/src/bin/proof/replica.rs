@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use requeue_shards::{Held, Member, Shard, Shards};
+use requeue_shards::{Held, Member, Shards, Taken};
 use requeue_shards_proof::random::Random;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -27,8 +27,8 @@ pub(crate) struct Call {
     pub(crate) endpoints: Vec<String>,
     pub(crate) store: String,
     pub(crate) plant: Plant,
-    /// The longest that one run of many takes.
-    pub(crate) slow: Duration,
+    /// The longest that a run takes, and that one of 32 takes.
+    pub(crate) runs: (Duration, Duration),
 }
 
 impl Call {
@@ -42,23 +42,25 @@ impl Call {
             self.endpoints.join(","),
             self.store.clone(),
             self.plant.name().to_owned(),
-            self.slow.as_millis().to_string(),
+            self.runs.0.as_millis().to_string(),
+            self.runs.1.as_millis().to_string(),
         ]
     }
 
     pub(crate) fn read(words: &[String]) -> Option<Self> {
-        let [name, set, shards, ttl, endpoints, store, plant, slow] = words else {
+        let [name, set, shards, ttl, endpoints, store, plant, usual, slow] = words else {
             return None;
         };
+        let millis = |word: &String| Some(Duration::from_millis(word.parse().ok()?));
         Some(Self {
             name: name.clone(),
             set: set.clone(),
             shards: shards.parse().ok()?,
-            ttl: Duration::from_millis(ttl.parse().ok()?),
+            ttl: millis(ttl)?,
             endpoints: endpoints.split(',').map(str::to_owned).collect(),
             store: store.clone(),
             plant: Plant::read(plant)?,
-            slow: Duration::from_millis(slow.parse().ok()?),
+            runs: (millis(usual)?, millis(slow)?),
         })
     }
 }
@@ -85,10 +87,10 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     }
     let queue = WorkQueue::builder().levels::<2>().build();
     let lists = Arc::clone(&store);
-    let relist = move |shard: Shard| {
+    let relist = move |taken: Taken| {
         let lists = Arc::clone(&lists);
         async move {
-            let listed = lists.ask(&format!("list {shard}")).await?;
+            let listed = lists.ask(&format!("list {}", taken.shard)).await?;
             let keys = listed.split(' ').filter(|key| !key.is_empty());
             Ok::<_, io::Error>(keys.map(str::to_owned).collect::<Vec<_>>())
         }
@@ -159,7 +161,7 @@ async fn reconcile(store: &Pool, call: &Call, key: &str, held: &Held) -> Result<
             store.give_back(connection);
             Ok(Action::Release)
         }
-        () = sleep(store.duration(call.slow)) => {
+        () = sleep(store.duration(call.runs)) => {
             let reply = connection.ask(&format!("write {run} {version}")).await?;
             store.give_back(connection);
             match reply.as_str() {
@@ -213,14 +215,16 @@ impl Pool {
         Ok(reply)
     }
 
-    /// How long a run takes: some milliseconds, and one of 32 up to `slow`.
-    fn duration(&self, slow: Duration) -> Duration {
+    /// How long a run takes.
+    fn duration(&self, (usual, slow): (Duration, Duration)) -> Duration {
         let mut random = self.lock(&self.random);
-        let most = match random.between(0, 32) {
-            0 => slow.as_millis().try_into().unwrap_or(u64::MAX),
-            _ => 8,
+        let most = if random.between(0, 32) == 0 {
+            slow
+        } else {
+            usual
         };
-        Duration::from_millis(random.between(1, most.max(2)))
+        let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(random.between(1, most))
     }
 
     fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> std::sync::MutexGuard<'m, T> {

@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use requeue_shards::{Engine, Etcd, Shards, View, shard_of};
-use requeue_shards_proof::random::Random;
 use requeue_shards_proof::store::Store;
 use requeue_tokio::CancellationToken;
 use tokio::net::TcpListener;
@@ -30,8 +29,8 @@ pub(crate) struct Plan {
     pub(crate) nodes: usize,
     pub(crate) replicas: usize,
     pub(crate) plant: Plant,
-    /// How long a run of many takes.
-    pub(crate) slow: Duration,
+    /// How long a run takes, and how long one of 32.
+    pub(crate) runs: (Duration, Duration),
     /// How many keys change in a second, listed and marked.
     pub(crate) changes: (u64, u64),
 }
@@ -65,18 +64,29 @@ pub(crate) struct Slot {
     pub(crate) name: String,
 }
 
-/// Keys of each shard, two that are listed and one that is marked.
+/// How many keys each shard has that are listed, and that are marked: so many that what is lost of
+/// a key is not made good by its next change.
+const LISTED: usize = 32;
+const MARKED: usize = 16;
+/// How often a key is marked in a row, so that it is marked while it runs.
+const IN_A_ROW: u64 = 3;
+
+/// Keys of each kind, those of all shards in turn.
 fn keys() -> (Vec<String>, Vec<String>) {
-    let (mut listed, mut marked) = (Vec::new(), Vec::new());
-    for shard in 0..SHARDS.get() {
-        let of = |kind: &'static str| {
-            let names = (0..).map(move |number| format!("{kind}{number}"));
-            names.filter(move |key| shard_of(key, SHARDS).0 == shard)
-        };
-        listed.extend(of("k").take(2));
-        marked.extend(of("m").take(1));
-    }
-    (listed, marked)
+    let keys = |kind: &str, each: usize| {
+        let mut shards = vec![Vec::new(); SHARDS.get() as usize];
+        let mut names = (0..).map(|number| format!("{kind}{number}"));
+        while shards.iter().any(|keys: &Vec<String>| keys.len() < each) {
+            let Some(key) = names.next() else { break };
+            let shard = shards.get_mut(shard_of(&key, SHARDS).0 as usize);
+            if let Some(keys) = shard.filter(|keys| keys.len() < each) {
+                keys.push(key);
+            }
+        }
+        let turns = (0..each).map(|turn| shards.iter().filter_map(move |keys| keys.get(turn)));
+        turns.flatten().cloned().collect()
+    };
+    (keys("k", LISTED), keys("m", MARKED))
 }
 
 impl World {
@@ -157,18 +167,15 @@ impl World {
                 .build();
             let calm = self.calm.clone();
             self.load.spawn(async move {
-                let mut random = Random::new(1);
-                // A few keys often, so that they are marked while they run.
-                let often = marked.get(..8).unwrap_or_default().to_vec();
-                while !calm.is_cancelled() {
-                    next.tick().await;
-                    let keys = match random.between(0, 4) {
-                        0 => &marked,
-                        _ => &often,
-                    };
-                    let Some(key) = random.pick(keys) else { return };
-                    store.change(key);
-                    while shards.mark(key).await.is_err() {}
+                for key in marked.iter().cycle() {
+                    for _ in 0..IN_A_ROW {
+                        next.tick().await;
+                        store.change(key);
+                        while shards.mark(key).await.is_err() {}
+                    }
+                    if calm.is_cancelled() {
+                        return;
+                    }
                 }
             });
         }
@@ -190,7 +197,7 @@ impl World {
             endpoints: place.network.endpoints.clone(),
             store: self.address.clone(),
             plant: self.plan.plant,
-            slow: self.plan.slow,
+            runs: self.plan.runs,
         };
         let log = fs::File::create(self.plan.folder.join(format!("{name}.log")))?;
         let mut command = Command::new(std::env::current_exe()?);
