@@ -42,6 +42,10 @@ pub(crate) enum Presence {
 /// How many connections read, and record deliveries.
 const CONNECTIONS: usize = 8;
 
+/// How many changes of objects share a transaction. Until it is committed, deliveries of these
+/// objects wait.
+const OBJECTS_MAX: usize = 32;
+
 /// How long a server may not be heard of.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
@@ -167,7 +171,12 @@ fn change(connection: &mut Connection, inbox: &mut UnboundedReceiver<Message>) -
     let mut objects = Vec::new();
     for message in messages {
         match message {
-            Message::Work(work) if work.scope == Scope::Object => objects.push(work),
+            Message::Work(work) if work.scope == Scope::Object => {
+                objects.push(work);
+                if objects.len() == OBJECTS_MAX {
+                    connection.flush(&mut objects);
+                }
+            }
             other => {
                 connection.flush(&mut objects);
                 match other {
