@@ -162,6 +162,13 @@ impl Listener {
     }
 }
 
+/// Ends the connection, but does not wait for that.
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Shared {
     fn serve(&self, mut session: Session, config: &Config, presence: Presence) {
         loop {
@@ -169,6 +176,7 @@ impl Shared {
                 Ok(()) => return,
                 Err(error) => say(&format!("lost the connection that listens: {error}")),
             }
+            let mut said = String::new();
             session = loop {
                 thread::sleep(PERIOD);
                 if self.is_closed.load(Ordering::Relaxed) {
@@ -180,8 +188,11 @@ impl Shared {
                         say(&format!("the connection was lost, and now {who}"));
                         std::process::exit(crate::EXIT_USAGE.into());
                     }
+                    // Once, however often it is tried.
+                    Err(OpenError::Other(why)) if why == said => {}
                     Err(OpenError::Other(why)) => {
                         say(&format!("cannot listen for changes: {why}"));
+                        said = why;
                     }
                 }
             };
