@@ -18,6 +18,7 @@ mod steps;
 mod summary;
 mod tidy;
 mod toolchain;
+mod webhooks;
 mod workspace;
 
 use std::env;
@@ -50,7 +51,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         arguments: "",
@@ -80,6 +81,12 @@ const COMMANDS: [Command; 9] = [
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
         run: kube,
+    },
+    Command {
+        name: "replicas",
+        arguments: "[COUNT]",
+        about: "three replicas of `webhooks`, to try; with a PostgreSQL and an etcd of their own",
+        run: replicas,
     },
     Command {
         name: "shards",
@@ -143,6 +150,11 @@ fn firmware(arguments: &[String]) -> Result<bool, String> {
 fn kube(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     shown(kube::real(&workspace, arguments))
+}
+
+fn replicas(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    shown(webhooks::try_replicas(&workspace, arguments))
 }
 
 fn shards(arguments: &[String]) -> Result<bool, String> {

@@ -1,7 +1,6 @@
 //! The table of checks, and what each of them runs.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use crate::firmware;
 use crate::fuzz;
@@ -14,6 +13,7 @@ use crate::shards;
 use crate::summary::{self, Totals};
 use crate::tidy;
 use crate::toolchain;
+use crate::webhooks;
 use crate::workspace::Workspace;
 
 /// A check.
@@ -28,7 +28,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 16] = [
+pub(crate) const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -93,7 +93,7 @@ pub(crate) const STEPS: [Step; 16] = [
         name: "full_disk",
         about: "the webhooks on a disk that is full, where a small one can be made",
         in_test: false,
-        run: full_disk,
+        run: webhooks::full_disk,
     },
     Step {
         name: "kube",
@@ -106,6 +106,12 @@ pub(crate) const STEPS: [Step; 16] = [
         about: "replicas on a real etcd, with faults, where Debian's packages can be had",
         in_test: false,
         run: shards::short,
+    },
+    Step {
+        name: "replicas",
+        about: "the webhooks on a real PostgreSQL and etcd, as above",
+        in_test: false,
+        run: webhooks::replicas,
     },
     Step {
         name: "replay",
@@ -259,26 +265,6 @@ fn schedules(workspace: &Workspace) -> Verdict {
     let line = Invocation::new("cargo test --release -p requeue-schedules -- --nocapture")
         .variable("RUSTFLAGS", "--cfg shuttle -D warnings");
     run_each([line], workspace)
-}
-
-/// The disk is a small one in memory, in a namespace of its own: it needs no rights over this
-/// machine, and is gone with the test.
-fn full_disk(workspace: &Workspace) -> Verdict {
-    let folder = workspace.target().join("full_disk");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let folder = folder.display().to_string();
-    let mounted = |then: &str| {
-        let mount = "mount -t tmpfs -o size=64m none \"$WEBHOOKS_SMALL_DISK\"";
-        Invocation::new("unshare --map-root-user --mount sh -c")
-            .args([format!("{mount} && {then}")])
-            .variable("WEBHOOKS_SMALL_DISK", &folder)
-    };
-    if mounted("true").run(&workspace.root).is_err() {
-        let why = "no small disk can be mounted here (Linux, with user namespaces, or as root)";
-        return Err(Stop::NotRun(why.to_owned()));
-    }
-    let test = "cargo test -p webhooks --test full_disk";
-    run_each([mounted(test)], workspace)
 }
 
 /// Set where tests are built, mostly once: what would make a second build quicker is almost half of
