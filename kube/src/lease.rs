@@ -14,8 +14,13 @@ use crate::error::Error;
 
 mod elector;
 mod record;
+mod write;
 
 pub(crate) use elector::Elector;
+#[cfg(feature = "shards")]
+pub(crate) use record::{Claim, Record};
+#[cfg(feature = "shards")]
+pub(crate) use write::write;
 
 /// Leader election by a Lease: of several replicas of a controller one works, and the others wait
 /// with warm caches.

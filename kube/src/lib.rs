@@ -13,6 +13,8 @@ mod lease;
 mod metrics;
 mod moving;
 mod owners;
+#[cfg(feature = "shards")]
+mod shards;
 mod tracker;
 
 pub use context::Context;
@@ -25,4 +27,7 @@ pub use lease::Leader;
 #[cfg(feature = "metrics")]
 pub use metrics::RECONCILE_BUCKETS;
 pub use moving::{ActionExt, finalizer, with_error_policy};
+#[cfg(feature = "shards")]
+pub use shards::{LeaseSession, Leases};
+
 pub use requeue::tokio::{Action, CancellationToken, Failure, Leftover, Workers};

@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod replicas;
 mod server;
 mod world;
 
+pub use replicas::share;
 pub use server::Server;
 pub use world::{Controller, Problem, Web, World, seconds, until, writers};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use kube::api::PostParams;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::Leader;
 use super::record::{Claim, Record};
+use super::write::write;
 use crate::error::Error;
 use crate::health::Health;
 use crate::metrics::LeaderMetrics;
@@ -191,24 +191,13 @@ impl Elector {
             duration,
             wall_time: (leader.wall_clock)(),
         };
-        let lease = claim.over(self.record.as_ref());
         let sent = Instant::now();
-        let params = PostParams::default();
-        let written = match &self.record {
-            Some(record) if record.lease().metadata.resource_version.is_some() => {
-                leader.api.replace(&leader.name, &params, &lease).await
-            }
-            _ => leader.api.create(&params, &lease).await,
-        };
-        match written {
-            Ok(lease) => {
-                self.record = Some(Record::written(lease, sent));
-                Ok(true)
-            }
-            // Another has written, or deleted it, or created it.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
-            Err(error) => Err(error),
+        let written = write(&leader.api, &claim, self.record.as_ref()).await?;
+        let is_written = written.is_some();
+        if let Some(lease) = written {
+            self.record = Some(Record::written(lease, sent));
         }
+        Ok(is_written)
     }
 
     /// That long from now or a little less, or when another's lease ends, if that is sooner.

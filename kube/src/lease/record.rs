@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// A lease, and when this replica saw its last change.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(crate) struct Record {
     lease: Lease,
     observed: Instant,
 }
@@ -17,7 +17,7 @@ pub(super) struct Record {
 impl Record {
     /// A lease that this replica has read. If it says what is known already, the time of the first
     /// look counts: that is how a holder that does not renew is noticed.
-    pub(super) fn read(lease: Lease, now: Instant, before: Option<&Self>) -> Self {
+    pub(crate) fn read(lease: Lease, now: Instant, before: Option<&Self>) -> Self {
         let known = before.filter(|before| before.lease.spec == lease.spec);
         let observed = known.map_or(now, |before| before.observed);
         Self { lease, observed }
@@ -25,31 +25,37 @@ impl Record {
 
     /// A lease that this replica has written. The time is that of *sending* the request: another
     /// can have observed it only later.
-    pub(super) fn written(lease: Lease, sent: Instant) -> Self {
+    pub(crate) fn written(lease: Lease, sent: Instant) -> Self {
         let observed = sent;
         Self { lease, observed }
     }
 
     /// The lease as it is, to be replaced: with the resource version that was read.
-    pub(super) fn lease(&self) -> &Lease {
+    pub(crate) fn lease(&self) -> &Lease {
         &self.lease
     }
 
-    pub(super) fn holder(&self) -> Option<&str> {
+    pub(crate) fn holder(&self) -> Option<&str> {
         let holder = self.spec()?.holder_identity.as_deref();
         holder.filter(|holder| !holder.is_empty())
     }
 
     /// When the lease may be taken, if another holds it. The record itself says how long it lasts.
-    pub(super) fn expires(&self) -> Instant {
+    pub(crate) fn expires(&self) -> Instant {
         let seconds = self.spec().and_then(|spec| spec.lease_duration_seconds);
         let seconds = u64::try_from(seconds.unwrap_or_default()).unwrap_or_default();
         self.observed + Duration::from_secs(seconds)
     }
 
     /// Whether another than `identity` holds the lease.
-    pub(super) fn is_held_by_another(&self, identity: &str, now: Instant) -> bool {
+    pub(crate) fn is_held_by_another(&self, identity: &str, now: Instant) -> bool {
         self.holder().is_some_and(|holder| holder != identity) && now < self.expires()
+    }
+
+    /// When this replica saw the last change.
+    #[cfg(feature = "shards")]
+    pub(crate) fn observed(&self) -> Instant {
+        self.observed
     }
 
     fn spec(&self) -> Option<&LeaseSpec> {
@@ -58,18 +64,18 @@ impl Record {
 }
 
 /// What a replica writes to take, keep or release a lease.
-pub(super) struct Claim<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Claim<'a> {
+    pub(crate) name: &'a str,
     /// Empty to release it.
-    pub(super) identity: &'a str,
-    pub(super) duration: Duration,
-    pub(super) wall_time: Timestamp,
+    pub(crate) identity: &'a str,
+    pub(crate) duration: Duration,
+    pub(crate) wall_time: Timestamp,
 }
 
 impl Claim<'_> {
     /// The lease to write over what there is, or to create. Everything that is not the election's
     /// stays, and so does the resource version, so that the write fails if the lease has changed.
-    pub(super) fn over(&self, before: Option<&Record>) -> Lease {
+    pub(crate) fn over(&self, before: Option<&Record>) -> Lease {
         let old = before.and_then(Record::spec).cloned().unwrap_or_default();
         let now = MicroTime(self.wall_time);
         let holder = before.and_then(Record::holder);

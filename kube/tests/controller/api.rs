@@ -104,6 +104,17 @@ impl Cluster {
         self.tell(state);
     }
 
+    /// How often objects of a resource were created, changed or deleted.
+    #[cfg(feature = "shards")]
+    pub(crate) fn writes(&self, resource: &str) -> usize {
+        let state = self.state();
+        let of_it = state
+            .history
+            .iter()
+            .filter(|change| change.resource == resource);
+        of_it.count()
+    }
+
     pub(crate) fn delete(&self, resource: &str, name: &str) {
         let key = (
             resource.to_owned(),
@@ -168,7 +179,7 @@ impl Cluster {
             ("POST", None) => state.create(path, json_of(body)),
             ("PUT", Some(_)) => state.replace(path, json_of(body)),
             ("PATCH", Some(_)) => state.patch(path, kind, body),
-            ("DELETE", Some(_)) => state.delete(&path.key()),
+            ("DELETE", Some(_)) => state.delete_if(&path.key(), body),
             _ => Err(Refusal(
                 405,
                 "MethodNotAllowed",

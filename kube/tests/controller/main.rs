@@ -20,6 +20,8 @@ mod process;
 mod refusals;
 mod rules;
 mod seeds;
+#[cfg(feature = "shards")]
+mod shards;
 mod takeover;
 mod watches;
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use http::Uri;
+use serde_json::Value;
 
 /// What an address names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Path {
     /// As `deployments.apps`.
     pub(crate) resource: String,
@@ -54,6 +55,15 @@ impl Path {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
         }
+    }
+
+    /// Whether a list or watch of this address has the object. Of selectors it knows `label=value`.
+    pub(crate) fn selects(&self, object: &Value) -> bool {
+        let Some(selector) = self.query.get("labelSelector") else {
+            return true;
+        };
+        let (label, value) = selector.split_once("%3D").unwrap();
+        object["metadata"]["labels"][label.replace("%2F", "/")] == value
     }
 
     pub(crate) fn key(&self) -> (String, Option<String>, String) {

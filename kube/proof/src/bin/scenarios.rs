@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use requeue_kube_proof::{Controller, Problem, Server, World, seconds, until, writers};
+use requeue_kube_proof::{Controller, Problem, Server, World, seconds, share, until, writers};
 use serde_json::json;
 
 type Told = Result<String, Problem>;
@@ -70,8 +70,13 @@ async fn run() -> Result<bool, Problem> {
     scenario!("a history that is gone", compaction);
     scenario!("the leader is killed", takeover);
     scenario!("the leader is stopped", pause);
+    scenario!("shards in Leases", shards);
     println!("\n{table}");
     Ok(failed == 0)
+}
+
+async fn shards(world: &mut World) -> Told {
+    share(&mut world.server).await
 }
 
 fn check(right: bool, what: &str) -> Result<(), Problem> {

@@ -15,6 +15,8 @@ pub(crate) struct Link(Arc<Faults>);
 struct Faults {
     /// Requests are never answered.
     is_down: AtomicBool,
+    /// Watches say nothing more, also if they are begun again.
+    is_deaf: AtomicBool,
     /// How long a request and each event of a watch takes at most, in milliseconds.
     latency: AtomicU64,
     /// Of 100 requests so many fail, before or after they were carried out.
@@ -33,6 +35,15 @@ impl Link {
 
     pub(crate) fn set_down(&self, is_down: bool) {
         self.0.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "shards")]
+    pub(crate) fn set_deaf(&self, is_deaf: bool) {
+        self.0.is_deaf.store(is_deaf, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_deaf(&self) -> bool {
+        self.0.is_deaf.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_faults(&self, latency: Duration, failures: u64, repeats: u64) {

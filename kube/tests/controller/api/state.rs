@@ -1,8 +1,11 @@
 //! The objects of a cluster, and what requests do to them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::answer::{Answer, Refusal};
 use crate::path::Path;
@@ -21,6 +24,8 @@ pub(super) struct State {
     pub(super) cuts: BTreeMap<String, u64>,
     /// Resources that are refused: the status that a client gets instead.
     pub(super) refused: BTreeMap<String, (u16, &'static str)>,
+    /// When its clock was looked at first.
+    since: OnceCell<Instant>,
 }
 
 pub(super) type Key = (String, Option<String>, String);
@@ -34,6 +39,14 @@ pub(super) struct Change {
 }
 
 impl State {
+    /// The time of the API server, in whole seconds.
+    fn now(&self) -> String {
+        let since = *self.since.get_or_init(Instant::now);
+        let year = Timestamp::from_second(1_767_225_600).unwrap();
+        let seconds = i64::try_from(since.elapsed().as_secs()).unwrap();
+        (year + SignedDuration::from_secs(seconds)).to_string()
+    }
+
     pub(super) fn cuts_of(&self, resource: &str) -> u64 {
         self.cuts.get(resource).copied().unwrap_or_default()
     }
@@ -53,7 +66,8 @@ impl State {
                     let is_there = path.namespace.is_none() || path.namespace == *namespace;
                     *resource == path.resource && is_there
                 });
-                let all = concerned.map(|(_, object)| object.clone()).collect();
+                let all = concerned.map(|(_, object)| object);
+                let all = all.filter(|object| path.selects(object)).cloned().collect();
                 (self.version, all)
             }
             Some(token) => {
@@ -102,7 +116,20 @@ impl State {
             let message = "the object has been modified".to_owned();
             return Err(Refusal(409, "Conflict", message));
         }
+        Self::check_uid(&object["metadata"]["uid"], &old, 409, "Conflict")?;
         Ok(self.store(path.key(), object))
+    }
+
+    fn check_uid(
+        uid: &Value,
+        object: &Value,
+        code: u16,
+        reason: &'static str,
+    ) -> Result<(), Refusal> {
+        if uid.is_null() || *uid == object["metadata"]["uid"] {
+            return Ok(());
+        }
+        Err(Refusal(code, reason, "another uid".to_owned()))
     }
 
     pub(super) fn patch(&mut self, path: &Path, kind: &str, body: &[u8]) -> Answer {
@@ -124,7 +151,9 @@ impl State {
                 json_patch::merge(&mut object, &json!({"metadata": {"finalizers": null}}));
             }
         } else {
-            json_patch::merge(&mut object, &json_of(body));
+            let patch = json_of(body);
+            Self::check_uid(&patch["metadata"]["uid"], &object, 422, "Invalid")?;
+            json_patch::merge(&mut object, &patch);
         }
         if let Some(namespace) = &path.namespace {
             object["metadata"]["namespace"] = json!(namespace);
@@ -138,6 +167,9 @@ impl State {
         let meta = &mut object["metadata"];
         meta["uid"] = old.map_or(json!(format!("uid-{}", self.version)), |old| {
             old["metadata"]["uid"].clone()
+        });
+        meta["creationTimestamp"] = old.map_or(json!(self.now()), |old| {
+            old["metadata"]["creationTimestamp"].clone()
         });
         // A write that changes nothing is no event.
         meta["resourceVersion"] = old.map_or(Value::Null, |old| {
@@ -160,6 +192,23 @@ impl State {
             return self.remove(&key, object);
         }
         object
+    }
+
+    /// Deletes it if it is as the request says.
+    pub(super) fn delete_if(&mut self, key: &Key, body: &[u8]) -> Answer {
+        let object = self.find(key)?;
+        let options = match body {
+            [] => Value::Null,
+            body => json_of(body),
+        };
+        let conditions = &options["preconditions"];
+        Self::check_uid(&conditions["uid"], &object, 409, "Conflict")?;
+        let version = &conditions["resourceVersion"];
+        if !version.is_null() && *version != object["metadata"]["resourceVersion"] {
+            let message = "the object has been modified".to_owned();
+            return Err(Refusal(409, "Conflict", message));
+        }
+        self.delete(key)
     }
 
     pub(super) fn delete(&mut self, key: &Key) -> Answer {

@@ -1,5 +1,6 @@
 //! Watches.
 
+use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
@@ -38,8 +39,7 @@ impl Cluster {
             cluster: self.clone(),
             link,
             cuts,
-            resource: path.resource.clone(),
-            namespace: path.namespace.clone(),
+            path: path.clone(),
             seen: from,
             again: None,
             ends: Instant::now() + Duration::from_secs(seconds),
@@ -59,8 +59,7 @@ struct Watching {
     link: Link,
     cuts: u64,
     too_old: bool,
-    resource: String,
-    namespace: Option<String>,
+    path: Path,
     seen: u64,
     again: Option<Value>,
     ends: Instant,
@@ -78,6 +77,9 @@ impl Watching {
             news.as_mut().enable();
             if self.has_ended || self.is_cut() {
                 return None;
+            }
+            if self.link.is_deaf() {
+                return pending().await;
             }
             match self.look() {
                 Some(line) => {
@@ -107,7 +109,7 @@ impl Watching {
     }
 
     fn is_cut(&self) -> bool {
-        self.cluster.state().cuts_of(&self.resource) != self.cuts
+        self.cluster.state().cuts_of(&self.path.resource) != self.cuts
     }
 
     fn look(&mut self) -> Option<Value> {
@@ -123,8 +125,10 @@ impl Watching {
         }
         let concerns = |change: &&Change| {
             let namespace = change.object["metadata"]["namespace"].as_str();
-            change.resource == self.resource
-                && (self.namespace.is_none() || self.namespace.as_deref() == namespace)
+            let asked = self.path.namespace.as_deref();
+            change.resource == self.path.resource
+                && (asked.is_none() || asked == namespace)
+                && self.path.selects(&change.object)
         };
         let from = state
             .history
