@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::book;
+use crate::examples;
 use crate::firmware;
 use crate::fuzz;
 use crate::invocation::Invocation;
@@ -26,7 +28,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 15] = [
+pub(crate) const STEPS: [Step; 17] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -38,6 +40,12 @@ pub(crate) const STEPS: [Step; 15] = [
         about: "sizes, reminders, words, which package may use which, and what pages name",
         in_test: false,
         run: tidy,
+    },
+    Step {
+        name: "book",
+        about: "the guide: its contents, its links, and its pages, in target/book",
+        in_test: false,
+        run: book::run,
     },
     Step {
         name: "clippy",
@@ -104,6 +112,12 @@ pub(crate) const STEPS: [Step; 15] = [
         about: "what the real client-go did, on each runtime",
         in_test: true,
         run: replay,
+    },
+    Step {
+        name: "examples",
+        about: "the small programs of the guide print what they say",
+        in_test: true,
+        run: examples::run,
     },
     Step {
         name: "doctest",
