@@ -3,6 +3,7 @@
 //! ```text
 //! pod web-1
 //! node node-7
+//! pod pod of node-7
 //! left: 0 pods, 1 nodes
 //! ```
 
