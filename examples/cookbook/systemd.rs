@@ -1,4 +1,4 @@
-//! A service of systemd: it says when it is ready, and that it drains. Kubernetes sends SIGTERM too.
+//! A service of systemd: it says when it is ready and when it drains. Kubernetes sends SIGTERM too.
 //!
 //! ```text
 //! notified: READY=1

@@ -11,6 +11,7 @@ use crate::report::{Stop, Verdict};
 use crate::workspace::Workspace;
 
 const SOURCES: &str = "docs/book/src";
+const DASHBOARD: &str = "docs/book/grafana.json";
 /// Built below `target`, once: it costs a minute and a half of processor time.
 const MDBOOK: &str = "0.4.52";
 
@@ -77,14 +78,37 @@ fn mistakes(root: &Path) -> Result<Vec<String>, String> {
         all += &text;
     }
     for name in examples::names(root)? {
-        if !all.contains(&format!("{}/{name}.rs}}}}", examples::FOLDER)) {
+        let path = format!("{}/{name}.rs", examples::FOLDER);
+        if !all.contains(&path) {
+            mistakes.push(format!("{path}: no chapter names it"));
+        }
+    }
+    let dashboard = fs::read_to_string(root.join(DASHBOARD)).map_err(said)?;
+    let code = links::files(&root.join("core/src/metrics"), ".rs").map_err(said)?;
+    let code: Vec<String> = code.iter().flat_map(fs::read_to_string).collect();
+    for name in figures(&dashboard).chain(figures(&all)) {
+        if !code
+            .iter()
+            .any(|code| code.contains(&format!("\"{name}\"")))
+        {
             mistakes.push(format!(
-                "{}/{name}.rs: no chapter includes it",
-                examples::FOLDER
+                "{SOURCES}, {DASHBOARD}: no metric is called `{name}`"
             ));
         }
     }
     Ok(mistakes)
+}
+
+/// The names of metrics in a text, without what Prometheus appends to that of a histogram.
+fn figures(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+    let begins = ["workqueue_", "controller_runtime_"];
+    let names = words.filter(move |word| begins.iter().any(|begin| word.starts_with(begin)));
+    let names = names.filter(|name| !name.ends_with('_'));
+    names.map(|name| {
+        let ends = ["_bucket", "_sum", "_count"].iter();
+        ends.fold(name, |name, end| name.strip_suffix(end).unwrap_or(name))
+    })
 }
 
 /// The address of the repository, which stands in one place.
@@ -158,6 +182,14 @@ mod tests {
         assert_eq!(page("../../../examples/a.rs"), at("examples/a.rs"));
         assert_eq!(page("../grafana.json"), at("docs/book/grafana.json"));
         assert_eq!(page("cookbook.html"), "<a href=\"cookbook.html\">b</a>");
+    }
+
+    #[test]
+    fn a_histogram_is_found_by_any_of_its_names() {
+        let text =
+            "rate(workqueue_work_duration_seconds_bucket[5m]), `workqueue_depth`, workqueue_*";
+        let expected = ["workqueue_work_duration_seconds", "workqueue_depth"];
+        assert_eq!(figures(text).collect::<Vec<_>>(), expected);
     }
 
     #[test]

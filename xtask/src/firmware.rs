@@ -126,16 +126,18 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let mut table = Vec::new();
     let mut failures = Vec::new();
     install(BOARDS[0].emulator)?;
-    let shown = first::run(&workspace.root, &built);
-    let row = [
-        "Cortex-M3",
-        "the program of docs/firmware.md",
-        verdict(shown.is_ok()),
+    let programs: [(&str, fn(&Path, &Path) -> Verdict); 2] = [
+        ("the program of docs/firmware.md", first::run),
+        ("a queue in RTIC, checked", first::check_rtic),
     ];
-    table.push(row.map(str::to_owned));
-    match shown {
-        Err(Stop::Failed(why)) => failures.push(why),
-        other => other?,
+    for (what, run) in programs {
+        let ended = run(&workspace.root, &built);
+        let row = ["Cortex-M3", what, verdict(ended.is_ok())];
+        table.push(row.map(str::to_owned));
+        match ended {
+            Err(Stop::Failed(why)) => failures.push(why),
+            other => other?,
+        }
     }
     for board in &BOARDS {
         install(board.emulator)?;

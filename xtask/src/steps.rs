@@ -161,6 +161,7 @@ fn fmt(workspace: &Workspace) -> Verdict {
         "cargo fmt --all --check",
         "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
         "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
+        "cargo fmt --check --manifest-path examples/firmware/rtic/Cargo.toml",
     ];
     run_each(lines.map(Invocation::new), workspace)
 }
