@@ -11,6 +11,8 @@ use crate::report::{Stop, Verdict};
 use crate::workspace::Workspace;
 
 const SOURCES: &str = "docs/book/src";
+/// The column after the names in what the example `delays` prints.
+const DELAYS_FROM: usize = 13;
 const DASHBOARD: &str = "docs/book/grafana.json";
 /// Built below `target`, once: it costs a minute and a half of processor time.
 const MDBOOK: &str = "0.4.52";
@@ -81,6 +83,19 @@ fn mistakes(root: &Path) -> Result<Vec<String>, String> {
         let path = format!("{}/{name}.rs", examples::FOLDER);
         if !all.contains(&path) {
             mistakes.push(format!("{path}: no chapter names it"));
+        }
+    }
+    let table = fs::read_to_string(root.join(examples::FOLDER).join("delays.rs")).map_err(said)?;
+    for row in examples::promised(&table)
+        .iter()
+        .flat_map(|text| text.lines().skip(1))
+    {
+        let delays = row.get(DELAYS_FROM..).unwrap_or_default();
+        let delays: Vec<&str> = delays.split_whitespace().collect();
+        if !all.contains(&delays.join(" | ")) {
+            mistakes.push(format!(
+                "no table says what the example `delays` prints: {row}"
+            ));
         }
     }
     let dashboard = fs::read_to_string(root.join(DASHBOARD)).map_err(said)?;

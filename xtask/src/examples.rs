@@ -82,7 +82,7 @@ fn check(source: &str, run: impl FnOnce() -> Result<String, String>) -> Result<(
 }
 
 /// The text between the first two fences of the first comment.
-fn promised(source: &str) -> Option<String> {
+pub(crate) fn promised(source: &str) -> Option<String> {
     let header = source.lines().take_while(|line| line.starts_with("//!"));
     let header = header.map(|line| line.trim_start_matches("//!"));
     let header = header.map(|line| line.strip_prefix(' ').unwrap_or(line));
