@@ -3,7 +3,7 @@
 //! ```text
 //! node-1: has been running for 90s, and will run once more
 //! node-2: is ready: the workers are busy, or the queue is paused
-//! node-3: runs in 5ms, after 1 failures
+//! node-3: runs in 5ms, failures: 1
 //! ```
 
 use std::time::Duration;
@@ -20,8 +20,8 @@ fn why(entry: &Entry<&str>, now: Instant) -> String {
         _ if state.dirty => running + ", and will run once more",
         _ if state.active => running,
         _ if state.ready => "is ready: the workers are busy, or the queue is paused".into(),
-        Some(left) => format!("runs in {left:?}, after {failures} failures"),
-        None => format!("is not to run, {failures} failures are on record"),
+        Some(left) => format!("runs in {left:?}, failures: {failures}"),
+        None => format!("is not to run, failures: {failures}"),
     }
 }
 
