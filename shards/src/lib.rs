@@ -1,13 +1,19 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod backoff;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod engine;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd;
 mod held;
 mod member;
 mod memory;
+mod metrics;
 mod placement;
 mod shard;
 mod shards;
@@ -16,6 +22,10 @@ mod view;
 
 pub use engine::{Engine, Mark, NewMark};
 pub use error::{EngineError, Source};
+#[cfg(feature = "etcd")]
+pub use etcd::{Etcd, EtcdSession};
+#[cfg(feature = "etcd")]
+pub use etcd_client;
 pub use held::Held;
 pub use member::{Counters, Member};
 pub use memory::{Memory, MemorySession};

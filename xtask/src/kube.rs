@@ -6,8 +6,8 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use crate::debian::{Apt, is_there, shown};
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
 use crate::workspace::Workspace;
@@ -101,58 +101,30 @@ const PACKAGES: [&str; 6] = [
 
 /// Builds the server once: nine minutes of CPU, 120 MB to fetch, 4 GB on the disk.
 fn build_server(folder: &Path) -> Verdict {
-    let sources = Path::new("/etc/apt/sources.list.d/debian.sources");
-    let tools = ["apt-get", "dpkg", "make", "patch", "sh", "tar", "xz"];
+    let tools = ["make", "patch", "sh", "tar", "xz"];
     if let Some(missing) = tools.into_iter().find(|tool| !is_there(tool)) {
         return Err(Stop::NotRun(format!(
             "{missing} is missing; or set KUBE_APISERVER"
         )));
     }
-    let Ok(sources) = fs::read_to_string(sources) else {
-        let why = "only Debian's sources are known to build it; or set KUBE_APISERVER";
-        return Err(Stop::NotRun(why.to_owned()));
-    };
     println!("building kube-apiserver once: about nine minutes of CPU, 120 MB to fetch");
-    let wrong = |error: std::io::Error| Stop::Failed(format!("{}: {error}", folder.display()));
-    for part in [
-        "apt/lists/partial",
-        "apt/cache/archives/partial",
-        "apt/sources",
-        "packages",
-    ] {
-        fs::create_dir_all(folder.join(part)).map_err(wrong)?;
-    }
-    // As this machine has it, with sources beside the packages.
-    let sources = sources.replace("Types: deb\n", "Types: deb deb-src\n");
-    fs::write(folder.join("apt/sources/debian.sources"), sources).map_err(wrong)?;
-    fs::write(folder.join("build.sh"), BUILD).map_err(wrong)?;
-
-    let apt = |line: &str| {
-        let option = |name: &str, path: &str| format!("{name}={}", shown(&folder.join(path)));
-        let parts = option("Dir::Etc::sourceparts", "apt/sources");
-        let lists = option("Dir::State::lists", "apt/lists");
-        let cache = option("Dir::Cache", "apt/cache");
-        Invocation::new("apt-get -q -o Dir::Etc::sourcelist=/dev/null")
-            .args([
-                "-o".to_owned(),
-                parts,
-                "-o".to_owned(),
-                lists,
-                "-o".to_owned(),
-                cache,
-            ])
-            .args(line.split(' '))
-    };
-    apt("update").run(folder)?;
+    let apt = Apt::new(folder, "deb deb-src").map_err(|stop| match stop {
+        Stop::NotRun(why) => Stop::NotRun(format!("{why}; or set KUBE_APISERVER")),
+        stop => stop,
+    })?;
     let packages = folder.join("packages");
-    if apt("source --download-only kubernetes=1.20*")
+    let wrong = |error: std::io::Error| Stop::Failed(format!("{}: {error}", folder.display()));
+    fs::create_dir_all(&packages).map_err(wrong)?;
+    fs::write(folder.join("build.sh"), BUILD).map_err(wrong)?;
+    if apt
+        .get("source --download-only kubernetes=1.20*")
         .run(&packages)
         .is_err()
     {
         let why = "this Debian has no sources of Kubernetes 1.20; or set KUBE_APISERVER";
         return Err(Stop::NotRun(why.to_owned()));
     }
-    apt("download").args(PACKAGES).run(&packages)?;
+    apt.get("download").args(PACKAGES).run(&packages)?;
     Invocation::new("nice -n 10 sh build.sh").run(folder)?;
     Ok(())
 }
@@ -179,14 +151,3 @@ cp _output/bin/kube-apiserver ..
 cd ..
 rm -rf source tools packages apt
 "#;
-
-fn is_there(tool: &str) -> bool {
-    Command::new("sh")
-        .args(["-c", &format!("command -v {tool} >/dev/null")])
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
-}

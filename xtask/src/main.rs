@@ -4,6 +4,7 @@
 //! themselves under `cargo xtask help`.
 
 mod book;
+mod debian;
 mod examples;
 mod firmware;
 mod fuzz;
@@ -13,6 +14,8 @@ mod links;
 mod mutants;
 mod powerset;
 mod report;
+mod servers;
+mod shards;
 mod soak;
 mod steps;
 mod summary;
@@ -24,7 +27,7 @@ use std::env;
 use std::process::ExitCode;
 
 use invocation::Invocation;
-use report::{OnFailure, Report, Stop};
+use report::{OnFailure, Report, Stop, Verdict};
 use steps::{STEPS, Step};
 use workspace::Workspace;
 
@@ -50,7 +53,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 9] = [
     Command {
         name: "test",
         arguments: "",
@@ -80,6 +83,12 @@ const COMMANDS: [Command; 8] = [
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
         run: kube,
+    },
+    Command {
+        name: "shards",
+        arguments: "[--seeds N] [--minutes M]",
+        about: "replicas on a real etcd, faults, and a checker of what they wrote",
+        run: shards,
     },
     Command {
         name: "soak",
@@ -136,7 +145,17 @@ fn firmware(arguments: &[String]) -> Result<bool, String> {
 /// No step of `ci`: it needs Debian, and takes long.
 fn kube(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    match kube::real(&workspace, arguments) {
+    shown(kube::real(&workspace, arguments))
+}
+
+fn shards(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    shown(shards::run(&workspace, arguments))
+}
+
+/// Prints how a command went that is no step.
+fn shown(verdict: Verdict) -> Result<bool, String> {
+    match verdict {
         Ok(()) => Ok(true),
         Err(Stop::Failed(why)) => {
             println!("FAILED: {why}");

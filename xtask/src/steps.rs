@@ -11,6 +11,8 @@ use crate::invocation::Invocation;
 use crate::kube;
 use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
+use crate::servers::with_protoc;
+use crate::shards;
 use crate::summary::{self, Totals};
 use crate::tidy;
 use crate::toolchain;
@@ -28,7 +30,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 17] = [
+pub(crate) const STEPS: [Step; 18] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -108,6 +110,12 @@ pub(crate) const STEPS: [Step; 17] = [
         run: kube::fast,
     },
     Step {
+        name: "shards",
+        about: "replicas on a real etcd, with faults, where Debian's packages can be had",
+        in_test: false,
+        run: shards::short,
+    },
+    Step {
         name: "replay",
         about: "what the real client-go did, on each runtime",
         in_test: true,
@@ -182,13 +190,13 @@ fn clippy(workspace: &Workspace) -> Verdict {
     let line =
         Invocation::new("cargo clippy --workspace --all-targets --all-features --keep-going --")
             .args(["-D", "warnings"]);
-    run_each([line], workspace)
+    run_each([with_protoc(line, workspace)?], workspace)
 }
 
 fn doc(workspace: &Workspace) -> Verdict {
     let line = Invocation::new("cargo doc --workspace --all-features --no-deps --keep-going")
         .variable("RUSTDOCFLAGS", "-D warnings");
-    run_each([line], workspace)
+    run_each([with_protoc(line, workspace)?], workspace)
 }
 
 /// One combination at a time and one package at a time, so that no other member of the workspace
@@ -198,12 +206,18 @@ fn features(workspace: &Workspace) -> Verdict {
     for package in workspace.published() {
         let sets = powerset(&package.features)
             .map_err(|why| Stop::Failed(format!("{}: {why}", package.name)))?;
-        checks.extend(sets.iter().map(|set| {
-            Invocation::new("cargo check --lib --no-default-features")
+        let has_etcd = package.features.iter().any(|feature| feature == "etcd");
+        for set in sets {
+            let check = Invocation::new("cargo check --lib --no-default-features")
                 .packages([package.name.as_str()])
                 .args(["--features".to_owned(), set.join(",")])
-                .variable("RUSTFLAGS", "-D warnings")
-        }));
+                .variable("RUSTFLAGS", "-D warnings");
+            checks.push(if has_etcd {
+                with_protoc(check, workspace)?
+            } else {
+                check
+            });
+        }
     }
     run_each(checks, workspace)
 }
@@ -245,12 +259,12 @@ fn msrv(workspace: &Workspace) -> Verdict {
     }
     for (version, packages) in promises {
         let toolchain = toolchain::for_rust_version(version, &workspace.root)?;
-        Invocation::new("cargo")
+        let check = Invocation::new("cargo")
             .args([format!("+{toolchain}")])
             .args(["check", "--all-features"])
             .packages(packages)
-            .variable("RUSTFLAGS", "--cap-lints allow")
-            .run(&workspace.root)?;
+            .variable("RUSTFLAGS", "--cap-lints allow");
+        with_protoc(check, workspace)?.run(&workspace.root)?;
     }
     Ok(())
 }
@@ -319,6 +333,7 @@ fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
             .args([what])
             .args(packages.split(' '))
             .variable(BUILT_ONCE.0, BUILT_ONCE.1);
+        let line = with_protoc(line, workspace)?;
         let (more, outcome) = summary::run(&line, &workspace.root);
         totals.add(more);
         failures.extend(outcome.err());

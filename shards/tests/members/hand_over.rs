@@ -113,7 +113,7 @@ async fn a_member_that_leaves_hands_over_without_a_gap_or_an_overlap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_does_not_end_is_told_at_the_limit_and_its_shard_moves() {
+async fn a_run_that_does_not_end_learns_at_the_limit_that_its_shard_moves() {
     let hour = Duration::from_secs(3600);
     let (engine, log) = (Switch::default(), Log::default());
     let first = start(builder(&engine, "first"), "first", &log, &["a"], hour).await;
@@ -159,7 +159,7 @@ async fn an_outage_that_is_shorter_than_the_ttl_moves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_longer_one_runs_are_told_nothing_begins_and_then_all_goes_on() {
+async fn after_a_longer_one_runs_have_ended_nothing_begins_and_then_all_goes_on() {
     let (engine, _, log, first, second) = pair(3600 * SECOND).await;
     sleep(SECOND).await;
     let own: Vec<&str> = KEYS
@@ -196,7 +196,7 @@ async fn a_shard_that_the_engine_gave_to_another_is_lost() {
     )
     .await;
     sleep(SECOND).await;
-    // As if somebody had removed it by hand.
+    // As if it had been removed by hand.
     let shard = first.member.shards().shard_of(&String::from("a"));
     crate::bad_input::steal(&engine.memory, shard).await;
     sleep(MS).await;

@@ -1,0 +1,226 @@
+//! Calls that pass over the nodes that do not reply.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use etcd_client::{Client, ConnectOptions, Error};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::error::{EngineError, Source};
+
+/// The nodes of a cluster, one of which is called.
+///
+/// etcd-client would spread calls over all nodes, dead ones as well: here each node has a client of
+/// its own, which is dropped with its connection when a call fails.
+pub(super) struct Calls {
+    pub(super) endpoints: Vec<String>,
+    /// How long a call may take, over all endpoints.
+    pub(super) timeout: Duration,
+    options: ConnectOptions,
+    current: Mutex<Current>,
+}
+
+/// The node that is called.
+#[derive(Default)]
+struct Current {
+    /// Its place in `endpoints`, plus laps: rises each time a node is passed over.
+    node: u64,
+    client: Option<Client>,
+}
+
+/// Pauses after each endpoint has failed once.
+pub(super) struct Laps {
+    failed: usize,
+    pause: Duration,
+}
+
+/// Why a call failed, and at which node.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{endpoint}: {error}")]
+    Call {
+        endpoint: String,
+        #[source]
+        error: Error,
+    },
+    #[error("{endpoint}: no reply in {after:?}")]
+    Silence { endpoint: String, after: Duration },
+    #[error("{endpoint}: {why}")]
+    Ended { endpoint: String, why: String },
+    #[error("no endpoint was given")]
+    NoEndpoint,
+}
+
+const TIMEOUT: Duration = Duration::from_secs(4);
+const ATTEMPT_MIN: Duration = Duration::from_millis(100);
+/// The pauses after each endpoint has failed once.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+impl Calls {
+    pub(super) fn new(
+        endpoints: Vec<String>,
+        options: ConnectOptions,
+        first: u64,
+    ) -> Result<Self, EngineError> {
+        if endpoints.is_empty() {
+            return Err(EngineError::Refused(Arc::new(Failure::NoEndpoint)));
+        }
+        let current = Current {
+            node: first,
+            client: None,
+        };
+        Ok(Self {
+            endpoints,
+            timeout: TIMEOUT,
+            options,
+            current: Mutex::new(current),
+        })
+    }
+
+    /// Calls until one node has replied: with a result, or with an error that another node would
+    /// reply with too. What a lost reply belonged to is called again, so `call` can be repeated.
+    pub(super) async fn call<T, F>(
+        &self,
+        limit: Duration,
+        call: impl Fn(Client) -> F,
+    ) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let end = Instant::now() + limit;
+        let attempt = self.attempt(limit);
+        let mut laps = Laps::new();
+        loop {
+            let node = self.node();
+            let called = async { call(self.client(node).await?).await };
+            let error = match timeout(attempt, called).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(error)) => self.translated(node, error),
+                Err(_) => self.silence(node, attempt),
+            };
+            if !matches!(error, EngineError::Unreachable(_)) {
+                return Err(error);
+            }
+            self.pass_over(node);
+            laps.pause(self.endpoints.len(), end).await;
+            if Instant::now() >= end {
+                return Err(error);
+            }
+        }
+    }
+
+    /// How long one node may take to reply: all of them have their turn within the limit.
+    pub(super) fn attempt(&self, limit: Duration) -> Duration {
+        let turns = u32::try_from(self.endpoints.len() + 1).unwrap_or(u32::MAX);
+        (limit / turns).max(ATTEMPT_MIN)
+    }
+
+    /// The number of the node that is called now: its place in `endpoints`, plus laps.
+    pub(super) fn node(&self) -> u64 {
+        self.current().node
+    }
+
+    /// Returns the client of a node. Does no I/O but to authenticate.
+    pub(super) async fn client(&self, node: u64) -> Result<Client, Error> {
+        {
+            let current = self.current();
+            if let Some(client) = current.client.clone().filter(|_| current.node == node) {
+                return Ok(client);
+            }
+        }
+        let endpoint = self.endpoint(node);
+        let client = Client::connect([endpoint], Some(self.options.clone())).await?;
+        let mut current = self.current();
+        if current.node == node {
+            current.client = Some(client.clone());
+        }
+        Ok(client)
+    }
+
+    /// Turns to the next node, unless that has been done since.
+    pub(super) fn pass_over(&self, node: u64) {
+        let mut current = self.current();
+        if current.node == node {
+            tracing::debug!(endpoint = self.endpoint(node), "passed over");
+            current.node = node.wrapping_add(1);
+            current.client = None;
+        }
+    }
+
+    /// The error of a node that did not reply.
+    pub(super) fn silence(&self, node: u64, after: Duration) -> EngineError {
+        let endpoint = self.endpoint(node).to_owned();
+        EngineError::Unreachable(Arc::new(Failure::Silence { endpoint, after }))
+    }
+
+    /// The error of a stream that a node ended.
+    pub(super) fn ended(&self, node: u64, why: &str) -> EngineError {
+        let endpoint = self.endpoint(node).to_owned();
+        let why = why.to_owned();
+        let kind = match why.contains("permission denied") {
+            true => EngineError::Denied,
+            false => EngineError::Unreachable,
+        };
+        kind(Arc::new(Failure::Ended { endpoint, why }))
+    }
+
+    /// What an error means to a member.
+    pub(super) fn translated(&self, node: u64, error: Error) -> EngineError {
+        let kind = match &error {
+            Error::GRpcStatus(status) => kind(i32::from(status.code()), status.message()),
+            Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
+                EngineError::Refused
+            }
+            _ => EngineError::Unreachable,
+        };
+        let endpoint = self.endpoint(node).to_owned();
+        kind(Arc::new(Failure::Call { endpoint, error }))
+    }
+
+    fn endpoint(&self, node: u64) -> &str {
+        let count = u64::try_from(self.endpoints.len()).unwrap_or(u64::MAX);
+        let index = usize::try_from(node % count.max(1)).unwrap_or(0);
+        self.endpoints.get(index).map_or("", String::as_str)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Laps {
+    pub(super) fn new() -> Self {
+        Self {
+            failed: 0,
+            pause: PAUSE_MIN,
+        }
+    }
+
+    /// Counts a failure, and sleeps if it was the last of a lap, until `end` at most.
+    pub(super) async fn pause(&mut self, endpoints: usize, end: Instant) {
+        self.failed += 1;
+        if self.failed.is_multiple_of(endpoints) {
+            sleep_until(end.min(Instant::now() + self.pause)).await;
+            self.pause = (2 * self.pause).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// The kind of error that a gRPC code stands for, by the codes of etcd's `rpctypes`.
+fn kind(code: i32, message: &str) -> fn(Source) -> EngineError {
+    const INVALID_ARGUMENT: i32 = 3;
+    const PERMISSION_DENIED: i32 = 7;
+    const UNAUTHENTICATED: i32 = 16;
+    /// The client's own (a connection that broke), and those of a node that lacks its leader.
+    const PASSING: [i32; 6] = [1, 2, 4, 10, 13, 14];
+    match code {
+        PERMISSION_DENIED | UNAUTHENTICATED => EngineError::Denied,
+        // A wrong password, and no user where one is asked for.
+        INVALID_ARGUMENT if message.contains("authentication") || message.contains("user name") => {
+            EngineError::Denied
+        }
+        code if PASSING.contains(&code) => EngineError::Unreachable,
+        _ => EngineError::Refused,
+    }
+}

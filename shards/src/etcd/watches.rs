@@ -1,0 +1,269 @@
+//! What is stored in a range of keys, and each change from then on, across the failures of nodes.
+
+use std::convert::Infallible;
+
+use etcd_client::{
+    Client, EventType, GetOptions, KeyValue, ResponseHeader, WatchOptions, WatchResponse,
+    WatchStream,
+};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::calls::{Calls, Laps};
+use super::format::{self, Named};
+use crate::error::EngineError;
+use crate::view::View;
+
+/// Keys from the first, to what is after the last, and how far they have been read.
+pub(super) struct Range<'c> {
+    calls: &'c Calls,
+    from: Vec<u8>,
+    to: Vec<u8>,
+    /// Everything up to this revision has been read; zero before the first list.
+    pub(super) revision: i64,
+    stream: Option<Stream>,
+    laps: Laps,
+    /// How often in a row a watch was denied.
+    denied: u32,
+}
+
+/// A watch at one node.
+struct Stream {
+    watch: WatchStream,
+    node: u64,
+    /// The node was asked for a sign of life, and has not replied.
+    is_asked: bool,
+}
+
+/// What is in a range.
+pub(super) enum News {
+    /// Everything that is stored.
+    Listed(Vec<KeyValue>),
+    /// The changes of some revisions, in their order.
+    Changed(WatchResponse),
+}
+
+/// Why there are no changes.
+enum Stopped {
+    /// They are no longer stored: the range has to be listed again.
+    Compacted,
+    Failed(EngineError),
+}
+
+/// How often in a row a watch may be denied: etcd also says so if the token has expired.
+const DENIED_MAX: u32 = 2;
+/// How many pairs one reply lists.
+const PAGE: i64 = 1000;
+
+/// Shows members and owners. A response of a watch holds all changes of its revisions, so each
+/// state that is shown is one that was stored.
+pub(super) async fn follow(
+    calls: &Calls,
+    set: &str,
+    view: &watch::Sender<View>,
+) -> Result<Infallible, EngineError> {
+    let prefix = format::prefix(set)?;
+    let mut range = Range::new(calls, format::view_range(set)?);
+    loop {
+        match range.next().await? {
+            News::Listed(pairs) => {
+                let mut shown = View {
+                    is_complete: true,
+                    ..View::default()
+                };
+                for pair in &pairs {
+                    put(&mut shown, pair, &prefix)?;
+                }
+                view.send_replace(shown);
+            }
+            News::Changed(response) => change(view, &response, &prefix)?,
+        }
+    }
+}
+
+fn change(
+    view: &watch::Sender<View>,
+    response: &WatchResponse,
+    prefix: &str,
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    view.send_modify(|view| {
+        for event in response.events() {
+            let Some(pair) = event.kv() else { continue };
+            if event.event_type() == EventType::Delete {
+                match format::read_name(pair, prefix) {
+                    Some(Named::Member(name)) => drop(view.members.remove(&name)),
+                    Some(Named::Owner(shard)) => drop(view.owners.remove(&shard)),
+                    None => {}
+                }
+            } else if let Err(error) = put(view, pair, prefix) {
+                outcome = Err(error);
+            }
+        }
+    });
+    outcome
+}
+
+fn put(view: &mut View, pair: &KeyValue, prefix: &str) -> Result<(), EngineError> {
+    match format::read_name(pair, prefix) {
+        Some(Named::Member(name)) => {
+            view.members.insert(name, format::read_member(pair)?);
+        }
+        Some(Named::Owner(shard)) => {
+            view.owners.insert(shard, format::read_owner(pair)?);
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+impl<'c> Range<'c> {
+    pub(super) fn new(calls: &'c Calls, (from, to): (Vec<u8>, Vec<u8>)) -> Self {
+        Self {
+            calls,
+            from,
+            to,
+            revision: 0,
+            stream: None,
+            laps: Laps::new(),
+            denied: 0,
+        }
+    }
+
+    /// The list at first, and changes then; a list again if changes are no longer stored.
+    pub(super) async fn next(&mut self) -> Result<News, EngineError> {
+        if self.revision == 0 {
+            return self.list().await;
+        }
+        loop {
+            let mut stopped = match self.changes().await {
+                Ok(Some(changes)) => return Ok(News::Changed(changes)),
+                Ok(None) => continue,
+                Err(stopped) => stopped,
+            };
+            self.stream = None;
+            if let Stopped::Compacted = stopped {
+                match self.list().await {
+                    Ok(news) => return Ok(news),
+                    Err(error) => stopped = Stopped::Failed(error),
+                }
+            }
+            match stopped {
+                Stopped::Failed(EngineError::Unreachable(why)) => {
+                    tracing::debug!(%why, "a watch is resumed");
+                    let soon = Instant::now() + self.calls.timeout;
+                    self.laps.pause(self.calls.endpoints.len(), soon).await;
+                }
+                Stopped::Failed(error) => return Err(error),
+                Stopped::Compacted => {}
+            }
+        }
+    }
+
+    /// Waits for changes. `None` if there were none for a while, and the node is asked for a sign
+    /// of life.
+    async fn changes(&mut self) -> Result<Option<WatchResponse>, Stopped> {
+        let calls = self.calls;
+        let stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.open().await?,
+        };
+        let stream = self.stream.insert(stream);
+        let node = stream.node;
+        let failed = |error| {
+            calls.pass_over(node);
+            Err(Stopped::Failed(error))
+        };
+        let patience = calls.timeout / 4;
+        let response = match timeout(patience, stream.watch.message()).await {
+            Err(_) if stream.is_asked => return failed(calls.silence(node, 2 * patience)),
+            Err(_) => {
+                stream.is_asked = true;
+                return match stream.watch.request_progress().await {
+                    Ok(()) => Ok(None),
+                    Err(error) => failed(calls.translated(node, error)),
+                };
+            }
+            Ok(Err(error)) => return failed(calls.translated(node, error)),
+            Ok(Ok(None)) => return failed(calls.ended(node, "the watch has ended")),
+            Ok(Ok(Some(response))) => response,
+        };
+        stream.is_asked = false;
+        if response.canceled() {
+            return match (response.compact_revision(), response.cancel_reason()) {
+                // With an expired token too: the next client has another.
+                (0, why) if why.contains("permission denied") && self.denied < DENIED_MAX => {
+                    self.denied += 1;
+                    failed(calls.ended(node, "the watch was denied once"))
+                }
+                (0, why) => failed(calls.ended(node, why)),
+                _ => Err(Stopped::Compacted),
+            };
+        }
+        (self.denied, self.laps) = (0, Laps::new());
+        // A sign of life does not count: etcd before 3.4.25 and 3.5.8 may send it ahead of changes.
+        let pairs = response.events().iter().filter_map(etcd_client::Event::kv);
+        let last = pairs.map(KeyValue::mod_revision).max();
+        let Some(last) = last.filter(|last| *last > self.revision) else {
+            return Ok(None);
+        };
+        self.revision = last;
+        Ok(Some(response))
+    }
+
+    async fn open(&self) -> Result<Stream, Stopped> {
+        let calls = self.calls;
+        let options = WatchOptions::new()
+            .with_range(self.to.as_slice())
+            .with_start_revision(self.revision + 1);
+        let (node, attempt) = (calls.node(), calls.attempt(calls.timeout));
+        let opened = async {
+            let mut client = calls.client(node).await?;
+            client.watch(self.from.as_slice(), Some(options)).await
+        };
+        let error = match timeout(attempt, opened).await {
+            Ok(Ok(watch)) => {
+                return Ok(Stream {
+                    watch,
+                    node,
+                    is_asked: false,
+                });
+            }
+            Ok(Err(error)) => calls.translated(node, error),
+            Err(_) => calls.silence(node, attempt),
+        };
+        calls.pass_over(node);
+        Err(Stopped::Failed(error))
+    }
+
+    /// Lists everything as it is at one revision, by pages.
+    async fn list(&mut self) -> Result<News, EngineError> {
+        let mut pairs: Vec<KeyValue> = Vec::new();
+        let mut at = 0;
+        loop {
+            let mut from = self.from.clone();
+            if let Some(last) = pairs.last() {
+                from = last.key().to_vec();
+                from.push(0);
+            }
+            let options = GetOptions::new()
+                .with_range(self.to.as_slice())
+                .with_limit(PAGE)
+                .with_revision(at);
+            let get = |mut client: Client| {
+                let (from, options) = (from.clone(), options.clone());
+                async move { client.get(from, Some(options)).await }
+            };
+            let mut page = self.calls.call(self.calls.timeout, get).await?;
+            if at == 0 {
+                at = page.header().map_or(0, ResponseHeader::revision);
+            }
+            pairs.append(&mut page.take_kvs());
+            if !page.more() {
+                break;
+            }
+        }
+        self.revision = at;
+        Ok(News::Listed(pairs))
+    }
+}
