@@ -3,11 +3,14 @@
 //! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
 //! themselves under `cargo xtask help`.
 
+mod book;
 mod debian;
+mod examples;
 mod firmware;
 mod fuzz;
 mod invocation;
 mod kube;
+mod links;
 mod mutants;
 mod powerset;
 mod report;

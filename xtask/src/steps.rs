@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::book;
+use crate::examples;
 use crate::firmware;
 use crate::fuzz;
 use crate::invocation::Invocation;
@@ -28,7 +30,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 17] = [
+pub(crate) const STEPS: [Step; 19] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -40,6 +42,12 @@ pub(crate) const STEPS: [Step; 17] = [
         about: "sizes, reminders, words, which package may use which, and what pages name",
         in_test: false,
         run: tidy,
+    },
+    Step {
+        name: "book",
+        about: "the guide: its contents, its links, and its pages, in target/book",
+        in_test: false,
+        run: book::run,
     },
     Step {
         name: "clippy",
@@ -120,6 +128,12 @@ pub(crate) const STEPS: [Step; 17] = [
         run: replay,
     },
     Step {
+        name: "examples",
+        about: "the small programs of the guide print what they say",
+        in_test: true,
+        run: examples::run,
+    },
+    Step {
         name: "doctest",
         about: "the examples in the documentation",
         in_test: true,
@@ -161,6 +175,7 @@ fn fmt(workspace: &Workspace) -> Verdict {
         "cargo fmt --all --check",
         "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
         "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
+        "cargo fmt --check --manifest-path examples/firmware/rtic/Cargo.toml",
     ];
     run_each(lines.map(Invocation::new), workspace)
 }
