@@ -4,6 +4,7 @@
 //! themselves under `cargo xtask help`.
 
 mod book;
+mod builds;
 mod debian;
 mod examples;
 mod firmware;

@@ -108,8 +108,8 @@ fn a_hundred_thousand_groups_of_one_key_come_and_go() {
     assert_eq!(queue.groups_len(), 0);
 }
 
-/// More groups than a change of limits looks at: those that it has not looked at yet must not give a
-/// key because that has aged.
+/// More groups than a change of limits looks at: those that it has not looked at yet must not give
+/// a key because that has aged.
 #[test]
 fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     type Aged = Queue<Key, Growable<RandomState, Groups<u8, Aging<Levels<2>>>>, NoLimit>;

@@ -89,9 +89,9 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Blocks the groups that come first at a level and may not start a run, because the limits have
-    /// changed: at most so many. Returns whether there may be more. At every level, because a key
-    /// that has aged is handed out before those of higher levels.
+    /// Blocks the groups that come first at a level and may not start a run, because the limits
+    /// have changed: at most so many. Returns whether there may be more. At every level, because a
+    /// key that has aged is handed out before those of higher levels.
     fn review_first(&mut self, most: u8) -> bool {
         let mut left = most;
         for level in (0..B::LEVELS).rev() {
