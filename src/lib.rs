@@ -4,6 +4,7 @@
     doc = "The keyed work queue that every reconciler needs."
 )]
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

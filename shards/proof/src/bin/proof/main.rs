@@ -244,17 +244,16 @@ async fn measured(plan: &Plan) -> io::Result<bool> {
     figures.extend(figures::marks(&plan.etcd, &plan.folder.join("marks")).await?);
     println!("\n{:<44} {:>20}  {:<16}", "measured", "value", "aim");
     for figure in &figures {
-        let missed = if figure.is_met == Some(false) {
-            "MISSED"
-        } else {
-            ""
-        };
+        let missed = if figure.is_met { "" } else { "MISSED" };
         println!(
             "{:<44} {:>20}  {:<16} {missed}",
             figure.name, figure.value, figure.aim
         );
     }
-    Ok(figures.iter().all(|figure| figure.is_met != Some(false)))
+    // Times and rates are those of a machine that may do other work.
+    Ok(figures
+        .iter()
+        .all(|figure| figure.is_met || !figure.is_certain))
 }
 
 fn summary(verdict: &Verdict) -> String {

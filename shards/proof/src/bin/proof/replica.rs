@@ -139,6 +139,8 @@ where
         // Refused once the queue shuts down.
         let _ = member.add(key);
     }
+    // The store ends with the proof, and no replica outlives that.
+    std::process::exit(1);
 }
 
 async fn reconcile(store: &Pool, call: &Call, key: &str, held: &Held) -> Result<Action, io::Error> {
