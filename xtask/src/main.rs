@@ -7,6 +7,7 @@ mod book;
 mod debian;
 mod examples;
 mod firmware;
+mod full_disk;
 mod fuzz;
 mod invocation;
 mod kube;

@@ -1,11 +1,11 @@
 //! The table of checks, and what each of them runs.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use crate::book;
 use crate::examples;
 use crate::firmware;
+use crate::full_disk;
 use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::kube;
@@ -101,7 +101,7 @@ pub(crate) const STEPS: [Step; 18] = [
         name: "full_disk",
         about: "the webhooks on a disk that is full, where a small one can be made",
         in_test: false,
-        run: full_disk,
+        run: full_disk::run,
     },
     Step {
         name: "kube",
@@ -274,26 +274,6 @@ fn schedules(workspace: &Workspace) -> Verdict {
     let line = Invocation::new("cargo test --release -p requeue-schedules -- --nocapture")
         .variable("RUSTFLAGS", "--cfg shuttle -D warnings");
     run_each([line], workspace)
-}
-
-/// The disk is a small one in memory, in a namespace of its own: it needs no rights over this
-/// machine, and is gone with the test.
-fn full_disk(workspace: &Workspace) -> Verdict {
-    let folder = workspace.target().join("full_disk");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let folder = folder.display().to_string();
-    let mounted = |then: &str| {
-        let mount = "mount -t tmpfs -o size=64m none \"$WEBHOOKS_SMALL_DISK\"";
-        Invocation::new("unshare --map-root-user --mount sh -c")
-            .args([format!("{mount} && {then}")])
-            .variable("WEBHOOKS_SMALL_DISK", &folder)
-    };
-    if mounted("true").run(&workspace.root).is_err() {
-        let why = "no small disk can be mounted here (Linux, with user namespaces, or as root)";
-        return Err(Stop::NotRun(why.to_owned()));
-    }
-    let test = "cargo test -p webhooks --test full_disk";
-    run_each([mounted(test)], workspace)
 }
 
 /// Set where tests are built, mostly once: what would make a second build quicker is almost half of
