@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
+use crate::servers::with_protoc;
 use crate::workspace::Workspace;
 
 /// Where they are.
@@ -18,8 +19,8 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let names = names(&workspace.root)?;
     // The same selection as that of the tests, so that nothing is built twice.
     let line = Invocation::new("cargo build --workspace --all-features --examples");
-    line.variable("CARGO_INCREMENTAL", "0")
-        .run(&workspace.root)?;
+    let line = with_protoc(line.variable("CARGO_INCREMENTAL", "0"), workspace)?;
+    line.run(&workspace.root)?;
     let built = workspace.target().join("debug/examples");
     let mut failures = Vec::new();
     for name in &names {
