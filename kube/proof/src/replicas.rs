@@ -65,11 +65,7 @@ pub async fn share(server: &mut Server) -> Result<String, Problem> {
     let risen = deleted_by_hand(server, &store).await?;
     third.stop().await?;
     again.stop().await?;
-    let left = leases(server)
-        .await?
-        .into_iter()
-        .filter(|lease| is_member(lease))
-        .count();
+    let left = leases(server).await?.into_iter().filter(is_member).count();
 
     let wrong = store.wrong();
     let told = format!(

@@ -23,7 +23,7 @@ use super::shown::Shown;
 
 /// The pauses after failures of the watch, from the first to the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// How long a list may be silent, and what the watch has to show.
+/// How long a list may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
 /// After how many seconds a watch is resumed, at the latest: it may be silent because it is dead.
 const RESUMED: u32 = 60;
@@ -60,9 +60,8 @@ struct Follow<'e> {
     listed: Option<Shown>,
     /// The sessions that are being ended, by their members.
     ending: FuturesUnordered<BoxFuture<'e, (Ending, Result<bool, EngineError>)>>,
-    heard_at: Instant,
-    /// Whether there is something that has to be heard.
-    expects: bool,
+    /// When the next event comes at the latest, `None` if there may be none.
+    hear_by: Option<Instant>,
     resume_at: Instant,
     pause: Duration,
 }
@@ -84,8 +83,7 @@ impl<'e> Follow<'e> {
             shown: Shown::default(),
             listed: Some(Shown::default()),
             ending: FuturesUnordered::new(),
-            heard_at: now,
-            expects: true,
+            hear_by: Some(now + SILENCE),
             resume_at: now,
             pause: PAUSES.0,
         }
@@ -102,12 +100,11 @@ impl<'e> Follow<'e> {
                 (Ending { member, record }, ended.unwrap_or_else(late))
             }));
         }
-        if self.expects && now >= self.heard_at + SILENCE {
+        if self.hear_by.is_some_and(|by| now >= by) {
             self.begin_again(now);
         }
-        let silent_at = self.expects.then_some(self.heard_at + SILENCE);
         let resume_at = Some(self.resume_at).filter(|at| *at > now);
-        let times = [self.shown.next(), silent_at, resume_at];
+        let times = [self.shown.next(), self.hear_by, resume_at];
         let far = now + Duration::from_secs(3600);
         times.into_iter().flatten().min().unwrap_or(far)
     }
@@ -116,8 +113,7 @@ impl<'e> Follow<'e> {
     fn begin_again(&mut self, now: Instant) {
         self.events = events(self.leases, self.set);
         self.listed = Some(Shown::default());
-        self.expects = true;
-        self.heard_at = now;
+        self.hear_by = Some(now + SILENCE);
     }
 
     fn ended(&mut self, ending: &Ending, ended: Result<bool, EngineError>) {
@@ -126,10 +122,10 @@ impl<'e> Follow<'e> {
         match ended {
             Ok(true) => {
                 tracing::info!(target: "requeue", set = self.set, member, "not kept; has ended");
-                if self.shown.member_is_gone(member, record.lease()) {
-                    self.heard_at = if self.expects { self.heard_at } else { now };
-                    self.expects = true;
-                    self.publish();
+                // A view shows nothing that the watch has not shown, or it would go back and forth.
+                if self.shown.has(member, record.lease()) {
+                    let by = now + SILENCE.min(lasts(record) / 3);
+                    self.hear_by = self.hear_by.or(Some(by));
                 }
             }
             // It was kept, and the watch has not shown it for as long as a session lasts.
@@ -149,7 +145,6 @@ impl<'e> Follow<'e> {
 
     fn hear(&mut self, event: watcher::Result<Event<Lease>>) -> Result<(), EngineError> {
         let now = Instant::now();
-        self.heard_at = now;
         let event = match event {
             Ok(event) => event,
             Err(error) => {
@@ -158,6 +153,7 @@ impl<'e> Follow<'e> {
                     return Err(error);
                 }
                 tracing::debug!(target: "requeue", set = self.set, %error, "the watch failed");
+                self.hear_by = self.hear_by.map(|_| now + SILENCE);
                 self.resume_at = now + self.pause.mul_f64(1.0 - 0.5 * fastrand::f64());
                 self.pause = (self.pause * 2).min(PAUSES.1);
                 return Ok(());
@@ -166,7 +162,8 @@ impl<'e> Follow<'e> {
         if !matches!(event, Event::Init) {
             self.pause = PAUSES.0;
         }
-        self.expects = matches!(event, Event::Init | Event::InitApply(_));
+        let is_listing = matches!(event, Event::Init | Event::InitApply(_));
+        self.hear_by = is_listing.then_some(now + SILENCE);
         let differs = match event {
             Event::Init => {
                 self.listed = Some(Shown::default());

@@ -49,11 +49,16 @@ impl Shown {
         differs
     }
 
+    /// Returns whether the session of this Lease is shown.
+    pub(super) fn has(&self, name: &str, lease: &Lease) -> bool {
+        let asked = lease.metadata.uid.as_deref().unwrap_or_default();
+        let is_it = |member: &Member| uid(&member.record) == asked;
+        self.members.get(name).is_some_and(is_it)
+    }
+
     /// The session has ended. Returns whether a view differs.
     pub(super) fn member_is_gone(&mut self, name: &str, lease: &Lease) -> bool {
-        let gone = lease.metadata.uid.as_deref().unwrap_or_default();
-        let is_it = |member: &Member| uid(&member.record) == gone;
-        self.members.get(name).is_some_and(is_it) && self.members.remove(name).is_some()
+        self.has(name, lease) && self.members.remove(name).is_some()
     }
 
     /// Returns whether a view differs.

@@ -336,3 +336,20 @@ async fn a_member_without_a_duration_is_removed() {
     assert_eq!(cluster.get(LEASES, "web.member.junk"), None);
     leases.leave(&session).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_has_ended_changes_nothing_of_the_next_one() {
+    let (cluster, leases) = cluster();
+    let ended = with_member(&leases, "web-0").await;
+    leases.leave(&ended).await.unwrap();
+    let _next = with_member(&leases, "web-0").await;
+    let before = cluster.get(LEASES, "web.member.web-0");
+    for outcome in [leases.retire(&ended).await, leases.keep(&ended).await] {
+        assert!(
+            matches!(outcome, Err(EngineError::SessionEnded)),
+            "{outcome:?}"
+        );
+    }
+    leases.leave(&ended).await.unwrap();
+    assert_eq!(cluster.get(LEASES, "web.member.web-0"), before);
+}
