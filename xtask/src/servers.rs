@@ -69,7 +69,6 @@ pub(crate) fn etcd(workspace: &Workspace) -> Result<PathBuf, Stop> {
 /// # Errors
 ///
 /// There is none, and none can be fetched.
-#[allow(dead_code)] // For the tests of `examples/webhooks` on PostgreSQL.
 pub(crate) fn postgres(workspace: &Workspace) -> Result<PathBuf, Stop> {
     find(&POSTGRES, workspace)
 }
