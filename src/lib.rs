@@ -4,6 +4,7 @@
     doc = "The keyed work queue that every reconciler needs."
 )]
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -98,3 +99,8 @@ pub mod tokio {
 pub mod embassy {
     pub use requeue_embassy::*;
 }
+
+/// The code of the guide that is not in its programs.
+#[cfg(all(doctest, feature = "std", feature = "tokio"))]
+#[doc = include_str!("../docs/book/src/choosing.md")]
+mod guide {}

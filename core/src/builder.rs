@@ -224,14 +224,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// # queue.release(work.ticket, Instant::EPOCH).value.unwrap();
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
-        Builder {
-            clock: self.clock,
-            limiter: self.limiter,
-            metrics: self.metrics,
-            levels: PhantomData,
-            capacity: self.capacity,
-            failure_records_max: self.failure_records_max,
-        }
+        self.with_priorities()
     }
 
     /// Lets keys age: see [`Aging`]. They do once [`Queue::age_after`] has said after which time.
@@ -247,6 +240,10 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// queue.add("node-7", Instant::EPOCH).value.unwrap();
     /// ```
     pub fn aging(self) -> Builder<R, L, M, Aging<P>> {
+        self.with_priorities()
+    }
+
+    fn with_priorities<P2>(self) -> Builder<R, L, M, P2> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,
@@ -418,13 +415,9 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         G: Eq + Hash,
     {
         let hasher = RandomState::default();
-        let Self {
-            limiter,
-            metrics,
-            capacity,
-            ..
-        } = self;
-        let mut queue = Queue::growable_with_groups(limiter, metrics, hasher, capacity, group_of);
+        let (limiter, metrics) = (self.limiter, self.metrics);
+        let mut queue =
+            Queue::growable_with_groups(limiter, metrics, hasher, self.capacity, group_of);
         queue.limit_failure_records(self.failure_records_max);
         R::assemble(queue, self.clock)
     }

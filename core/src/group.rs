@@ -141,17 +141,25 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
 #[derive(Clone, Debug)]
 #[must_use = "limits do nothing until they are set"]
 pub struct GroupLimits {
-    max_active: usize,
-    weight: NonZeroU16,
+    share: Share,
     bucket: Option<Bucket>,
+}
+
+/// The limits of a group that need no time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) max_active: u32,
+    pub(crate) weight: NonZeroU16,
 }
 
 impl GroupLimits {
     /// Creates limits that limit nothing.
     pub const fn new() -> Self {
         Self {
-            max_active: usize::MAX,
-            weight: NonZeroU16::MIN,
+            share: Share {
+                max_active: u32::MAX,
+                weight: NonZeroU16::MIN,
+            },
             bucket: None,
         }
     }
@@ -159,7 +167,12 @@ impl GroupLimits {
     /// Sets how many keys of the group are active at most. With zero none is handed out: after
     /// shutdown one at a time is, because a drain has to end.
     pub const fn max_active(mut self, keys: usize) -> Self {
-        self.max_active = keys;
+        // No storage holds more.
+        self.share.max_active = if keys < u32::MAX as usize {
+            keys as u32
+        } else {
+            u32::MAX
+        };
         self
     }
 
@@ -172,26 +185,41 @@ impl GroupLimits {
         if per_second > 0.0 && burst > 0 {
             self.bucket = Some(Bucket::new(per_second, burst));
         } else {
-            self.max_active = 0;
+            self.share.max_active = 0;
         }
         self
     }
 
     /// Sets how many keys of the group are handed out in each of its turns. Zero counts as 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// queue.limit_group("b", Some(GroupLimits::new().weight(2)), now).value.unwrap();
+    ///
+    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], now, |_| {});
+    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.try_get(now).value?.key.0)).collect();
+    /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
+    /// ```
     pub const fn weight(mut self, keys: u16) -> Self {
-        self.weight = match NonZeroU16::new(keys) {
+        self.share.weight = match NonZeroU16::new(keys) {
             Some(keys) => keys,
             None => NonZeroU16::MIN,
         };
         self
     }
 
-    pub(crate) const fn most_active(&self) -> usize {
-        self.max_active
+    pub(crate) const fn share(&self) -> Share {
+        self.share
     }
 
-    pub(crate) const fn keys_per_turn(&self) -> u16 {
-        self.weight.get()
+    pub(crate) fn into_bucket(self) -> Option<Bucket> {
+        self.bucket
     }
 
     pub(crate) const fn bucket(&self) -> Option<&Bucket> {

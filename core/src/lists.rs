@@ -22,6 +22,10 @@ pub trait Lists {
     type Group;
     /// Where a group is.
     type Seat: Copy;
+    /// What numbers the slots in the links.
+    type Index: Index;
+    /// The links of the failure records, which other lists may share.
+    type Links: Links<Self::Index>;
 
     /// Whether keys may be ready and have to wait, because of their groups.
     const BLOCKS: bool = false;
@@ -116,18 +120,38 @@ pub trait Lists {
         0
     }
 
+    /// The failure records, oldest first, and their links.
+    fn records(&self) -> (&List<Self::Index>, &Self::Links);
+    fn records_mut(&mut self) -> (&mut List<Self::Index>, &mut Self::Links);
     /// Adds a slot to the failure records, as the youngest.
-    fn retain_record(&mut self, id: SlotId);
+    fn retain_record(&mut self, id: SlotId) {
+        let (records, links) = self.records_mut();
+        records.push_back(links, id);
+    }
     /// Takes a slot out of the failure records. No effect if it is in no list. It must not be
     /// ready.
-    fn discard_record(&mut self, id: SlotId);
-    fn oldest_record(&self) -> Option<SlotId>;
-    fn records_len(&self) -> usize;
+    fn discard_record(&mut self, id: SlotId) {
+        let (records, links) = self.records_mut();
+        records.remove(links, id);
+    }
+    fn oldest_record(&self) -> Option<SlotId> {
+        self.records().0.first()
+    }
+    fn records_len(&self) -> usize {
+        self.records().0.len()
+    }
     /// The record that is next younger than this one.
-    fn record_after(&self, id: SlotId) -> Option<SlotId>;
+    fn record_after(&self, id: SlotId) -> Option<SlotId> {
+        let (records, links) = self.records();
+        records.after(links, id)
+    }
     /// The link of an active slot, which is in neither list, in a list of the metrics.
-    fn link(&self, id: SlotId) -> Link<u32>;
-    fn set_link(&mut self, id: SlotId, link: Link<u32>);
+    fn link(&self, id: SlotId) -> Link<u32> {
+        self.records().1.link(id).convert()
+    }
+    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
+        self.records_mut().1.set_link(id, link.convert());
+    }
     /// The ready slot at a place of the list, for checks. O(n).
     fn ready_at(&self, place: usize) -> Option<SlotId>;
 }
@@ -154,19 +178,22 @@ impl<I: Index> Link<I> {
 }
 
 /// Links, one per slot.
+#[doc(hidden)]
 pub trait Links<I: Index> {
     fn link(&self, id: SlotId) -> Link<I>;
     fn set_link(&mut self, id: SlotId, link: Link<I>);
 }
 
 /// An array of links that a queue owns.
+#[doc(hidden)]
 pub trait LinkArray<I: Index>: Links<I> {
     const EMPTY: Self;
 }
 
 /// One doubly linked list, whose links are in an array that it may share with other lists.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List<I> {
+pub struct List<I> {
     head: I,
     tail: I,
     len: usize,

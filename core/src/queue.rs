@@ -279,11 +279,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.lists.note_clean(level);
             self.lists.push_ready(id, level, now);
         }
-        if is_held {
-            self.hold_after_run(id, was_dirty, now);
-        } else if L::HOLDS && self.closed {
-            // A deadline that shutdown has stopped may be before a hold that is over.
-            self.put_off(id, self.held_until(id));
+        if L::HOLDS {
+            self.hold_after_run(id, was_dirty && is_held, now);
         }
         self.note_change();
         if !again {
@@ -296,18 +293,38 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Ok(again)
     }
 
-    /// Takes a key that has left the ready list out of the queue, with any delay it has.
+    /// Takes a ready key out of the queue, with any delay it has.
     fn retire(&mut self, id: SlotId) {
+        let _ = self.leave_ready(id);
+        let _ = self.drop_delay(id);
+        self.release_if_idle(id);
+    }
+
+    /// Takes a key out of the ready list. Returns its level.
+    fn leave_ready(&mut self, id: SlotId) -> u8 {
         if let Some(slot) = self.slots.slot_mut(id) {
             slot.phase = Phase::Idle;
         }
         let level = self.levels(id).queued();
-        if self.delays.remove(id).is_some() {
-            self.metrics.delayed(self.delays.len());
-        }
+        self.lists.remove_ready(id, level);
         self.note_change();
         self.report_depth(level);
-        self.release_if_idle(id);
+        level
+    }
+
+    /// Cancels the run of a key: it goes on, and makes no other.
+    fn cancel_run(&mut self, id: SlotId) {
+        let Some(slot) = self.slots.slot_mut(id) else {
+            return;
+        };
+        let was_dirty = slot.phase.is_queued();
+        slot.phase = Phase::CancelledActive;
+        if was_dirty {
+            let level = slot.meta.levels.queued();
+            self.dirty -= 1;
+            self.lists.note_clean(level);
+            self.report_depth(level);
+        }
     }
 
     /// Notes that a key has left the ready list or lost its delay, or that its run has ended: calls

@@ -134,6 +134,8 @@ pub enum Step {
     Nudge(u8),
     /// Everything runs that can.
     Settle,
+    /// [`Subject::age_after`].
+    AgeAfter(Option<Duration>),
 }
 
 /// When a test looks at all that can be seen.

@@ -119,9 +119,14 @@ pub trait Subject {
         false
     }
 
-    /// Changes the limits of groups, or of age. Nothing without them.
+    /// Changes the limits of groups. Nothing without them.
     fn order(&mut self, order: &GroupOrder) {
         let _ = order;
+    }
+
+    /// Sets after which time keys age. Without aging, nothing changes.
+    fn age_after(&mut self, after: Option<Duration>) {
+        let _ = after;
     }
 
     /// Adds a key.

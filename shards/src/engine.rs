@@ -12,9 +12,9 @@ use crate::view::View;
 /// Keeps who is a member of a set of shards, who owns each shard, and the marks.
 ///
 /// Every change is a compare-and-swap: it takes place if what the caller believes is still true,
-/// and otherwise changes nothing. Every operation can be repeated, because a reply can be lost after
-/// the change has taken place: to claim what the session owns, to release what it does not own and
-/// to end a session that has ended all succeed.
+/// and otherwise changes nothing. Every operation can be repeated, because a reply can be lost
+/// after the change has taken place: to claim what the session owns, to release what it does not
+/// own and to end a session that has ended all succeed.
 ///
 /// An engine does no placement and keeps no time but that of the sessions. Its futures are polled
 /// by the members: an engine spawns no task.
@@ -118,7 +118,7 @@ pub trait Engine: Send + Sync + 'static {
         shard: Shard,
     ) -> impl Future<Output = Result<Option<Fence>, EngineError>> + Send;
 
-    /// Frees a shard that the session owns with this fence. Changes nothing if it does not.
+    /// Frees a shard that the session owns with this fence. If it does not, nothing changes.
     fn release(
         &self,
         session: &Self::Session,
@@ -133,7 +133,8 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns what it cannot recover from, such as [`EngineError::Denied`]. It may be called again.
+    /// Returns what it cannot recover from, such as [`EngineError::Denied`]. It may be called
+    /// again.
     fn follow(
         &self,
         set: &str,
@@ -169,7 +170,7 @@ pub trait Engine: Send + Sync + 'static {
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
     /// Sends the marks of a shard that are stored, and each version that is stored from then on,
-    /// until the future is dropped or nothing receives. What comes in quick succession may be one
+    /// until the future is dropped or the receiver is. What comes in quick succession may be one
     /// version.
     ///
     /// # Errors

@@ -47,7 +47,8 @@ pub enum EngineError {
     #[error("this engine has no {0}")]
     Unsupported(&'static str),
 
-    /// The engine stores what this library has not written, or answered what it does not understand.
+    /// The engine stores what this library has not written, or answered what it does not
+    /// understand.
     #[error("the engine returned what cannot be read: {0}")]
     Unreadable(String),
 

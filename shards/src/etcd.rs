@@ -2,6 +2,7 @@
 
 mod calls;
 mod format;
+mod gather;
 mod marks;
 mod ownership;
 mod watches;
@@ -21,6 +22,7 @@ use crate::shard::{Fence, Shard};
 use crate::view::View;
 
 use calls::Calls;
+use gather::Gathering;
 
 /// The engine that keeps a set in etcd 3.4 or later.
 ///
@@ -31,6 +33,11 @@ use calls::Calls;
 /// is dead, stopped or cut off from the others is passed over. A watch that breaks or is silent is
 /// resumed at the next endpoint, after the last revision that it has seen; if etcd has compacted
 /// that, everything is listed again.
+///
+/// # Marks
+///
+/// Marks that tasks of one replica put at the same time share transactions of up to 100 marks. One
+/// that is put alone does not wait.
 ///
 /// # Sessions
 ///
@@ -47,7 +54,7 @@ use calls::Calls;
 /// | `count` | `1 <shards>`: the version of this format, and the number of shards | |
 /// | `member/<name>` | `<since> active` or `<since> retiring` | yes |
 /// | `owner/<shard>` | `<since> <name>`; the revision that created it is the fence | yes |
-/// | `mark/<shard>/<key>` | empty, or `<not before>`; the revision that stored it is its version | |
+/// | `mark/<shard>/<key>` | empty, or `<not before>`; its last revision is its version | |
 ///
 /// Shards are decimal numbers, times are milliseconds since 1970, and keys are the bytes of
 /// [`ShardKey::encode`](crate::ShardKey::encode).
@@ -80,6 +87,7 @@ pub struct Etcd {
     /// Marks have connections of their own: what is sent and not yet received must not hold up the
     /// messages that keep a session.
     marks: Calls,
+    gathering: Gathering,
 }
 
 /// A membership that is kept in [`Etcd`].
@@ -144,7 +152,11 @@ impl Etcd {
         let marks = Calls::new(endpoints, options, first)?;
         let probe = |mut client: etcd_client::Client| async move { client.status().await };
         calls.call(calls.timeout, probe).await?;
-        Ok(Self { calls, marks })
+        Ok(Self {
+            calls,
+            marks,
+            gathering: Gathering::new(),
+        })
     }
 
     /// Sets how long an operation may take, over all endpoints: four seconds unless it is set here.
@@ -235,7 +247,7 @@ impl Engine for Etcd {
     }
 
     async fn put_marks(&self, set: &str, marks: &[NewMark]) -> Result<(), EngineError> {
-        marks::put(&self.calls, set, marks).await
+        marks::put(&self.calls, &self.gathering, set, marks).await
     }
 
     async fn end_mark(

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -12,6 +13,7 @@ mod etcd;
 mod held;
 mod member;
 mod memory;
+mod metrics;
 mod placement;
 mod shard;
 mod shards;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::metrics::MemberMetrics;
 use crate::shard::{ShardKey, Taken};
 use crate::shards::{Config, Shards};
 use crate::status::Status;
@@ -45,7 +46,8 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 ///
 /// Delays and failures that the queue keeps for a key start again when its shard moves, as on any
 /// restart. What must not start again is stored at the source of truth, or as the delay of a
-/// [mark](Shards::mark_after).
+/// [mark](Shards::mark_after). Keys of a shard that has moved stay in the queue until it would hand
+/// them out.
 ///
 /// # When a shard moves
 ///
@@ -80,6 +82,7 @@ where
     /// How many shards are listed at once.
     relists: Semaphore,
     view: watch::Sender<View>,
+    metrics: MemberMetrics,
     /// Held while the member runs. The session that `join` began, until `run` takes it.
     first: tokio::sync::Mutex<Option<Session<E>>>,
 }
@@ -108,6 +111,7 @@ where
             config.drain_limit,
             config.moves_max,
         );
+        let metrics = MemberMetrics::new(&config.set);
         Ok(Self {
             parts: Arc::new(Parts {
                 config,
@@ -118,6 +122,7 @@ where
                 relist_all: Notify::new(),
                 relists: Semaphore::new(RELISTS_MAX),
                 view: watch::Sender::default(),
+                metrics,
                 first: tokio::sync::Mutex::new(Some(first)),
             }),
         })
@@ -203,6 +208,12 @@ where
 {
     fn table(&self) -> MutexGuard<'_, Table<K, E::Session>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lose_all(&self) {
+        let mut table = self.table();
+        table.lose_all();
+        self.metrics.report(&table.counters);
     }
 
     /// The priority of keys that are added: one above those that are listed again.

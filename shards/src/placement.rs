@@ -2,49 +2,48 @@
 //!
 //! Rendezvous hashing (Thaler and Ravishankar, *A Name-Based Mapping Scheme for Rendezvous*, 1996)
 //! with bounded loads (Mirrokni, Thorup and Zadimoghaddam, *Consistent Hashing with Bounded Loads*,
-//! 2018): a shard goes to the member with the highest score that has room. Without the bound one of
-//! three members gets 31 of 64 shards and another 13; with it none gets more than 27. When a member
-//! leaves, its shards move, and few others.
+//! 2018), the bound being as tight as it can be: a shard goes to the member with the highest score
+//! that has room, and members differ by one shard at most. Without a bound one of three members
+//! gets 31 of 64 shards and another 13, and of thirty some get none. The price: when a member joins
+//! or leaves, 1.6 times as many shards move as have to.
 
 use std::cmp::Reverse;
 
 use crate::shard::fnv1a;
 
 /// Returns for each shard the number of the member where it belongs: its place in `members`, which
-/// are sorted by name. Empty if there is no member.
-///
-/// O(S·M) for S shards and M members, and O(M log M) more for a shard whose best members are full.
+/// are sorted by name. Empty if there is no member. O(S·M) for S shards and M members.
 ///
 /// The result is part of the protocol: members that compute it differently would contend for a
 /// shard, though never own it together.
 pub(crate) fn place(count: u32, members: &[&str]) -> Vec<usize> {
     let hashes: Vec<u64> = members.iter().map(|name| fnv1a(name.as_bytes())).collect();
-    let most = most_of(count, members.len());
-    let mut loads = vec![0_u32; members.len()];
+    let Ok(size) = u32::try_from(members.len().max(1)) else {
+        return Vec::new();
+    };
+    // So many for each, and one more for as many as the rest.
+    let (share, mut rest) = (count / size, count % size);
+    let mut loads = vec![0; members.len()];
     let mut places = Vec::new();
-    for shard in 0..count {
-        let score = |member: usize| {
-            let hash = hashes.get(member).copied().unwrap_or_default();
-            // The name decides between equal scores: the first wins.
-            (mix(hash ^ mix(u64::from(shard))), Reverse(member))
+    for shard in (0..count).map(u64::from) {
+        let most = if rest > 0 { share + 1 } else { share };
+        let open = (0..)
+            .zip(&hashes)
+            .zip(&loads)
+            .filter(|(_, load)| **load < most);
+        // The name decides between equal scores: the first wins.
+        let score =
+            |((member, hash), _): &((usize, &u64), _)| (mix(*hash ^ mix(shard)), Reverse(*member));
+        let Some(((best, _), _)) = open.max_by_key(score) else {
+            return Vec::new();
         };
-        let open =
-            (0..members.len()).filter(|&member| loads.get(member).is_some_and(|load| *load < most));
-        if let Some(best) = open.max_by_key(|&member| score(member)) {
-            if let Some(load) = loads.get_mut(best) {
-                *load += 1;
-            }
-            places.push(best);
+        if let Some(load) = loads.get_mut(best) {
+            rest -= u32::from(*load == share);
+            *load += 1;
         }
+        places.push(best);
     }
     places
-}
-
-/// The most shards that one member gets: a quarter more than an equal share, rounded up.
-fn most_of(count: u32, members: usize) -> u32 {
-    let members = u64::try_from(members.max(1)).unwrap_or(u64::MAX);
-    let most = (u64::from(count) * 5).div_ceil(members.saturating_mul(4));
-    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// Spreads every bit of the input over the whole output: the finalizer of MurmurHash3.
@@ -56,7 +55,7 @@ pub(crate) fn mix(hash: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{most_of, place};
+    use super::place;
 
     fn named(count: usize) -> Vec<String> {
         (0..count)
@@ -74,41 +73,41 @@ mod tests {
     }
 
     #[test]
-    fn every_shard_has_a_place_and_no_member_more_than_a_quarter_too_many() {
-        for members in 1..40 {
-            let members = named(members);
+    fn members_differ_by_one_shard_at_most() {
+        for size in 1..80 {
+            let members = named(size);
             let owners = owners(64, &members);
             assert_eq!(owners.len(), 64);
-            for member in &members {
-                let load = owners.iter().filter(|owner| *owner == member).count();
-                assert!(
-                    load <= most_of(64, members.len()) as usize,
-                    "{load} of {}",
-                    members.len()
-                );
-            }
+            let load = |member: &String| owners.iter().filter(|owner| *owner == member).count();
+            let loads = members.iter().map(load);
+            let (least, most) = (loads.clone().min().unwrap(), loads.max().unwrap());
+            assert!(most - least <= 1, "{least} to {most} of {size}");
         }
         assert!(owners(64, &[]).is_empty());
     }
 
-    /// Of 64 shards, those of the member that leaves have to move; here 1.25 times as many do, on
-    /// the average.
+    /// Of 64 shards, those of the member that leaves have to move; here 1.6 times as many do, on
+    /// the average, and four times at worst.
     #[test]
     fn few_shards_move_but_those_of_the_member_that_leaves() {
-        let (mut moved, mut needed) = (0, 0);
+        let (mut moved, mut needed, mut worst) = (0, 0, 0.0_f64);
         for size in 2..=16 {
             let before = named(size);
             for leaving in 0..size {
                 let mut after = before.clone();
                 let gone = after.remove(leaving);
                 let (before, after) = (owners(64, &before), owners(64, &after));
-                needed += before.iter().filter(|owner| **owner == gone).count();
+                let has_to = before.iter().filter(|owner| **owner == gone).count();
                 let pairs = before.iter().zip(&after);
-                moved += pairs.filter(|(before, after)| before != after).count();
+                let moves = pairs.filter(|(before, after)| before != after).count();
+                worst = worst.max(moves as f64 / has_to as f64);
+                needed += has_to;
+                moved += moves;
             }
         }
-        println!("{moved} moved, {needed} had to");
-        assert!(moved * 2 <= needed * 3, "{moved} moved, {needed} had to");
+        println!("{moved} moved, {needed} had to; {worst:.2} times at worst");
+        assert!(moved * 10 <= needed * 17, "{moved} moved, {needed} had to");
+        assert!(worst <= 4.0, "{worst}");
     }
 
     /// Replicas of different versions have to agree.
@@ -119,6 +118,6 @@ mod tests {
             .iter()
             .map(|owner| owner.chars().last().unwrap())
             .collect();
-        assert_eq!(places, "2010020121100102");
+        assert_eq!(places, "2010020121100122");
     }
 }

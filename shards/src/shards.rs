@@ -109,7 +109,7 @@ impl<E: Engine> Shards<E> {
     /// `relist` returns the keys of a shard, from the source of truth. It is called each time this
     /// member has taken a shard over, because the member before may have lost what it knew. A store
     /// that keeps the greatest fence of each shard stores this one before it lists: from then on it
-    /// refuses the writes of the member before, also to keys that nobody writes again.
+    /// refuses the writes of the member before, also to keys that are not written again.
     ///
     /// Keys of other shards are passed over, so a source that cannot select may return more. If it
     /// fails, panics, or takes longer than [its limit](Builder::relist_limit), it is called again,
@@ -120,8 +120,8 @@ impl<E: Engine> Shards<E> {
     ///
     /// # Errors
     ///
-    /// If the set has another number of shards, if a member of that name is there and does not leave
-    /// within two TTLs, or if the engine cannot be reached for so long.
+    /// If the set has another number of shards, if a member of that name is there and does not
+    /// leave within two TTLs, or if the engine cannot be reached for so long.
     ///
     /// # Cancel safety
     ///
@@ -333,8 +333,8 @@ impl<E: Engine> Builder<E> {
     }
 
     /// Sets how long the runs of a shard may take to end when the shard is to move: 30 seconds
-    /// unless it is set here. After that the shard moves all the same, and the runs are told
-    /// ([`Held::lost`](crate::Held::lost)).
+    /// unless it is set here. After that the shard moves all the same, and the runs learn of
+    /// it ([`Held::lost`](crate::Held::lost)).
     pub fn drain_limit(mut self, limit: Duration) -> Self {
         self.config.drain_limit = limit;
         self

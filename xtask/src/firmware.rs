@@ -119,6 +119,9 @@ const SIZES: [(&str, &str, &str); 4] = [
 /// Seconds after which an image counts as hung.
 const PATIENCE: &str = "120";
 
+/// Builds a program of the repository in a folder for its output, and shows that it is right.
+type Program = fn(&Path, &Path) -> Verdict;
+
 /// Everything, on every board. Goes on after a failure, and ends with one table.
 pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let folder = workspace.root.join("examples/firmware");
@@ -126,16 +129,18 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let mut table = Vec::new();
     let mut failures = Vec::new();
     install(BOARDS[0].emulator)?;
-    let shown = first::run(&workspace.root, &built);
-    let row = [
-        "Cortex-M3",
-        "the program of docs/firmware.md",
-        verdict(shown.is_ok()),
+    let programs: [(&str, Program); 2] = [
+        ("the program of docs/firmware.md", first::run),
+        ("a queue in RTIC, checked", first::check_rtic),
     ];
-    table.push(row.map(str::to_owned));
-    match shown {
-        Err(Stop::Failed(why)) => failures.push(why),
-        other => other?,
+    for (what, run) in programs {
+        let ended = run(&workspace.root, &built);
+        let row = ["Cortex-M3", what, verdict(ended.is_ok())];
+        table.push(row.map(str::to_owned));
+        match ended {
+            Err(Stop::Failed(why)) => failures.push(why),
+            other => other?,
+        }
     }
     for board in &BOARDS {
         install(board.emulator)?;

@@ -3,11 +3,15 @@
 //! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
 //! themselves under `cargo xtask help`.
 
+mod book;
+mod builds;
 mod debian;
+mod examples;
 mod firmware;
 mod fuzz;
 mod invocation;
 mod kube;
+mod links;
 mod mutants;
 mod powerset;
 mod report;
@@ -18,6 +22,7 @@ mod steps;
 mod summary;
 mod tidy;
 mod toolchain;
+mod webhooks;
 mod workspace;
 
 use std::env;
@@ -50,7 +55,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 10] = [
     Command {
         name: "test",
         arguments: "",
@@ -80,6 +85,12 @@ const COMMANDS: [Command; 9] = [
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
         run: kube,
+    },
+    Command {
+        name: "replicas",
+        arguments: "[COUNT]",
+        about: "three replicas of `webhooks`, to try; with a PostgreSQL and an etcd of their own",
+        run: replicas,
     },
     Command {
         name: "shards",
@@ -143,6 +154,11 @@ fn firmware(arguments: &[String]) -> Result<bool, String> {
 fn kube(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     shown(kube::real(&workspace, arguments))
+}
+
+fn replicas(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    shown(webhooks::try_replicas(&workspace, arguments))
 }
 
 fn shards(arguments: &[String]) -> Result<bool, String> {

@@ -14,7 +14,7 @@ struct Wanted {
     name: &'static str,
     variable: &'static str,
     packages: &'static str,
-    /// What the packages hold besides that is needed.
+    /// What is also needed of the packages.
     with: &'static [&'static str],
 }
 

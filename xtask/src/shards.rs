@@ -1,12 +1,12 @@
-//! Replicas, etcd and PostgreSQL as processes, a nemesis, and a checker: `shards/proof`.
+//! Replicas and etcd as processes, faults, and a checker of what was written: `shards/proof`.
 
 use crate::debian::shown;
 use crate::invocation::Invocation;
-use crate::report::{Stop, Verdict};
+use crate::report::Verdict;
 use crate::servers::{self, with_protoc};
 use crate::workspace::Workspace;
 
-/// The step of `ci`: one seed, a minute.
+/// The step of `ci`: two seeds, every planted bug and the figures, in two minutes.
 pub(crate) fn short(workspace: &Workspace) -> Verdict {
     run(workspace, &[])
 }
@@ -14,14 +14,10 @@ pub(crate) fn short(workspace: &Workspace) -> Verdict {
 /// What `cargo xtask shards` is called with goes to the program that runs it all.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Verdict {
     let etcd = servers::etcd(workspace)?;
-    let mut proof = Invocation::new("cargo run --release -p requeue-shards-proof")
+    let proof = Invocation::new("cargo run --release -p requeue-shards-proof")
         .args(["--features", "etcd", "--bin", "proof", "--"])
         .args(arguments)
-        .variable("ETCD", shown(&etcd));
-    match servers::postgres(workspace) {
-        Ok(path) => proof = proof.variable("POSTGRES", shown(&path)),
-        Err(Stop::NotRun(why)) => println!("without PostgreSQL: {why}"),
-        Err(stop) => return Err(stop),
-    }
+        .variable("ETCD", shown(&etcd))
+        .variable("FOLDER", shown(&workspace.target()));
     Ok(with_protoc(proof, workspace)?.run(&workspace.root)?)
 }

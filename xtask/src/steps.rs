@@ -1,19 +1,18 @@
 //! The table of checks, and what each of them runs.
 
-use std::collections::BTreeMap;
-use std::fs;
-
+use crate::book;
+use crate::builds;
+use crate::examples;
 use crate::firmware;
 use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::kube;
-use crate::powerset::powerset;
 use crate::report::{Stop, Verdict};
 use crate::servers::with_protoc;
 use crate::shards;
 use crate::summary::{self, Totals};
 use crate::tidy;
-use crate::toolchain;
+use crate::webhooks;
 use crate::workspace::Workspace;
 
 /// A check.
@@ -28,7 +27,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 16] = [
+pub(crate) const STEPS: [Step; 19] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -40,6 +39,12 @@ pub(crate) const STEPS: [Step; 16] = [
         about: "sizes, reminders, words, which package may use which, and what pages name",
         in_test: false,
         run: tidy,
+    },
+    Step {
+        name: "book",
+        about: "the guide: its contents, its links, and its pages, in target/book",
+        in_test: false,
+        run: book::run,
     },
     Step {
         name: "clippy",
@@ -57,19 +62,19 @@ pub(crate) const STEPS: [Step; 16] = [
         name: "features",
         about: "every combination of the features of what is published",
         in_test: false,
-        run: features,
+        run: builds::features,
     },
     Step {
         name: "no_std",
         about: "what firmware is built from, for its processors",
         in_test: false,
-        run: no_std,
+        run: builds::no_std,
     },
     Step {
         name: "msrv",
         about: "what is published, with the oldest Rust that its manifest promises",
         in_test: false,
-        run: msrv,
+        run: builds::msrv,
     },
     Step {
         name: "schedules",
@@ -93,7 +98,7 @@ pub(crate) const STEPS: [Step; 16] = [
         name: "full_disk",
         about: "the webhooks on a disk that is full, where a small one can be made",
         in_test: false,
-        run: full_disk,
+        run: webhooks::full_disk,
     },
     Step {
         name: "kube",
@@ -108,10 +113,22 @@ pub(crate) const STEPS: [Step; 16] = [
         run: shards::short,
     },
     Step {
+        name: "replicas",
+        about: "the webhooks on a real PostgreSQL and etcd, as above",
+        in_test: false,
+        run: webhooks::replicas,
+    },
+    Step {
         name: "replay",
         about: "what the real client-go did, on each runtime",
         in_test: true,
         run: replay,
+    },
+    Step {
+        name: "examples",
+        about: "the small programs of the guide print what they say",
+        in_test: true,
+        run: examples::run,
     },
     Step {
         name: "doctest",
@@ -155,6 +172,7 @@ fn fmt(workspace: &Workspace) -> Verdict {
         "cargo fmt --all --check",
         "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
         "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
+        "cargo fmt --check --manifest-path examples/firmware/rtic/Cargo.toml",
     ];
     run_each(lines.map(Invocation::new), workspace)
 }
@@ -184,101 +202,11 @@ fn doc(workspace: &Workspace) -> Verdict {
     run_each([with_protoc(line, workspace)?], workspace)
 }
 
-/// One combination at a time and one package at a time, so that no other member of the workspace
-/// turns on what this one forgot to ask for.
-fn features(workspace: &Workspace) -> Verdict {
-    let mut checks = Vec::new();
-    for package in workspace.published() {
-        let sets = powerset(&package.features)
-            .map_err(|why| Stop::Failed(format!("{}: {why}", package.name)))?;
-        let has_etcd = package.features.iter().any(|feature| feature == "etcd");
-        for set in sets {
-            let check = Invocation::new("cargo check --lib --no-default-features")
-                .packages([package.name.as_str()])
-                .args(["--features".to_owned(), set.join(",")])
-                .variable("RUSTFLAGS", "-D warnings");
-            checks.push(if has_etcd {
-                with_protoc(check, workspace)?
-            } else {
-                check
-            });
-        }
-    }
-    run_each(checks, workspace)
-}
-
-/// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
-/// compare-and-swap; the facade without its runtimes is core under another name.
-const NO_STD: [(&str, &str, &str); 9] = [
-    ("requeue-core", "", "thumbv6m-none-eabi"),
-    ("requeue-core", "", "riscv32imc-unknown-none-elf"),
-    ("requeue-core", "alloc", "thumbv7m-none-eabi"),
-    ("requeue", "", "thumbv6m-none-eabi"),
-    ("requeue-embassy", "", "thumbv6m-none-eabi"),
-    ("requeue-embassy", "", "riscv32imc-unknown-none-elf"),
-    ("requeue-embassy", "", "riscv32imac-unknown-none-elf"),
-    ("requeue-embassy", "defmt,log", "thumbv7m-none-eabi"),
-    ("requeue-embassy", "defmt,log", "thumbv7em-none-eabihf"),
-];
-
-fn no_std(workspace: &Workspace) -> Verdict {
-    let mut builds = Vec::new();
-    for (package, features, target) in NO_STD {
-        let build = Invocation::new("cargo build --lib --no-default-features")
-            .packages([package])
-            .args(["--features", features])
-            .variable("RUSTFLAGS", "-D warnings");
-        builds.push(toolchain::for_target(build, target, &workspace.root)?);
-    }
-    run_each(builds, workspace)
-}
-
-/// Warnings are silent here: an old compiler may warn about what a new one asks for.
-fn msrv(workspace: &Workspace) -> Verdict {
-    let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in workspace.published() {
-        let Some(version) = &package.rust_version else {
-            return Err(Stop::Failed(format!("{}: no rust-version", package.name)));
-        };
-        promises.entry(version).or_default().push(&package.name);
-    }
-    for (version, packages) in promises {
-        let toolchain = toolchain::for_rust_version(version, &workspace.root)?;
-        let check = Invocation::new("cargo")
-            .args([format!("+{toolchain}")])
-            .args(["check", "--all-features"])
-            .packages(packages)
-            .variable("RUSTFLAGS", "--cap-lints allow");
-        with_protoc(check, workspace)?.run(&workspace.root)?;
-    }
-    Ok(())
-}
-
 /// Each test prints how many schedules it has tried.
 fn schedules(workspace: &Workspace) -> Verdict {
     let line = Invocation::new("cargo test --release -p requeue-schedules -- --nocapture")
         .variable("RUSTFLAGS", "--cfg shuttle -D warnings");
     run_each([line], workspace)
-}
-
-/// The disk is a small one in memory, in a namespace of its own: it needs no rights over this
-/// machine, and is gone with the test.
-fn full_disk(workspace: &Workspace) -> Verdict {
-    let folder = workspace.target().join("full_disk");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let folder = folder.display().to_string();
-    let mounted = |then: &str| {
-        let mount = "mount -t tmpfs -o size=64m none \"$WEBHOOKS_SMALL_DISK\"";
-        Invocation::new("unshare --map-root-user --mount sh -c")
-            .args([format!("{mount} && {then}")])
-            .variable("WEBHOOKS_SMALL_DISK", &folder)
-    };
-    if mounted("true").run(&workspace.root).is_err() {
-        let why = "no small disk can be mounted here (Linux, with user namespaces, or as root)";
-        return Err(Stop::NotRun(why.to_owned()));
-    }
-    let test = "cargo test -p webhooks --test full_disk";
-    run_each([mounted(test)], workspace)
 }
 
 /// Set where tests are built, mostly once: what would make a second build quicker is almost half of
@@ -332,7 +260,10 @@ fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
 }
 
 /// Runs all of them, also after one that failed: the second failure is news too.
-fn run_each(lines: impl IntoIterator<Item = Invocation>, workspace: &Workspace) -> Verdict {
+pub(crate) fn run_each(
+    lines: impl IntoIterator<Item = Invocation>,
+    workspace: &Workspace,
+) -> Verdict {
     let run = |line: Invocation| line.run(&workspace.root).err();
     let failures: Vec<String> = lines.into_iter().filter_map(run).collect();
     if failures.is_empty() {

@@ -44,7 +44,12 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
     }
     for path in words::pages(&workspace.root)? {
         let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
-        words::check(shown, &fs::read_to_string(&path)?, &mut found);
+        let text = fs::read_to_string(&path)?;
+        words::check(shown, &text, &mut found);
+        if shown.starts_with("docs/book") {
+            let page = shown.to_string_lossy();
+            pages::check(&page, &text, &workspace.root, &steps, &mut found);
+        }
     }
     for package in &workspace.packages {
         check_package(package, &workspace.root, &mut found)?;

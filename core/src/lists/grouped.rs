@@ -11,13 +11,12 @@
 //! change.
 
 use core::fmt;
-use core::time::Duration;
 
 use crate::Instant;
 use crate::delay::Delays;
-use crate::group::GroupLimits;
+use crate::group::{GroupLimits, Share};
 use crate::id::SlotId;
-use crate::limiter::{Bucket, RateLimiter};
+use crate::limiter::RateLimiter;
 use crate::storage::Slots;
 
 use super::{Link, List};
@@ -32,17 +31,18 @@ pub(crate) use backing::FixedGroups;
 #[cfg(feature = "alloc")]
 pub(crate) use backing::GrowableGroups;
 pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
+use backing::{Rate, Rates};
 pub(crate) use control::GroupControl;
+use turns::Ring;
 
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]
 pub struct GroupedLists<B: Backing> {
-    links: B::Links,
-    /// The group of each slot that a key has.
     members: B::Members,
     groups: B::Groups,
+    rates: B::Rates,
     /// The groups that give the next keys of each level, the next one first.
-    turns: PerLevel<B, List<u32>>,
+    turns: PerLevel<B, Ring>,
     /// A bit for each level with a group in its turn.
     occupied: u32,
     /// The groups that have ready keys and may not start a run, longest first.
@@ -58,6 +58,8 @@ pub struct GroupedLists<B: Backing> {
     rated: usize,
     /// Counts changes of these.
     generation: u32,
+    /// How many groups have not seen the last of them.
+    outdated: usize,
     /// How many blocked groups have still to be looked at, because limits have changed.
     review: usize,
     closed: bool,
@@ -72,19 +74,20 @@ pub struct GroupedLists<B: Backing> {
 pub struct Group<L> {
     /// Its ready keys, by level.
     lanes: L,
-    ready: usize,
+    ready: u32,
     /// How many slots its keys have.
-    members: usize,
-    active: usize,
+    members: u32,
+    active: u32,
     /// The limits that were set for it by name.
-    own: Option<GroupLimits>,
+    own: Option<Share>,
     /// The change of the common limits that it has seen.
     generation: u32,
-    bucket: Option<Bucket>,
-    /// Its rate does not allow the next run before `rest_until`. It has a deadline there, while it
-    /// has ready keys.
+    /// It has a place among the rates,
+    has_rate: bool,
+    /// and that rate was set for it by name.
+    owns_rate: bool,
+    /// Its rate does not allow the next run now. It has a deadline while it has ready keys.
     is_resting: bool,
-    rest_until: Instant,
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
@@ -104,7 +107,7 @@ impl ConstDefault for Depth {
 }
 
 impl<L> Group<L> {
-    fn new(lanes: L, limits: &GroupLimits, generation: u32) -> Self {
+    fn new(lanes: L, limits: &GroupLimits, generation: u32, closed: bool) -> Self {
         Self {
             lanes,
             ready: 0,
@@ -112,36 +115,40 @@ impl<L> Group<L> {
             active: 0,
             own: None,
             generation,
-            bucket: limits.bucket().cloned(),
+            has_rate: limits.bucket().is_some(),
+            owns_rate: false,
             is_resting: false,
-            rest_until: Instant::EPOCH,
             paused: false,
-            is_blocked: false,
+            is_blocked: limits.share().max_active == 0 && !closed,
             link: Link::UNLINKED,
         }
     }
 
+    /// Whether nothing keeps it, except for tokens that it has to earn.
+    fn is_unused(&self) -> bool {
+        self.members == 0 && self.own.is_none() && !self.paused
+    }
+
     /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
     fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
-        let limits = self.own.as_ref().unwrap_or(limits);
-        let most = limits.most_active().max(usize::from(closed));
+        let share = self.own.unwrap_or(limits.share());
+        let most = share.max_active.max(u32::from(closed));
         self.active < most && !self.is_resting && (closed || !self.paused)
     }
 }
 
 impl<B: Backing> GroupedLists<B> {
     pub(super) const fn from_parts(
-        links: B::Links,
         members: B::Members,
         groups: B::Groups,
         nodes: B::Nodes,
-        turns: PerLevel<B, List<u32>>,
+        turns: PerLevel<B, Ring>,
         depths: PerLevel<B, Depth>,
     ) -> Self {
         Self {
-            links,
             members,
             groups,
+            rates: B::Rates::EMPTY,
             turns,
             occupied: 0,
             blocked: List::new(),
@@ -150,6 +157,7 @@ impl<B: Backing> GroupedLists<B> {
             limits: GroupLimits::new(),
             rated: 0,
             generation: 0,
+            outdated: 0,
             review: 0,
             closed: false,
             ready_len: 0,
@@ -158,12 +166,14 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    fn group_of(&self, id: SlotId) -> SlotId {
-        self.members.get(id)
-    }
-
     fn group(&self, id: SlotId) -> Option<&Group<B::Lanes>> {
         Some(&self.groups.slot(id)?.meta)
+    }
+
+    /// Until when the rate of a group allows no run.
+    fn rest_until(&self, group: SlotId) -> Instant {
+        let rate = self.rates.rate(group);
+        rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
     }
 
     fn group_mut(&mut self, id: SlotId) -> Option<&mut Group<B::Lanes>> {
@@ -191,29 +201,34 @@ impl<B: Backing> GroupedLists<B> {
         })
     }
 
-    /// Takes a key out of its lane. Returns false if it was not in it.
-    fn take_out(&mut self, id: SlotId, level: usize) -> bool {
-        let group = self.group_of(id);
+    /// How many keys there are at a level. Not counted with a single one.
+    fn depth_mut(&mut self, level: usize) -> Option<&mut Depth> {
+        if B::LEVELS == 1 {
+            return None;
+        }
+        self.depths.get_mut(level)
+    }
+
+    /// Takes a key out of its lane. No effect if it is not in it.
+    fn take_out(&mut self, id: SlotId, level: usize) {
+        let group = self.members.group(id);
         let Some(slot) = self.groups.slot_mut(group) else {
-            return false;
+            return;
         };
         let own = &mut slot.meta;
         let Some(lane) = own.lanes.get_mut(level) else {
-            return false;
+            return;
         };
         let before = lane.keys.len();
-        lane.keys.remove(&mut self.links, id);
+        lane.keys.remove(&mut self.members, id);
         if lane.keys.len() == before {
-            return false;
+            return;
         }
         own.ready -= 1;
         self.ready_len -= 1;
-        if let Some(depth) = self.depths.get_mut(level) {
-            depth.ready -= 1;
-        }
         let (is_blocked, ready, emptied) = (own.is_blocked, own.ready, lane.keys.len() == 0);
-        if emptied {
-            lane.served = 0;
+        if let Some(depth) = self.depth_mut(level) {
+            depth.ready -= 1;
         }
         if !is_blocked && emptied {
             self.leave_turn(group, level);
@@ -224,35 +239,25 @@ impl<B: Backing> GroupedLists<B> {
                 self.leave_blocked(group);
             }
         }
-        true
     }
 
-    /// A key of the group has been handed out: counts it, and charges the rate.
-    fn start(&mut self, group: SlotId, level: usize, now: Instant) {
+    /// A group that has handed out a key is at its limit, or has a rate: charges it.
+    #[inline(never)]
+    fn charge(&mut self, group: SlotId, now: Instant) {
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
         let own = &mut slot.meta;
-        own.active += 1;
-        let weight = own.own.as_ref().unwrap_or(&self.limits).keys_per_turn();
-        let rest = own.bucket.as_mut().map_or(Duration::ZERO, |bucket| {
-            let _ = bucket.when(&mut (), now);
+        let rate = self.rates.rate_mut(group).filter(|_| own.has_rate);
+        if let Some(rate) = rate {
+            let _ = rate.bucket.when(&mut (), now);
             // How long the next run would have to wait.
-            bucket.clone().when(&mut (), now)
-        });
-        own.is_resting = !rest.is_zero();
-        // A group that has given its last key has left the turn.
-        let lane = own.lanes.get_mut(level).filter(|lane| lane.keys.len() > 0);
-        let turn_ends = lane.is_some_and(|lane| {
-            lane.served = lane.served.saturating_add(1);
-            lane.served >= weight
-        });
-        own.rest_until = now + rest;
-        if own.is_resting && own.ready > 0 {
-            let _ = self.resting.schedule(group, own.rest_until);
-        }
-        if turn_ends {
-            self.end_turn(group, level);
+            let rest = rate.bucket.clone().when(&mut (), now);
+            own.is_resting = !rest.is_zero();
+            rate.rest_until = now + rest;
+            if own.is_resting && own.ready > 0 {
+                let _ = self.resting.schedule(group, rate.rest_until);
+            }
         }
         self.refresh(group);
     }

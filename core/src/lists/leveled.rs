@@ -2,7 +2,7 @@
 
 use crate::Instant;
 use crate::id::{Index, SlotId};
-use crate::lists::{ConstEmpty, Link, LinkArray, List, Lists};
+use crate::lists::{ConstEmpty, LinkArray, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
@@ -53,6 +53,8 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P
 impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
     type Seat = ();
+    type Index = I;
+    type Links = X;
 
     #[inline]
     fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
@@ -122,32 +124,12 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         ready + self.dirty.get(level).copied().unwrap_or(0)
     }
 
-    fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.links, id);
+    fn records(&self) -> (&List<I>, &X) {
+        (&self.records, &self.links)
     }
 
-    fn discard_record(&mut self, id: SlotId) {
-        self.records.remove(&mut self.links, id);
-    }
-
-    fn oldest_record(&self) -> Option<SlotId> {
-        self.records.first()
-    }
-
-    fn records_len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn record_after(&self, id: SlotId) -> Option<SlotId> {
-        self.records.after(&self.links, id)
-    }
-
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.links.link(id).convert()
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        self.links.set_link(id, link.convert());
+    fn records_mut(&mut self) -> (&mut List<I>, &mut X) {
+        (&mut self.records, &mut self.links)
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {

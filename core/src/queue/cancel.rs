@@ -6,10 +6,8 @@ use core::hash::Hash;
 use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
-use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, KeyState};
-use crate::priority::KeyLevels;
 use crate::storage::{Located, Phase, Slots, Storage};
 use crate::work::Ticket;
 
@@ -116,29 +114,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.
     pub(super) fn cancel_slot(&mut self, id: SlotId) {
-        let Some(slot) = self.slots.slot_mut(id) else {
-            return;
-        };
-        let level = slot.meta.levels.queued();
-        match slot.phase {
-            Phase::Ready => {
-                self.lists.remove_ready(id, level);
-                return self.retire(id);
-            }
-            Phase::Dirty | Phase::CancelledDirty => {
-                slot.phase = Phase::CancelledActive;
-                self.dirty -= 1;
-                self.lists.note_clean(level);
-                self.report_depth(level);
-            }
-            Phase::Active => slot.phase = Phase::CancelledActive,
-            Phase::Idle | Phase::CancelledActive => {}
+        let slot = self.slots.slot(id);
+        match slot.map(|slot| slot.phase) {
+            Some(Phase::Ready) => return self.retire(id),
+            Some(phase) if phase.is_active() => self.cancel_run(id),
+            _ => {}
         }
         let _ = self.drop_delay(id);
         self.release_if_idle(id);
     }
 
-    fn drop_delay(&mut self, id: SlotId) -> Option<Instant> {
+    pub(super) fn drop_delay(&mut self, id: SlotId) -> Option<Instant> {
         let due = self.delays.remove(id)?;
         self.note_change();
         self.metrics.delayed(self.delays.len());

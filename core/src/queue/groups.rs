@@ -11,7 +11,6 @@ use crate::metrics::Metrics;
 use crate::outcome::Effect;
 use crate::storage::Storage;
 
-use super::retain::VISITS_MAX;
 use super::{Queue, Sweep};
 
 /// For queues with [`Groups`](crate::Groups).
@@ -24,7 +23,8 @@ where
 {
     /// Sets the limits of the groups that have none of their own, present and future. O(1) and, for
     /// each of the groups that wait for a limit, O(levels): at most eight of them now, and a few
-    /// with each of the next gets.
+    /// with each of the next gets. The next get also looks at the groups in front that the new
+    /// limits block, each once, until one may start a run: O(groups) if they block all.
     ///
     /// Groups that wait for a limit and need not any more take their turns in the order in which
     /// they began to wait. A group whose rate changes begins with a full burst.
@@ -196,15 +196,10 @@ where
     /// assert_eq!(longest, Some((2, "a")));
     /// ```
     pub fn groups_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool {
-        sweep.begin(self.lists.bound());
-        for _ in 0..VISITS_MAX {
-            let Some(id) = sweep.next_slot() else {
-                break;
-            };
+        sweep.step(self.lists.bound(), |id| {
             if let Some((name, state)) = self.lists.group_at(id) {
                 visit(name, state);
             }
-        }
-        !sweep.is_over()
+        })
     }
 }

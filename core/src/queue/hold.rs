@@ -52,27 +52,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     fn hold_back_until(&mut self, id: SlotId, held: Instant) {
-        if let Some(slot) = self.slots.slot_mut(id)
-            && slot.phase == Phase::Ready
-        {
-            slot.phase = Phase::Idle;
-            let level = slot.meta.levels.queued();
-            self.lists.remove_ready(id, level);
-            self.report_depth(level);
+        let slot = self.slots.slot(id);
+        if slot.is_some_and(|slot| slot.phase == Phase::Ready) {
+            let level = self.leave_ready(id);
             let _ = self.delay_until(id, held, level);
-            self.note_change();
         }
         self.put_off(id, held);
     }
 
-    /// The same for a key whose run has ended. One that was dirty waits until its hold is over.
-    pub(super) fn hold_after_run(&mut self, id: SlotId, was_dirty: bool, now: Instant) {
+    /// The same for a key whose run has ended. One that `waits` was dirty, and is ready once its
+    /// hold is over. A deadline that shutdown has stopped may be before a hold that is over, too.
+    pub(super) fn hold_after_run(&mut self, id: SlotId, waits: bool, now: Instant) {
         let mut held = self.held_until(id);
         if self.closed {
             // What is set after shutdown is beyond it, wherever the clock goes.
             held = held.max(self.delays.stopped_at());
         }
-        if was_dirty {
+        if waits {
             let level = self.levels(id).queued();
             self.dirty -= 1;
             self.lists.note_clean(level);
@@ -87,7 +83,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Moves the deadline of a key, if it has one, to the end of its hold, if that is later.
-    pub(super) fn put_off(&mut self, id: SlotId, held: Instant) {
+    fn put_off(&mut self, id: SlotId, held: Instant) {
         if self.delays.due(id).is_some_and(|due| due < held) {
             let _ = self.delays.move_to(id, held);
         }

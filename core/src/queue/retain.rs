@@ -38,6 +38,18 @@ impl Sweep {
         self.cancelled
     }
 
+    /// Passes the slots of one step to `visit`. Returns whether there are more.
+    pub(super) fn step(&mut self, bound: usize, mut visit: impl FnMut(SlotId)) -> bool {
+        self.begin(bound);
+        for _ in 0..VISITS_MAX {
+            let Some(id) = self.next_slot() else {
+                break;
+            };
+            visit(id);
+        }
+        !self.is_over()
+    }
+
     /// Sets the end, in the first step.
     pub(super) fn begin(&mut self, bound: usize) {
         self.end.get_or_insert(bound);

@@ -241,14 +241,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
 
     /// Takes a ready key out of the queue.
     pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
-        let queued = self.levels(id).queued();
-        let mut level = queued;
+        let mut level = self.levels(id).queued();
         if self.delays.has(id) {
             // The delay goes with the key.
             level = level.max(self.levels(id).delayed());
         }
         let leftover = self.leftover(id, level)?;
-        self.lists.remove_ready(id, queued);
         self.retire(id);
         Some(leftover)
     }

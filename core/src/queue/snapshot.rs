@@ -10,7 +10,6 @@ use crate::outcome::{Entry, KeyState};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
-use super::retain::VISITS_MAX;
 use super::{Queue, Sweep};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
@@ -48,16 +47,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         mut visit: impl FnMut(Entry<&K>),
     ) -> bool {
-        sweep.begin(self.slots.bound());
-        for _ in 0..VISITS_MAX {
-            let Some(id) = sweep.next_slot() else {
-                break;
-            };
+        sweep.step(self.slots.bound(), |id| {
             if let Some(entry) = self.entry(id, now) {
                 visit(entry);
             }
-        }
-        !sweep.is_over()
+        })
     }
 
     fn entry(&self, id: SlotId, now: Instant) -> Option<Entry<&K>> {

@@ -1,18 +1,17 @@
 //! Groups: their limits, and what they hold.
 
 use core::hash::Hash;
-use core::iter;
 
 use crate::group::{GroupLimits, GroupState};
 use crate::limiter::RateLimiter;
 use crate::lists::grouped::GroupControl;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::queue::{Sweep, VISITS_MAX};
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait::WaitList;
 
+use super::snapshot::pages;
 use super::{State, WorkQueue};
 
 /// For queues with [`Groups`](crate::Groups).
@@ -27,7 +26,8 @@ where
     C: Clock,
 {
     /// Sets the limits of the groups that have none of their own, present and future, and wakes a
-    /// call that waits if there is something for it now. O(levels) for at most eight groups.
+    /// call that waits if there is something for it now. O(levels) for at most eight groups. The
+    /// next get looks at the groups in front that the new limits block, each once.
     ///
     /// # Examples
     ///
@@ -125,23 +125,11 @@ where
     where
         G: Clone,
     {
-        let mut sweep = Some(Sweep::new());
-        let page = move || {
-            let progress = sweep.as_mut()?;
-            let mut page = Page::new();
+        pages(|sweep, page| {
             // There is room for as many as a step looks at.
             let visit = |name: &G, group| drop(page.push((name.clone(), group)));
-            if !self
-                .lock
-                .with(|state| state.queue.groups_some(progress, visit))
-            {
-                sweep = None;
-            }
-            Some(page)
-        };
-        iter::from_fn(page).flatten()
+            self.lock
+                .with(|state| state.queue.groups_some(sweep, visit))
+        })
     }
 }
-
-/// What a step has seen, outside of the lock.
-type Page<G> = heapless::Vec<(G, GroupState), VISITS_MAX>;

@@ -63,18 +63,11 @@ where
     /// # assert_eq!(queue.len(), 1);
     /// ```
     pub fn snapshot(&self) -> impl Iterator<Item = Entry<K>> {
-        let mut sweep = Some(Sweep::new());
-        let page = move || {
-            let progress = sweep.as_mut()?;
-            let mut page = Page::new();
+        pages(|sweep, page| {
             // There is room for as many as a step looks at.
             let visit = |entry: Entry<&K>| drop(page.push(entry.cloned()));
-            if !self.look(|queue, now| queue.snapshot_some(progress, now, visit)) {
-                sweep = None;
-            }
-            Some(page)
-        };
-        iter::from_fn(page).flatten()
+            self.look(|queue, now| queue.snapshot_some(sweep, now, visit))
+        })
     }
 
     /// As [`with`](Self::with), for what changes nothing.
@@ -90,5 +83,19 @@ where
     }
 }
 
-/// What a step has seen, outside of the lock.
-type Page<K> = heapless::Vec<Entry<K>, VISITS_MAX>;
+/// What each step of a sweep has seen, outside of the lock. `step` returns whether there are more.
+pub(super) fn pages<T>(
+    mut step: impl FnMut(&mut Sweep, &mut Page<T>) -> bool,
+) -> impl Iterator<Item = T> {
+    let mut sweep = Some(Sweep::new());
+    let page = move || {
+        let mut page = Page::new();
+        if !step(sweep.as_mut()?, &mut page) {
+            sweep = None;
+        }
+        Some(page)
+    };
+    iter::from_fn(page).flatten()
+}
+
+type Page<T> = heapless::Vec<T, VISITS_MAX>;

@@ -107,3 +107,37 @@ fn a_hundred_thousand_groups_of_one_key_come_and_go() {
     }
     assert_eq!(queue.groups_len(), 0);
 }
+
+/// More groups than a change of limits looks at: those that it has not looked at yet must not give
+/// a key because that has aged.
+#[test]
+fn an_aged_key_waits_for_the_new_limits_of_its_group() {
+    type Aged = Queue<Key, Growable<RandomState, Groups<u8, Aging<Levels<2>>>>, NoLimit>;
+    let mut queue: Aged =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
+    queue.age_after(Duration::ZERO);
+    let groups = 0..20;
+    for number in 0..2 {
+        for group in groups.clone() {
+            queue.add((group, number), NOW).value.unwrap();
+        }
+    }
+    let runs: Vec<_> = groups.map(|_| queue.try_get(NOW).value.unwrap()).collect();
+    let high = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    queue.add_with((99, 0), high, at(5)).value.unwrap();
+
+    let one = GroupLimits::new().max_active(1);
+    let _ = queue.limit_groups(one, at(10));
+    let next = queue.try_get(at(10)).value.unwrap();
+    queue.assert_valid();
+    assert_eq!(next.key, (99, 0), "every other group has its one run");
+    assert!(queue.try_get(at(10)).value.is_none());
+    for work in runs {
+        queue.release(work.ticket, at(10)).value.unwrap();
+        assert!(queue.try_get(at(10)).value.is_some());
+        queue.assert_valid();
+    }
+}

@@ -9,11 +9,13 @@ use std::process::ExitCode;
 use requeue_bench::callgrind::instructions;
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
-use requeue_bench::subject::{Nothing, Subject, ours};
+use requeue_bench::subject::{Nothing, Subject, grouped, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
 
 const SEED: u64 = 20_261_120;
 const OPERATIONS: u32 = 20_000;
+/// How many keys wait.
+const WAITING: usize = 10_000;
 /// How many instructions our steady cycle with u64 keys may have.
 const AIM: f64 = 250.0;
 
@@ -26,16 +28,41 @@ type Case = (&'static str, fn(u32));
 
 const fn cases<K: Key>() -> [Case; 4] {
     [
-        ("loop", |count| steady::<K, _>(Nothing::default(), count)),
-        ("requeue", |count| steady::<K, _>(ours::<K, Fold>(), count)),
+        ("loop", |count| {
+            steady::<K, _>(Nothing::default(), WAITING, count);
+        }),
+        ("requeue", |count| {
+            steady::<K, _>(ours::<K, Fold>(), WAITING, count);
+        }),
         ("port, SipHash", |count| {
-            steady::<K, _>(Port::<K, Sip>::default(), count);
+            steady::<K, _>(Port::<K, Sip>::default(), WAITING, count);
         }),
         ("port, foldhash", |count| {
-            steady::<K, _>(Port::<K, Fold>::default(), count);
+            steady::<K, _>(Port::<K, Fold>::default(), WAITING, count);
         }),
     ]
 }
+
+/// Keys in 1,000 groups: so few that most groups come and go with a key, and so many that they
+/// stay.
+const GROUPED: [(Case, Case); 2] = [
+    (
+        ("no groups, 100", |count| {
+            steady::<u64, _>(ours::<u64, Fold>(), 100, count);
+        }),
+        ("groups, 100", |count| {
+            steady::<u64, _>(grouped::<u64, Fold>(|key| key % 1_000), 100, count);
+        }),
+    ),
+    (
+        ("no groups, 10000", |count| {
+            steady::<u64, _>(ours::<u64, Fold>(), WAITING, count);
+        }),
+        ("groups, 10000", |count| {
+            steady::<u64, _>(grouped::<u64, Fold>(|key| key % 1_000), WAITING, count);
+        }),
+    ),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +75,8 @@ fn main() -> ExitCode {
         } else {
             cases::<String>()
         };
-        for (_, run) in cases.iter().filter(|(name, _)| name == case) {
+        let grouped = GROUPED.iter().flat_map(|(plain, grouped)| [plain, grouped]);
+        for (_, run) in cases.iter().chain(grouped).filter(|(name, _)| name == case) {
             run(count);
         }
         return ExitCode::SUCCESS;
@@ -65,6 +93,14 @@ fn main() -> ExitCode {
         println!("{line}");
     }
     println!("\nAim: at most {AIM} for u64.");
+    println!("\n### Instructions per steady cycle in 1,000 groups, u64\n");
+    println!("| waiting | no groups | 1,000 groups |");
+    println!("|---|--:|--:|");
+    for (plain, grouped) in GROUPED {
+        if let Some(line) = line_of_groups(plain.0, grouped.0) {
+            println!("{line}");
+        }
+    }
     ExitCode::SUCCESS
 }
 
@@ -80,6 +116,17 @@ fn line<K: Key>() -> Option<String> {
     ))
 }
 
+/// A row of the table of groups.
+fn line_of_groups(plain: &str, grouped: &str) -> Option<String> {
+    let idle = count::<u64>("loop")?;
+    let (plain, in_turn) = (count::<u64>(plain)? - idle, count::<u64>(grouped)? - idle);
+    Some(format!(
+        "| {} | {plain:.0} | {in_turn:.0} **{:.2}×** |",
+        grouped.trim_start_matches("groups, "),
+        in_turn / plain,
+    ))
+}
+
 /// Instructions per operation of a case.
 fn count<K: Key>(case: &str) -> Option<f64> {
     let of = |operations: u32| instructions(&["--run", K::NAME, case, &operations.to_string()]);
@@ -88,9 +135,9 @@ fn count<K: Key>(case: &str) -> Option<f64> {
 }
 
 /// Runs `count` cycles, after as many that bring the queue into its steady state.
-fn steady<K: Key, Q: Subject<K>>(subject: Q, count: u32) {
+fn steady<K: Key, Q: Subject<K>>(subject: Q, keys: usize, count: u32) {
     let scale = Scale {
-        keys: 10_000,
+        keys,
         operations: 10_000,
     };
     let mut steady = Steady::set_up(subject, scale, SEED);

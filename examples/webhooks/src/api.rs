@@ -24,6 +24,7 @@ use crate::snapshot::snapshot;
 use crate::stats::{Look, Stats};
 use crate::store::{Object, Owed, PutSubscription, State, Subscription};
 use crate::target::{Target, URL_LEN_MAX};
+use crate::team::ShownTeam;
 
 use request::{Query, body};
 use response::{Refused, empty, html, json, text};
@@ -106,6 +107,8 @@ struct ShownDelivery<'a> {
 struct ShownStats {
     now: Look,
     history: Vec<Look>,
+    /// `None` if this process alone delivers.
+    team: Option<ShownTeam>,
 }
 
 impl Api {
@@ -325,7 +328,9 @@ impl Api {
 
     async fn stats(&self, query: &Query<'_>) -> Answer {
         let (now, history) = self.stats.show(query.number("after")?).await;
-        Ok(json(StatusCode::OK, &ShownStats { now, history }))
+        let team = self.dispatcher.team.get().map(|team| team.shown());
+        let shown = ShownStats { now, history, team };
+        Ok(json(StatusCode::OK, &shown))
     }
 
     async fn health(&self) -> Answer {

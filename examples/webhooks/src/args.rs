@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::key::parse_id;
 use crate::origin::Host;
 use crate::server::Limits;
+use crate::store::Database;
 
 const HELP: &str = "\
 Posts the current state of objects to subscribers over HTTP.
@@ -23,7 +25,9 @@ Options:
                         without a port; may be repeated. Its address and
                         localhost need not be given, all others are refused
   -d, --database FILE   the SQLite file, made if it is not there
-                        [default: webhooks.sqlite]
+                        [default: webhooks.sqlite], or the URL of a PostgreSQL,
+                        postgres://USER@HOST/NAME; PGPASSWORD is used if it
+                        holds no password
   -j, --workers N       how many deliveries at once [default: 32]; at most
                         a quarter of them to one host
       --secret-file F   a file with the secret that signs deliveries of
@@ -43,6 +47,17 @@ Options:
       --per-client N    how many of these from one address [default: 128]
       --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
                         be delivered [default: 10]
+      --etcd URL[,URL]  share the deliveries with other processes that have the
+                        same PostgreSQL; these are the nodes of an etcd, which
+                        knows who delivers to which subscriptions
+      --name REPLICA    what this process is called there [default: made from
+                        the names of host and process]
+      --shards N        into how many parts the subscriptions are divided, the
+                        same for all, and for good [default: 64]
+      --ttl SECONDS     how long the subscriptions of a process that died stay
+                        with it [default: 5]
+      --reset-fences    accept writes of replicas whose etcd was emptied, and
+                        exit; no replica may run meanwhile
   -h, --help            say this
   -V, --version         say the version
 
@@ -56,6 +71,8 @@ Exit code: 0 if a signal stopped it, 2 if it could not start.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
     Serve(Box<Options>),
+    /// Forget the fences of this database.
+    ResetFences(Database),
     Say(String),
 }
 
@@ -63,7 +80,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) database: PathBuf,
+    pub(crate) database: Database,
     pub(crate) workers: NonZeroUsize,
     pub(crate) secret_file: Option<PathBuf>,
     pub(crate) allow_private: bool,
@@ -72,6 +89,30 @@ pub(crate) struct Options {
     pub(crate) timeout: Duration,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
+    /// `None` if this process alone delivers.
+    pub(crate) replicas: Option<Replicas>,
+}
+
+/// How several processes share the subscriptions.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Replicas {
+    /// The nodes of etcd.
+    pub(crate) etcd: Vec<String>,
+    /// What this process is called, unless it makes up a name.
+    pub(crate) name: Option<String>,
+    pub(crate) shards: NonZeroU32,
+    pub(crate) ttl: Duration,
+}
+
+impl Default for Replicas {
+    fn default() -> Self {
+        Self {
+            etcd: Vec::new(),
+            name: None,
+            shards: NonZeroU32::MIN.saturating_add(63),
+            ttl: Duration::from_secs(5),
+        }
+    }
 }
 
 impl Default for Options {
@@ -79,7 +120,7 @@ impl Default for Options {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             hosts: Vec::new(),
-            database: "webhooks.sqlite".into(),
+            database: Database::File("webhooks.sqlite".into()),
             workers: NonZeroUsize::MIN.saturating_add(31),
             secret_file: None,
             allow_private: false,
@@ -88,6 +129,7 @@ impl Default for Options {
             timeout: Duration::from_secs(10),
             grace: Duration::from_secs(10),
             limits: Limits::default(),
+            replicas: None,
         }
     }
 }
@@ -99,11 +141,14 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command,
 
 fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let mut options = Options::default();
+    let (mut replicas, mut resets_fences) = (Replicas::default(), false);
     while let Some(arg) = parser.next()? {
         match arg {
             Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
             Long("host") => options.hosts.push(parser.value()?.parse()?),
-            Short('d') | Long("database") => options.database = parser.value()?.into(),
+            Short('d') | Long("database") => {
+                options.database = Database::parse(Path::new(&parser.value()?))
+            }
             Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
             Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
             Long("allow-private") => options.allow_private = true,
@@ -116,6 +161,11 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("connections") => options.limits.connections = count(&mut parser)?,
             Long("per-client") => options.limits.per_client = count(&mut parser)?,
             Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
+            Long("etcd") => replicas.etcd = nodes(&parser.value()?.string()?),
+            Long("name") => replicas.name = Some(name(parser.value()?.string()?)?),
+            Long("shards") => replicas.shards = parser.value()?.parse()?,
+            Long("ttl") => replicas.ttl = Duration::from_secs(parser.value()?.parse()?),
+            Long("reset-fences") => resets_fences = true,
             Short('h') | Long("help") => return Ok(Command::Say(HELP.into())),
             Short('V') | Long("version") => {
                 let version = concat!("webhooks ", env!("CARGO_PKG_VERSION"), "\n");
@@ -124,7 +174,24 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             _ => return Err(arg.unexpected()),
         }
     }
+    if resets_fences {
+        return Ok(Command::ResetFences(options.database));
+    }
+    if !replicas.etcd.is_empty() {
+        options.replicas = Some(replicas);
+    } else if replicas != Replicas::default() {
+        return Err("--name, --shards and --ttl need --etcd".into());
+    }
     Ok(Command::Serve(options.into()))
+}
+
+fn nodes(text: &str) -> Vec<String> {
+    text.split(',').map(String::from).collect()
+}
+
+fn name(text: String) -> Result<String, lexopt::Error> {
+    parse_id(&text).ok_or("a name is 1 to 128 letters, digits, dots, dashes and underscores")?;
+    Ok(text)
 }
 
 fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
@@ -165,13 +232,18 @@ mod tests {
             "--idle=7000",
             "--connections=70",
             "--per-client=7",
+            "--etcd=http://a:1,http://b:2",
+            "--name",
+            "r1",
+            "--shards=3",
+            "--ttl=4",
         ];
         let expected = Options {
             listen: "[::1]:0".parse().unwrap(),
             hosts: ["a.example", "b.example:81"]
                 .map(|host| host.parse().unwrap())
                 .into(),
-            database: "x.db".into(),
+            database: Database::File("x.db".into()),
             workers: NonZeroUsize::new(3).unwrap(),
             secret_file: Some("key".into()),
             allow_private: true,
@@ -185,6 +257,12 @@ mod tests {
                 per_client: 7,
                 ..Limits::default()
             },
+            replicas: Some(Replicas {
+                etcd: vec!["http://a:1".into(), "http://b:2".into()],
+                name: Some("r1".into()),
+                shards: NonZeroU32::new(3).unwrap(),
+                ttl: Duration::from_secs(4),
+            }),
         };
         assert_eq!(parsed(&args), Ok(Command::Serve(expected.into())));
     }
@@ -199,11 +277,21 @@ mod tests {
             (["--per-client", "0"], "\"0\""),
             (["--database=a", "b"], "\"b\""),
             (["--what", "b"], "--what"),
+            (["--shards=3", "--ttl=2"], "need --etcd"),
+            (["--etcd=http://a:1", "--name=a b"], "a name is"),
+            (["--etcd=http://a:1", "--shards=0"], "\"0\""),
         ] {
             let message = parsed(&args).unwrap_err();
             assert!(message.contains(because), "{message}");
             assert_eq!(message.lines().count(), 1);
         }
+    }
+
+    #[test]
+    fn fences_are_reset_instead() {
+        let database = Database::parse(Path::new("postgres:///d"));
+        let args = ["--reset-fences", "--database", "postgres:///d"];
+        assert_eq!(parsed(&args), Ok(Command::ResetFences(database)));
     }
 
     #[test]
@@ -214,7 +302,7 @@ mod tests {
                 "--listen ADDR     where to serve [default: {}]",
                 defaults.listen
             ),
-            format!("[default: {}]", defaults.database.display()),
+            "[default: webhooks.sqlite]".into(),
             format!("at once [default: {}]", defaults.workers),
             "--allow-private".into(),
             format!("failed [default: {}]", defaults.tries),

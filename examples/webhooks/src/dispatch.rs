@@ -1,7 +1,7 @@
 //! Adds a key for each change, and delivers what is owed.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use crate::sign::Secret;
 use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
+use crate::team::Team;
 
 /// Each subscription is a group: the backlog of one does not delay the others. Failed keys wait
 /// longer and longer, each for itself; a rate that all of them share would let one receiver take
@@ -44,6 +45,18 @@ pub(crate) struct Dispatcher {
     pub(crate) paging: Mutex<()>,
     /// Notified after a database error, because the queue may lack what the database has.
     pub(crate) doubt: Notify,
+    /// Notified when another process has put or deleted a subscription: it may not have finished.
+    pub(crate) unfinished: Notify,
+    /// Which subscriptions are delivered to here, if other processes deliver to the rest.
+    pub(crate) team: OnceLock<Arc<dyn Team>>,
+}
+
+/// A run of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) attempt: u32,
+    /// What is recorded carries it, if other processes deliver as well.
+    pub(crate) fence: Option<i64>,
 }
 
 /// How many keys are read from the database, or written there, at once.
@@ -61,18 +74,18 @@ struct Event<'a> {
 
 impl Dispatcher {
     /// Brings shares and queue in line with the database, at the start and after an error. Returns
-    /// how many deliveries are owed.
+    /// how many deliveries are owed here.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
-        self.resume_pages().await?;
-        let held = self.subscribing.lock().await;
-        for (id, subscription) in self.store.subscriptions().await? {
-            let host = self.host_of(&subscription.url);
-            if !self.shares.is_set(&id, &host, subscription.rate) {
-                self.shares.set(&id, &host, subscription.rate, self.now());
-            }
+        self.resume_pages(|id| self.is_ours(id)).await?;
+        let subscriptions = self.share_out().await?;
+        if self.team.get().is_none() {
+            return self.add_owed(None, Self::add_missing).await;
         }
-        drop(held);
-        self.add_owed(None).await
+        let mut owed = 0;
+        for id in subscriptions.iter().filter(|id| self.is_ours(id)) {
+            owed += self.add_owed(Some(id), Self::add_missing).await?;
+        }
+        Ok(owed)
     }
 
     pub(crate) async fn put_object(
@@ -112,19 +125,26 @@ impl Dispatcher {
     /// aborts them; their keys stay owed.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
         let dispatcher = Arc::clone(&self);
-        let workers = Workers::new(workers).on_error(|key: &Key, failure, _| {
-            if let Failure::Panic(_) = failure {
-                say(&format!("{key}: {failure}"));
-            }
-        });
-        let run = self.queue.run_with(workers, move |key, run| {
+        let workers = crew(workers);
+        let run = self.queue.run_with(workers, move |key, context| {
             let dispatcher = Arc::clone(&dispatcher);
-            async move { Ok::<_, Infallible>(dispatcher.reconcile(&key, run.attempt).await) }
+            let run = Run {
+                attempt: context.attempt,
+                fence: None,
+            };
+            async move { Ok::<_, Infallible>(dispatcher.reconcile(&key, run).await) }
         });
+        self.assist(async { drop(run.await) }).await;
+    }
+
+    /// Does what workers need until they end.
+    pub(crate) async fn assist(&self, work: impl Future<Output = ()>) {
         tokio::select! {
             () = self.resolve_doubts() => {}
             () = self.end_rests() => {}
-            _ = run => {}
+            () = self.heed_news() => {}
+            () = self.finish_for_others() => {}
+            () = work => {}
         }
     }
 
@@ -136,7 +156,7 @@ impl Dispatcher {
         }
     }
 
-    async fn reconcile(&self, key: &Key, attempt: u32) -> Action {
+    pub(crate) async fn reconcile(&self, key: &Key, run: Run) -> Action {
         match self.shares.begin(&key.subscription, self.now()) {
             Permission::Now(call) => {
                 let mut calling = Calling {
@@ -144,16 +164,16 @@ impl Dispatcher {
                     call,
                     answer: Answer::Unasked,
                 };
-                self.deliver(key, attempt, &mut calling).await
+                self.deliver(key, run, &mut calling).await
             }
             // It waits in its group. That is no failure, and earlier failures stay on record.
             Permission::Later => Action::RetryAfter(Duration::ZERO),
-            Permission::Unknown => Action::Success,
+            Permission::Unknown => self.look_up(&key.subscription).await,
         }
     }
 
     /// Delivers the newest version of an object.
-    async fn deliver(&self, key: &Key, attempt: u32, calling: &mut Calling<'_>) -> Action {
+    async fn deliver(&self, key: &Key, run: Run, calling: &mut Calling<'_>) -> Action {
         let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
             Ok(None) => return Action::Success,
@@ -172,9 +192,9 @@ impl Dispatcher {
             .as_ref()
             .map_or_else(|(answer, _)| *answer, |()| Answer::Taken);
         if let Err((_, why)) = posted {
-            return self.fail(key, attempt, &task, why).await;
+            return self.fail(key, run, &task, why).await;
         }
-        match self.store.record_delivered(key, &task).await {
+        match self.store.record_delivered(key, &task, run.fence).await {
             Ok(()) => {
                 self.tally.count(Outcome::Delivered);
                 Action::Success
@@ -202,13 +222,13 @@ impl Dispatcher {
         })
     }
 
-    async fn fail(&self, key: &Key, attempt: u32, task: &Task, why: String) -> Action {
-        if attempt < self.tries {
+    async fn fail(&self, key: &Key, run: Run, task: &Task, why: String) -> Action {
+        if run.attempt < self.tries {
             self.tally.count(Outcome::Retried);
             return Action::Retry;
         }
         let text = format!("gave up {key}, version {}: {why}", task.version);
-        match self.store.record_failed(key, task, why).await {
+        match self.store.record_failed(key, task, why, run.fence).await {
             Ok(true) => {
                 say(&text);
                 self.tally.count(Outcome::GivenUp);
@@ -222,15 +242,28 @@ impl Dispatcher {
 
     fn postpone(&self, error: &StoreError) -> Action {
         say(&error.to_string());
-        Action::Retry
+        match error {
+            // Another process delivers to this subscription, and has listed what is owed.
+            StoreError::Fenced(_) => {
+                self.tally.count(Outcome::Refused);
+                Action::Success
+            }
+            _ => Action::Retry,
+        }
     }
 
     /// Adds a changed object's keys. A key that failed has all its tries again, but after a pause,
     /// so that a receiver that is down is not called once per change.
     fn add_changed(&self, object: &Arc<str>, change: &Change) {
+        let subscriptions = change.subscriptions.iter();
+        let key = |id: &Arc<str>| Key::new(Arc::clone(id), Arc::clone(object));
+        self.add_newer(subscriptions.map(key));
+    }
+
+    /// As [`add_changed`](Self::add_changed), for keys.
+    pub(crate) fn add_newer(&self, keys: impl Iterator<Item = Key>) {
         let queue = &self.queue;
-        for subscription in &change.subscriptions {
-            let key = Key::new(Arc::clone(subscription), Arc::clone(object));
+        for key in keys.filter(|key| self.owns(key)) {
             // After shutdown it is refused; the next start finds it in the database.
             let _ = match queue.forget(&key) {
                 0 => queue.add(key),
@@ -239,11 +272,12 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or what is owed to any and is not queued. Returns how
-    /// many deliveries are owed.
+    /// Adds what is owed to one subscription, or what is owed to any. Returns how many deliveries
+    /// are owed.
     pub(crate) async fn add_owed(
         &self,
         subscription: Option<&Arc<str>>,
+        add: fn(&Self, Vec<Key>),
     ) -> Result<usize, StoreError> {
         let mut added = 0;
         let mut after = subscription.map(|id| Key::new(Arc::clone(id), ""));
@@ -256,11 +290,7 @@ impl Dispatcher {
             after = keys.last().cloned();
             added += keys.len();
             let is_other = keys.len() < PAGE_LEN;
-            if subscription.is_some() {
-                self.add_asked_for(keys);
-            } else {
-                self.add_missing(keys);
-            }
+            add(self, keys);
             if is_last || is_other {
                 return Ok(added);
             }
@@ -268,27 +298,25 @@ impl Dispatcher {
     }
 
     /// Adds keys that a client asked for: they do not wait for earlier failures.
-    pub(crate) fn add_asked_for(&self, keys: impl IntoIterator<Item = Key>) {
-        let forgotten = keys.into_iter().inspect(|key| {
+    pub(crate) fn add_asked_for(&self, keys: Vec<Key>) {
+        for key in &keys {
             self.queue.forget(key);
-        });
-        // Collected first, because `add_many` holds the queue's lock.
-        let keys: Vec<Key> = forgotten.collect();
+        }
         self.add(keys);
     }
 
     /// Adds keys that are neither ready nor delayed. An active key is added, because its run may
     /// have read an older version.
-    fn add_missing(&self, keys: impl IntoIterator<Item = Key>) {
-        let is_missing = |key: &Key| {
+    fn add_missing(&self, mut keys: Vec<Key>) {
+        keys.retain(|key| {
             let state = self.queue.state(key);
             state.is_none_or(|key| key.active || !key.ready && key.due.is_none())
-        };
-        let missing: Vec<Key> = keys.into_iter().filter(is_missing).collect();
-        self.add(missing);
+        });
+        self.add(keys);
     }
 
-    fn add(&self, keys: impl IntoIterator<Item = Key>) {
+    fn add(&self, mut keys: Vec<Key>) {
+        keys.retain(|key| self.owns(key));
         let _ = self.queue.add_many(keys, |_| {});
     }
 
@@ -300,6 +328,15 @@ impl Dispatcher {
     pub(crate) fn now(&self) -> Instant {
         self.queue.clock().now()
     }
+}
+
+/// Returns the workers, who say why they fail.
+pub(crate) fn crew(workers: usize) -> Workers<'static, Key, Infallible> {
+    Workers::new(workers).on_error(|key: &Key, failure, _| {
+        if let Failure::Panic(_) = failure {
+            say(&format!("{key}: {failure}"));
+        }
+    })
 }
 
 /// A call of a host, which ends when this is dropped.
@@ -328,4 +365,4 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,6 +19,7 @@
 //! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
 //! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what
 //!   happens.
+//! - `team` and `replicas` are there for several processes on one database.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
 
 mod address;
@@ -30,6 +31,11 @@ mod figures;
 mod key;
 mod origin;
 mod post;
+#[cfg(feature = "replicas")]
+mod replicas;
+#[cfg(not(feature = "replicas"))]
+#[path = "no_replicas.rs"]
+mod replicas;
 mod server;
 mod service;
 mod shares;
@@ -40,6 +46,7 @@ mod stats;
 mod store;
 mod subscribe;
 mod target;
+mod team;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -51,7 +58,8 @@ const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let ended = match args::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Serve(options)) => serve(*options),
+        Ok(Command::Serve(options)) => block_on(service::run(*options)),
+        Ok(Command::ResetFences(database)) => block_on(service::reset_fences(database)),
         Ok(Command::Say(text)) => {
             // A reader that closes the pipe early has read enough.
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -68,12 +76,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve(options: args::Options) -> Result<(), String> {
+fn block_on(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    let ended = runtime.block_on(service::run(options));
+    let ended = runtime.block_on(task);
     // A name that takes long to resolve holds a thread, but its address is no longer needed.
     runtime.shutdown_background();
     ended

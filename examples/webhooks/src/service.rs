@@ -4,13 +4,14 @@ use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics, WorkQueue};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::api::Api;
 use crate::args::Options;
@@ -19,13 +20,14 @@ use crate::figures::{Figures, Waits};
 use crate::key::Key;
 use crate::origin::Hosts;
 use crate::post::Poster;
+use crate::replicas;
 use crate::say;
 use crate::server;
 use crate::shares::Shares;
 use crate::sign::Secret;
 use crate::signals::Signals;
 use crate::stats::{History, Stats, Tally};
-use crate::store::{State, Store};
+use crate::store::{Database, Presence, State, Store};
 
 /// The longest pause of a key that fails, and of a host that does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
@@ -35,14 +37,28 @@ const EXIT_INTERRUPTED: i32 = 130;
 
 /// Serves until a signal stops it. The error, one line for the user, says why it could not begin.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
+    if options.replicas.is_some() && !replicas::IS_BUILT {
+        let how = "cargo build --release -p webhooks --features replicas";
+        return Err(format!(
+            "this program was built without --etcd: {how}, which needs protoc"
+        ));
+    }
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
     let listener = server::listen(options.listen);
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
-    let store = Store::open(&options.database)?;
+    let presence = match options.replicas {
+        Some(_) => Presence::Shared,
+        None => Presence::Alone,
+    };
+    let store = Store::open(&options.database, presence)?;
     let api = Arc::new(assemble(&options, store, prometheus)?);
     let dispatcher = Arc::clone(&api.dispatcher);
+    let replica = match &options.replicas {
+        Some(replicas) => Some(replicas::join(replicas, options.grace, &dispatcher).await?),
+        None => None,
+    };
     // Clients that connect now wait until everything that is owed has been read.
     let owed = dispatcher
         .resume()
@@ -50,9 +66,18 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
         .map_err(cannot("read what is owed"))?;
     announce(address, owed);
 
-    let stop = CancellationToken::new();
+    let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
     let running = Running {
-        crew: tokio::spawn(dispatcher.employ(options.workers.get())),
+        crew: tokio::spawn({
+            let (workers, stop, ended) = (options.workers.get(), stop.clone(), ended.clone());
+            async move {
+                let _ended = ended.drop_guard();
+                match replica {
+                    Some(replica) => replica.employ(dispatcher, workers, stop).await,
+                    None => dispatcher.employ(workers).await,
+                }
+            }
+        }),
         served: tokio::spawn({
             let api = Arc::clone(&api);
             let answer = move |local, request| {
@@ -66,12 +91,25 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
             async move { stats.look_on().await }
         }),
     };
-    signals.next().await;
-    say("stopping; once more to stop at once");
+    tokio::select! {
+        () = signals.next() => say("stopping; once more to stop at once"),
+        // Without a signal this is a failure, which has been reported.
+        () = ended.cancelled() => {}
+    }
     tokio::select! {
         () = wind_down(&api, running, &stop, options.grace) => Ok(()),
         () = signals.next() => std::process::exit(EXIT_INTERRUPTED),
     }
+}
+
+/// Forgets the fences of a database that no process has open.
+pub(crate) async fn reset_fences(database: Database) -> Result<(), String> {
+    let store = Store::open(&database, Presence::Alone)?;
+    let reset = store.reset_fences().await;
+    store.close().await;
+    let count = reset.map_err(cannot("reset the fences"))?;
+    say(&format!("fences that were reset: {count}"));
+    Ok(())
 }
 
 /// The tasks.
@@ -129,6 +167,8 @@ pub(crate) fn assemble(
         subscribing: Mutex::new(()),
         paging: Mutex::new(()),
         doubt: Notify::new(),
+        unfinished: Notify::new(),
+        team: OnceLock::new(),
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),
@@ -156,16 +196,23 @@ fn announce(address: SocketAddr, owed: usize) {
 
 /// Takes no more requests, delivers what is ready until the grace is over, and leaves the rest to
 /// the next start.
-async fn wind_down(api: &Api, running: Running, stop: &CancellationToken, grace: Duration) {
+async fn wind_down(api: &Api, mut running: Running, stop: &CancellationToken, grace: Duration) {
     let Dispatcher { queue, store, .. } = &*api.dispatcher;
     stop.cancel();
     api.stats.history.end();
-    if queue.drain_timeout(grace).await == Drained::Pending {
+    let is_late = match api.dispatcher.team.get() {
+        None => queue.drain_timeout(grace).await == Drained::Pending,
+        // What is ready is the next owner's, at once.
+        Some(_) => timeout(grace, &mut running.crew).await.is_err(),
+    };
+    if is_late {
         // Deliveries under way are broken off. They stay owed.
         running.crew.abort();
     }
-    // An error says that it was aborted, or panicked: in any case it has ended.
-    let _ = running.crew.await;
+    if !running.crew.is_finished() {
+        // An error says that it was aborted, or panicked: in any case it has ended.
+        let _ = running.crew.await;
+    }
     let _ = running.served.await;
     running.looking.abort();
     match store.owed_len(State::Pending).await {

@@ -35,6 +35,7 @@ pub(crate) struct Tally {
     delivered: AtomicU64,
     retried: AtomicU64,
     given_up: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// The outcome of a delivery.
@@ -43,6 +44,9 @@ pub(crate) enum Outcome {
     Delivered,
     Retried,
     GivenUp,
+    /// It was made, but another process delivers to that receiver now, and what is recorded is
+    /// what that one does.
+    Refused,
 }
 
 /// The figures of one moment.
@@ -61,6 +65,8 @@ pub(crate) struct Look {
     delivered: u64,
     retries: u64,
     given_up: u64,
+    /// Deliveries that could not be recorded because another process delivers there now.
+    refused: u64,
     /// How long keys were ready or parked before their run.
     wait_p99_ms: f64,
 }
@@ -90,13 +96,23 @@ impl Tally {
     }
 
     pub(crate) fn count(&self, outcome: Outcome) {
-        let (figure, name) = match outcome {
+        let (figure, name) = self.figure(outcome);
+        figure.fetch_add(1, Ordering::Relaxed);
+        counter!(FIGURE, "outcome" => name).increment(1);
+    }
+
+    /// Returns how many there were.
+    pub(crate) fn counted(&self, outcome: Outcome) -> u64 {
+        self.figure(outcome).0.load(Ordering::Relaxed)
+    }
+
+    fn figure(&self, outcome: Outcome) -> (&AtomicU64, &'static str) {
+        match outcome {
             Outcome::Delivered => (&self.delivered, "delivered"),
             Outcome::Retried => (&self.retried, "retried"),
             Outcome::GivenUp => (&self.given_up, "given_up"),
-        };
-        figure.fetch_add(1, Ordering::Relaxed);
-        counter!(FIGURE, "outcome" => name).increment(1);
+            Outcome::Refused => (&self.refused, "refused"),
+        }
     }
 }
 
@@ -135,16 +151,16 @@ impl Stats {
             let (active, delayed) = (queue.active_len(), queue.delayed_len());
             ready.map(|ready| (ready.saturating_sub(parked), parked, active, delayed))
         });
-        let count = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         Look {
             seq,
             depth,
             in_flight,
             delayed,
             parked,
-            delivered: count(&self.tally.delivered),
-            retries: count(&self.tally.retried),
-            given_up: count(&self.tally.given_up),
+            delivered: self.tally.counted(Outcome::Delivered),
+            retries: self.tally.counted(Outcome::Retried),
+            given_up: self.tally.counted(Outcome::GivenUp),
+            refused: self.tally.counted(Outcome::Refused),
             wait_p99_ms: self.waits.p99().as_secs_f64() * 1000.0,
         }
     }
@@ -202,6 +218,7 @@ mod tests {
             delivered: 0,
             retries: 0,
             given_up: 0,
+            refused: 0,
             wait_p99_ms: 0.0,
         }
     }

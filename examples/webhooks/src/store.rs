@@ -1,43 +1,72 @@
 //! The source of truth: the objects, the subscriptions, and what each subscription has.
 //!
-//! One thread owns the database, so that no task blocks a thread of the runtime on the disk. It
-//! takes all work that has gathered, does it in one transaction, and answers once that is on the
-//! disk: all tasks share the wait.
+//! It is SQLite, for one process, or PostgreSQL, for several. What is asked of it is written once,
+//! for both (`db`).
+//!
+//! Threads own the connections, so that no task blocks a thread of the runtime on the disk. With
+//! SQLite it is one thread. It takes all work that has gathered, does it in one transaction, and
+//! answers once that is on the disk: all tasks share the wait. With PostgreSQL, changes of objects
+//! are gathered like that; what else is written at the same time shares the wait in the server.
 //!
 //! # Errors
 //!
 //! Work that is answered without an error is on the disk. When the disk is full or broken, SQLite
 //! may roll the whole transaction back, and with it work that had gone well. Then all work of that
-//! transaction is answered with the error, and what had not begun gets another one.
+//! transaction is answered with the error, and what had not begun gets another one. With PostgreSQL
+//! the same happens if the connection is lost; the next work makes a new one.
 //!
 //! An error does not say that nothing was written: the last step may have failed after the
 //! transaction was on the disk, and then it is found there, at once or by the next start. That is
 //! safe. A transaction is there in whole or not at all, so an object comes with its deliveries; a
 //! version that was not acknowledged is never reused; and a request may be repeated. The dispatcher
 //! lists what is owed again after each error.
+//!
+//! # Fences
+//!
+//! Of several processes one delivers to a subscription at a time, which a lease says. A lease does
+//! not stop a process that was paused: what is recorded of a delivery therefore carries the fence
+//! of the lease, and is refused if it was recorded under a greater one before.
 
+mod db;
 mod deliveries;
 mod objects;
 mod pages;
-mod schema;
+mod postgres;
+mod sqlite;
 mod subscriptions;
+mod work;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
-use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use deliveries::{Owed, State, Task};
+use db::Db;
+use work::{Message, Work};
+
+pub(crate) use deliveries::{Owed, Stale, State, Task};
 pub(crate) use objects::{Change, Object};
+pub(crate) use postgres::{Listener, News, Presence, Range};
 pub(crate) use subscriptions::{PutSubscription, Subscription};
 
 /// A handle to the database. Clones are handles to the same.
 #[derive(Clone)]
 pub(crate) struct Store {
-    messages: mpsc::UnboundedSender<Message>,
+    /// What changes objects and subscriptions.
+    changes: Lane,
+    rest: Lane,
+    /// Hears of the changes that other processes make, if there may be others.
+    listener: Option<Arc<Listener>>,
+}
+
+/// Which database.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// The URL of a PostgreSQL, and the password if the URL has none.
+    Server(String, Option<String>),
 }
 
 /// Why the database failed.
@@ -45,60 +74,105 @@ pub(crate) struct Store {
 pub(crate) enum StoreError {
     /// SQLite failed.
     Sqlite(Arc<rusqlite::Error>),
+    /// PostgreSQL failed, or was not reached.
+    Postgres(Arc<::postgres::Error>),
+    /// A write came with a fence that is smaller than one that was there before.
+    Fenced(Stale),
     /// The database is closed, or gone.
     Closed,
 }
 
-enum Message {
-    Work(Work),
-    Close(oneshot::Sender<()>),
+/// What work touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// It only reads, with one statement.
+    Read,
+    /// One delivery.
+    Delivery,
+    /// An object, and what is owed of it.
+    Object,
+    /// Subscriptions, and what is owed to them.
+    Change,
 }
 
-/// Runs within the open transaction, or gets the error if none could be opened.
-type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Done + Send>;
-
-/// Work that ran, with or without success.
-struct Done {
-    /// Sends the answer, given how the transaction ended.
-    settle: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
-    /// Why the transaction cannot go on, if it cannot.
-    spoiled: Option<StoreError>,
+/// Threads that do the same kind of work.
+#[derive(Clone)]
+struct Lane {
+    messages: mpsc::UnboundedSender<Message>,
+    threads: usize,
 }
 
-/// How much work shares a transaction.
-const BATCH_MAX: usize = 256;
-
-impl Store {
-    /// Opens a database, and makes it if it is not there.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        let cannot = |why: &dyn fmt::Display| format!("cannot open {}: {why}", path.display());
-        let connection = schema::open(path).map_err(|error| cannot(&error))?;
-        Self::over(connection).map_err(|error| cannot(&error))
+impl Lane {
+    fn new(messages: mpsc::UnboundedSender<Message>, threads: usize) -> Self {
+        Self { messages, threads }
     }
 
-    /// Gives a connection a thread of its own.
-    fn over(connection: Connection) -> std::io::Result<Self> {
-        // Bounded all the same: every sender waits for its answer, and the numbers of workers and
-        // of connections are limited.
-        let (messages, inbox) = mpsc::unbounded_channel();
-        thread::Builder::new()
-            .name("database".into())
-            .spawn(move || serve(connection, inbox))?;
-        Ok(Self { messages })
+    /// Lets every thread finish what was asked before.
+    async fn close(&self) {
+        for _ in 0..self.threads {
+            let (closed, is_closed) = oneshot::channel();
+            // If the thread is gone, its connection is closed.
+            let _ = self.messages.send(Message::Close(closed));
+            let _ = is_closed.await;
+        }
+    }
+}
+
+impl Database {
+    /// Understands the URL of a PostgreSQL, and takes everything else for a file.
+    pub(crate) fn parse(text: &Path) -> Self {
+        let text = text.as_os_str();
+        match text.to_str() {
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                Self::Server(url.to_owned(), std::env::var("PGPASSWORD").ok())
+            }
+            _ => Self::File(text.into()),
+        }
+    }
+}
+
+/// Shows no password.
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Server(..) => f.write_str("Server"),
+        }
+    }
+}
+
+impl Store {
+    /// Opens a database, and makes it if it is not there. A file is for this process alone.
+    pub(crate) fn open(database: &Database, presence: Presence) -> Result<Self, String> {
+        match (database, presence) {
+            (Database::File(path), Presence::Alone) => sqlite::open(path),
+            (Database::File(_), Presence::Shared) => {
+                Err("replicas need a database that they share: postgres://…".into())
+            }
+            (Database::Server(url, password), _) => {
+                postgres::open(postgres::parse(url, password.clone())?, presence)
+            }
+        }
     }
 
     /// Returns `Ok` if the database works.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
-        let ask = |db: &Connection| db.query_row("SELECT 1", [], |_| Ok(()));
-        self.run(ask).await
+        let ask = |db: &mut Db<'_>| db.row("SELECT 1", &[], |_| Ok(())).map(drop);
+        self.run(Scope::Read, ask).await
+    }
+
+    /// Returns what hears of the changes of other processes, if there may be others.
+    pub(crate) fn listener(&self) -> Option<&Listener> {
+        self.listener.as_deref()
     }
 
     /// Finishes what was asked before, and closes the database.
     pub(crate) async fn close(&self) {
-        let (closed, is_closed) = oneshot::channel();
-        // If the thread is gone, the database is closed.
-        let _ = self.messages.send(Message::Close(closed));
-        let _ = is_closed.await;
+        self.changes.close().await;
+        self.rest.close().await;
+        if let Some(listener) = &self.listener {
+            listener.close().await;
+        }
     }
 
     /// Does `work` in a transaction and returns once it is on the disk.
@@ -106,25 +180,18 @@ impl Store {
     /// # Errors
     ///
     /// If the work fails, nothing of it is written. If the transaction fails, nothing is written
-    /// either, unless SQLite failed after it had written it.
+    /// either, unless the database failed after it had written it.
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        scope: Scope,
+        work: impl FnOnce(&mut Db<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let work: Work = Box::new(move |db| {
-            let (done, spoiled) = match db {
-                Ok(db) => in_savepoint(db, work),
-                Err(error) => (Err(error), None),
-            };
-            let settle = move |ended: Result<(), StoreError>| {
-                // A caller that has gone away needs no answer.
-                let _ = answer.send(done.and_then(|value| ended.map(|()| value)));
-            };
-            let settle = Box::new(settle);
-            Done { settle, spoiled }
-        });
-        let sent = self.messages.send(Message::Work(work));
+        let (work, answered) = Work::new(scope, work);
+        let lane = match scope {
+            Scope::Object | Scope::Change => &self.changes,
+            Scope::Read | Scope::Delivery => &self.rest,
+        };
+        let sent = lane.messages.send(Message::Work(work));
         sent.map_err(|_| StoreError::Closed)?;
         answered.await.unwrap_or(Err(StoreError::Closed))
     }
@@ -136,117 +203,29 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
+impl From<::postgres::Error> for StoreError {
+    fn from(error: ::postgres::Error) -> Self {
+        Self::Postgres(Arc::new(error))
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => write!(f, "database: {error}"),
+            // Without the detail, which may quote what is stored.
+            Self::Postgres(error) => match error.as_db_error() {
+                Some(said) => write!(f, "database: {} ({})", said.message(), said.code().code()),
+                None => write!(f, "database: {error}"),
+            },
+            Self::Fenced(stale) => stale.fmt(f),
             Self::Closed => f.write_str("the database is closed"),
         }
     }
 }
 
-/// The thread's loop.
-fn serve(connection: Connection, mut inbox: mpsc::UnboundedReceiver<Message>) {
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    while inbox.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
-        let mut closers = Vec::new();
-        let mut works = Vec::with_capacity(batch.len());
-        for message in batch.drain(..) {
-            match message {
-                Message::Work(work) => works.push(work),
-                Message::Close(closer) => closers.push(closer),
-            }
-        }
-        let mut works = works.into_iter();
-        while works.len() > 0 {
-            transact(&connection, &mut works);
-        }
-        if !closers.is_empty() {
-            // What is left in the write-ahead log is found by the next to open it.
-            let _ = connection.close();
-            for closer in closers {
-                let _ = closer.send(());
-            }
-            return;
-        }
-    }
-}
-
-/// Does work in one transaction: all of it, or as much as is done when the transaction is lost.
-/// Takes at least one.
-fn transact(connection: &Connection, works: &mut impl Iterator<Item = Work>) {
-    let mut ended = begin(connection);
-    let mut settles = Vec::new();
-    for work in works {
-        let done = work(ended.clone().map(|()| connection));
-        settles.push(done.settle);
-        if let Some(error) = done.spoiled {
-            ended = Err(error);
-            break;
-        }
-        if connection.is_autocommit() && ended.is_ok() {
-            // Work that hid its error; `COMMIT` says that there is no transaction.
-            break;
-        }
-    }
-    let ended = ended.and_then(|()| Ok(connection.execute_batch("COMMIT")?));
-    if let Err(error) = &ended {
-        crate::say(&error.to_string());
-        roll_back(connection);
-    }
-    for settle in settles {
-        settle(ended.clone());
-    }
-}
-
-fn begin(connection: &Connection) -> Result<(), StoreError> {
-    // One that could not be rolled back the last time.
-    roll_back(connection);
-    Ok(connection.execute_batch("BEGIN IMMEDIATE")?)
-}
-
-fn roll_back(connection: &Connection) {
-    if !connection.is_autocommit() {
-        // If that also fails, the next transaction cannot begin before it succeeds.
-        let _ = connection.execute_batch("ROLLBACK");
-    }
-}
-
-/// Does work so that nothing of it is left if it fails. The second value says that this was not
-/// possible: the whole transaction has to be rolled back, or already is.
-fn in_savepoint<T>(
-    db: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> (Result<T, StoreError>, Option<StoreError>) {
-    let begun = db.execute_batch("SAVEPOINT work");
-    let done = begun.and_then(|()| work(db));
-    let done = done.and_then(|value| db.execute_batch("RELEASE work").map(|()| value));
-    let error = match done {
-        Ok(value) => return (Ok(value), None),
-        Err(error) => error,
-    };
-    let is_undone =
-        !may_roll_back(&error) && db.execute_batch("ROLLBACK TO work; RELEASE work").is_ok();
-    let error = StoreError::from(error);
-    let spoiled = (!is_undone).then(|| error.clone());
-    (Err(error), spoiled)
-}
-
-/// Returns whether this is one of the errors after which SQLite may have rolled the transaction
-/// back. Its documentation recommends a `ROLLBACK` in either case.
-fn may_roll_back(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(
-            ErrorCode::DiskFull
-                | ErrorCode::SystemIoFailure
-                | ErrorCode::OutOfMemory
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::OperationInterrupted
-        )
-    )
-}
-
+#[cfg(test)]
+pub(crate) mod cases;
 #[cfg(test)]
 pub(crate) mod faults;
 #[cfg(test)]

@@ -59,22 +59,31 @@ impl Dispatcher {
         Ok(is_deleted)
     }
 
-    /// Finishes what an earlier run left undone, or a request that was answered with an error. The
-    /// caller adds the keys.
-    pub(crate) async fn resume_pages(&self) -> Result<(), StoreError> {
-        for id in self.store.uncleared().await? {
+    /// Finishes for these subscriptions what an earlier run left undone, or a request that was
+    /// answered with an error, or another process.
+    pub(crate) async fn resume_pages(
+        &self,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut uncleared = self.store.uncleared().await?;
+        uncleared.retain(|id| is_meant(id));
+        for id in uncleared {
             let mut is_clear = false;
             while !is_clear {
                 let _held = self.paging.lock().await;
                 is_clear = self.store.clear(Arc::clone(&id), PAGE_LEN).await?;
             }
         }
-        for id in self.store.unfilled().await? {
+        let mut unfilled = self.store.unfilled().await?;
+        unfilled.retain(|id| is_meant(id));
+        for id in unfilled {
             let mut next = Some("".into());
             while let Some(after) = next {
                 let _held = self.paging.lock().await;
-                let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN);
-                next = page.await?.next;
+                let page = self.store.owe(Arc::clone(&id), after, PAGE_LEN).await?;
+                next = page.next;
+                let key = |object| Key::new(Arc::clone(&id), object);
+                self.add_asked_for(page.objects.into_iter().map(key).collect());
             }
         }
         Ok(())
@@ -82,7 +91,7 @@ impl Dispatcher {
 
     /// Adds everything that a subscription is owed, and records what else it is owed.
     async fn fill(&self, id: &Arc<str>) {
-        let owed = || self.add_owed(Some(id));
+        let owed = || self.add_owed(Some(id), Self::add_asked_for);
         let _ = self.insist(owed).await;
         let mut next = Some("".into());
         while let Some(after) = next {
@@ -92,7 +101,7 @@ impl Dispatcher {
             };
             next = page.next;
             let key = |object| Key::new(Arc::clone(id), object);
-            self.add_asked_for(page.objects.into_iter().map(key));
+            self.add_asked_for(page.objects.into_iter().map(key).collect());
         }
     }
 

@@ -32,8 +32,12 @@ fn main() {
 #[cfg(unix)]
 #[tokio::main]
 async fn main() {
-    let name = "the_page_shows_live_figures";
-    if !support::is_selected(name) {
+    let names = [
+        "the_page_shows_live_figures",
+        "the_page_shows_who_owns_the_shards",
+    ];
+    let [figures, shards] = names.map(support::is_selected);
+    if !figures && !shards {
         return;
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -41,11 +45,74 @@ async fn main() {
         .flat_map(|folder| BROWSERS.map(|browser| folder.join(browser)));
     match candidates.find(|path| path.is_file()) {
         Some(browser) => {
-            the_page_shows_live_figures(browser).await;
-            println!("test {name} ... ok");
+            if figures {
+                the_page_shows_live_figures(browser.clone()).await;
+                println!("test {} ... ok", names[0]);
+            }
+            if shards {
+                the_page_shows_who_owns_the_shards(browser).await;
+                println!("test {} ... ok", names[1]);
+            }
         }
-        None => println!("NOT RUN: {name}: there is no Chromium on this machine"),
+        None => println!("NOT RUN: {names:?}: there is no Chromium on this machine"),
     }
+}
+
+/// The page as it is, and figures as a replica gives them.
+#[cfg(unix)]
+async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
+    use serde_json::json;
+
+    let look = json!({
+        "seq": 1, "depth": 0, "in_flight": 0, "delayed": 0, "parked": 0, "delivered": 0,
+        "retries": 0, "given_up": 0, "refused": 0, "wait_p99_ms": 0.0,
+    });
+    let shard = |n: u64| match n {
+        0 => json!(null),
+        n => json!({ "member": n % 2, "fence": 100 + n, "since": 1_700_000_000_000_u64 }),
+    };
+    let member = |name: &str, retiring: bool| {
+        let (shards, since) = (32, 0);
+        json!({ "name": name, "retiring": retiring, "shards": shards, "since": since })
+    };
+    let stats = json!({
+        "now": look, "history": [look],
+        "team": {
+            "members": [member("replica-a", false), member("<b>replica-b", true)],
+            "shards": (0..64).map(shard).collect::<Vec<_>>(),
+            "moves": { "taken": 40, "released": 8, "given_up": 0, "lost": 1, "relisted": 40 },
+        },
+    });
+    let answers = [
+        (
+            "/",
+            "text/html",
+            include_str!("../src/page.html").to_owned(),
+        ),
+        ("/stats", "application/json", stats.to_string()),
+        (
+            "/queue",
+            "application/json",
+            json!({ "held": 0, "keys": [] }).to_string(),
+        ),
+    ];
+    let address = support::serve(answers.into()).await;
+    let place = support::Place::new();
+    let (url, profile) = (format!("http://{address}/"), place.path("profile"));
+    let page = tokio::task::spawn_blocking(move || dump(&browser, &profile, &url));
+    let page = page.await.unwrap();
+    assert!(page.contains("<section id=\"team\">"), "{page}");
+    let title = "shard 6: replica-a, fence 106, since 2023-11-14 22:13:20 UTC";
+    assert!(page.contains(title), "{page}");
+    assert!(page.contains("title=\"shard 0: free\""), "{page}");
+    assert_eq!(page.matches("title=\"shard ").count(), 64, "{page}");
+    // Two owners, and what no one owns has no colour of its own.
+    assert_eq!(page.matches("free\"></i>").count(), 1, "{page}");
+    assert!(
+        page.contains("&lt;b&gt;replica-b: 32 shards, leaving"),
+        "{page}"
+    );
+    assert!(page.contains("taken here: 40"), "{page}");
 }
 
 #[cfg(unix)]
@@ -96,6 +163,7 @@ async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
     };
     assert_eq!(figure("delivered"), Some(OBJECTS.to_string()), "{page}");
     assert_eq!(figure("depth").as_deref(), Some("0"), "{page}");
+    assert!(page.contains("<section id=\"team\" hidden"), "{page}");
     assert!(figure("wait_p99_ms").unwrap().ends_with(" ms"), "{page}");
     let row = |cells: &str| page.contains(&format!("<tr><td>{cells}"));
     assert!(row("slow</td><td>o0</td><td>active</td><td>for "), "{page}");

@@ -1,7 +1,7 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
+use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
 use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
 
@@ -69,7 +69,7 @@ macro_rules! candidates {
     };
 }
 
-const CANDIDATES: [Candidate; 17] = candidates! {
+const CANDIDATES: [Candidate; 18] = candidates! {
     Direct<Fixed<1>>, 3 keys;
     Direct<Fixed<2>>, 4 keys;
     Direct<Fixed<3>>, 5 keys;
@@ -87,4 +87,5 @@ const CANDIDATES: [Candidate; 17] = candidates! {
     Direct<Fixed<4, u8, Levels<3>>>, 6 keys;
     Direct<Fixed<64, u8, Levels<3>>>, 40 keys;
     Direct<Growable<RandomState, Levels<3>>>, 9 keys;
+    Direct<Growable<RandomState, Aging<Levels<3>>>>, 9 keys;
 };

@@ -120,7 +120,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
             draw::duration(bytes)?,
             draw::duration(bytes)?,
         ),
-        48..=49 => Step::Order(order(bytes)?),
+        48 => Step::Order(order(bytes)?),
+        49 => Step::AgeAfter(age(bytes)?),
         47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
@@ -168,15 +169,24 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
 /// What may be changed about groups.
 fn order(bytes: &mut Unstructured) -> Result<GroupOrder> {
     let group = bytes.int_in_range(0..=2)?;
-    Ok(match bytes.int_in_range(0..=6_u8)? {
+    Ok(match bytes.int_in_range(0..=5_u8)? {
         0..=1 => GroupOrder::LimitAll(cap(bytes)?),
         2..=3 => {
             let own = bytes.arbitrary()?;
             GroupOrder::Limit(group, if own { Some(cap(bytes)?) } else { None })
         }
         4 => GroupOrder::Pause(group),
-        5 => GroupOrder::Age(Some(draw::duration(bytes)?)),
         _ => GroupOrder::Resume(group),
+    })
+}
+
+/// After which time keys may age, if they do.
+fn age(bytes: &mut Unstructured) -> Result<Option<Duration>> {
+    let ages = bytes.arbitrary()?;
+    Ok(if ages {
+        Some(draw::duration(bytes)?)
+    } else {
+        None
     })
 }
 
@@ -273,6 +283,7 @@ mod tests {
             Step::AddDebounced(..) => 34,
             Step::AddDisplacing(..) => 35,
             Step::Order(_) => 36,
+            Step::AgeAfter(_) => 37,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -289,6 +300,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..37).collect());
+        assert_eq!(drawn, (0..38).collect());
     }
 }

@@ -1,7 +1,7 @@
 use requeue_core::AddOptions;
 
 use super::{Script, ms};
-use crate::subject::{GroupOrder, Key, Subject};
+use crate::subject::{Key, Subject};
 
 fn add(script: &mut Script, key: Key, level: u8) {
     let options = AddOptions {
@@ -14,8 +14,7 @@ fn add(script: &mut Script, key: Key, level: u8) {
 }
 
 fn age_after(script: &mut Script, millis: impl Into<Option<u64>>) {
-    let after = millis.into().map(ms);
-    script.subject.order(&GroupOrder::Age(after));
+    script.subject.age_after(millis.into().map(ms));
 }
 
 pub(crate) fn a_key_that_has_waited_too_long_comes_first(script: &mut Script) {

@@ -130,6 +130,7 @@ impl Subject for Recorder {
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;
         nothing: order(order: &GroupOrder);
+        nothing: age_after(after: Option<Duration>);
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;

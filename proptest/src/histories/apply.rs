@@ -7,7 +7,7 @@ use requeue_core::binding::{Getter, Next};
 
 use super::Step;
 use super::pair::{Outcome, Pair, Sleeper, same};
-use crate::subject::{GroupOrder, Handed, Subject, Ticket};
+use crate::subject::{Handed, Subject, Ticket};
 
 const NO_KEY: &str = "no key";
 
@@ -34,6 +34,7 @@ impl Pair {
             | Step::Resume
             | Step::Snapshot
             | Step::Order(_)
+            | Step::AgeAfter(_)
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -61,9 +62,14 @@ impl Pair {
                 model.resume();
                 done()
             }
-            Step::Order(ref order) if takes(subject.as_ref(), order) => {
+            Step::Order(ref order) if subject.groups() => {
                 subject.order(order);
                 model.order(order);
+                done()
+            }
+            Step::AgeAfter(after) if subject.ages() => {
+                subject.age_after(after);
+                model.age_after(after);
                 done()
             }
             Step::RetainBelow(key) if model.records_left_from(key) < 2 => {
@@ -233,7 +239,7 @@ impl Pair {
     }
 
     fn panic_at_work(&mut self) -> Outcome {
-        if !self.abilities.gives_back || self.model.clone().try_get().is_none() {
+        if !self.abilities.gives_back || !self.model.has_a_key_now() {
             return Ok(None);
         }
         let Some(handed) = self.model.try_get() else {
@@ -310,12 +316,4 @@ fn both<T: Debug + PartialEq>(subject: T, model: T) -> Outcome {
 /// Something was done that returns nothing.
 fn done() -> Outcome {
     Ok(Some(String::from("done")))
-}
-
-/// Whether the queue has what is to be changed.
-fn takes(subject: &dyn Subject, order: &GroupOrder) -> bool {
-    match order {
-        GroupOrder::Age(_) => subject.ages(),
-        _ => subject.groups(),
-    }
 }

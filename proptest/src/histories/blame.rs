@@ -4,7 +4,6 @@ use requeue_core::Action;
 
 use super::Step;
 use crate::rules::Rule;
-use crate::subject::GroupOrder;
 
 /// The rule that an operation is mostly about, where it goes wrong like this.
 pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
@@ -47,9 +46,7 @@ pub(super) fn of_an_operation(op: &Step, wrong: &str) -> Option<&'static Rule> {
             "pause",
             "a_paused_queue_hands_out_nothing_and_loses_nothing",
         ),
-        Step::Order(GroupOrder::Age(_)) => {
-            Rule::named("aging", "a_key_that_has_waited_too_long_comes_first")
-        }
+        Step::AgeAfter(_) => Rule::named("aging", "a_key_that_has_waited_too_long_comes_first"),
         Step::Order(_) => Rule::named("groups", "a_limit_can_be_changed_while_keys_wait"),
         Step::PanicAtWork => Rule::named("panicking_worker", "its_key_comes_back_as_failed"),
         Step::TakeDelayed | Step::TakeReady => {

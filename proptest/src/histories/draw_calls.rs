@@ -126,7 +126,7 @@ const BUSY: [Kind; 38] = [
     }),
     (2, |a, b, _| Step::Order(pause(a, b % 3))),
     (2, |a, b, u| {
-        Step::Order(GroupOrder::Age((a % 4 > 0).then_some(delay(b, u))))
+        Step::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
     }),
 ];
 const ALWAYS: usize = 2;

@@ -122,6 +122,7 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
         4 => order().prop_map(Step::Order),
+        2 => proptest::option::of(delay()).prop_map(Step::AgeAfter),
     ]
 }
 
@@ -133,7 +134,6 @@ fn order() -> impl Strategy<Value = GroupOrder> {
             .prop_map(|(group, cap)| GroupOrder::Limit(group, cap)),
         1 => group().prop_map(GroupOrder::Pause),
         2 => group().prop_map(GroupOrder::Resume),
-        3 => proptest::option::of(delay()).prop_map(GroupOrder::Age),
     ]
 }
 

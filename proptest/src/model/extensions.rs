@@ -69,9 +69,7 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
-        let now = std::mem::replace(&mut self.now, self.closed_at.0);
-        while self.release(usize::MAX) {}
-        self.now = now;
+        self.without_time(|model| while model.release(usize::MAX) {});
         let Waiting {
             due, key, level, ..
         } = self.first_waiting()?;
@@ -95,14 +93,20 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
-        // It is not told the time.
-        let now = std::mem::replace(&mut self.now, self.closed_at.0);
-        self.arrive();
-        self.arrive_at_first(Self::first_left);
-        self.now = now;
+        self.without_time(|model| {
+            model.arrive();
+            model.arrive_at_first(Self::first_left);
+        });
         let key = self.first_left()?;
         self.queue.retain(|other| *other != key);
         Some(self.leave_ready(key))
+    }
+
+    /// What takes leftovers is not told the time: it is that of the shutdown.
+    fn without_time(&mut self, work: impl FnOnce(&mut Self)) {
+        let now = std::mem::replace(&mut self.now, self.closed_at.0);
+        work(self);
+        self.now = now;
     }
 
     /// As an add, but if there is no room, the last of the keys at the lowest level makes way.

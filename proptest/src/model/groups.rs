@@ -60,16 +60,11 @@ impl Model {
     }
 
     pub(super) fn change_groups(&mut self, order: &GroupOrder) {
-        if let GroupOrder::Age(after) = *order {
-            self.age_limit = after;
-            return;
-        }
         self.arrive();
         let Some(turns) = &mut self.groups else {
             return;
         };
         match *order {
-            GroupOrder::Age(_) => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places = turns.turns.clone();

@@ -39,13 +39,7 @@ impl Model {
             self.failures.push((key, record));
         }
         let held = self.held_until(key);
-        if !is_after(held, self.now) {
-            if self.shutting_down {
-                self.put_off(key, held);
-            }
-            return;
-        }
-        if self.dirty.contains(&key) {
+        if is_after(held, self.now) && self.dirty.contains(&key) {
             self.delay_instead(key, held);
             if self.shutting_down {
                 // Others take the place of a key that was to be ready.
@@ -65,7 +59,7 @@ impl Model {
         self.note_flushes_of(key);
     }
 
-    pub(super) fn put_off(&mut self, key: Key, held: Instant) {
+    fn put_off(&mut self, key: Key, held: Instant) {
         let entry = self.waiting.iter().find(|entry| entry.key == key);
         if entry.is_some_and(|entry| entry.due < held) {
             self.move_deadline(key, held);

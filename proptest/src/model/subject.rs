@@ -39,6 +39,10 @@ impl Subject for Model {
         self.change_groups(order);
     }
 
+    fn age_after(&mut self, after: Option<Duration>) {
+        self.age_limit = after;
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities {
             gives_back: true,

@@ -41,6 +41,9 @@ pub trait Home: Storage + Sized {
         now: Instant,
     ) -> Effect<()>;
 
+    /// Sets after which time keys age. Without aging, nothing changes.
+    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>);
+
     /// An empty queue.
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
 }
@@ -55,6 +58,10 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
         now: Instant,
     ) -> Effect<()> {
         P::order_fixed(queue, order, now)
+    }
+
+    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
+        P::age_fixed(queue, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -74,6 +81,10 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         now: Instant,
     ) -> Effect<()> {
         P::order_growable(queue, order, now)
+    }
+
+    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
+        P::age_growable(queue, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -162,6 +173,10 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
         let now = self.any_time();
         let effect = S::order(&mut self.queue, order, now);
         self.obey(effect);
+    }
+
+    fn age_after(&mut self, after: Option<Duration>) {
+        S::age_after(&mut self.queue, after);
     }
 
     fn abilities(&self) -> Abilities {

@@ -27,8 +27,6 @@ pub enum GroupOrder {
     Pause(u8),
     /// It is resumed.
     Resume(u8),
-    /// After which time keys age: of levels, not of groups.
-    Age(Option<Duration>),
 }
 
 /// The limits of a group, as a value.
@@ -98,7 +96,7 @@ impl GroupOrder {
     /// The group that is meant, zero if all are.
     pub(crate) fn group(&self) -> u8 {
         match self {
-            Self::LimitAll(_) | Self::Age(_) => 0,
+            Self::LimitAll(_) => 0,
             Self::Limit(group, _) | Self::Pause(group) | Self::Resume(group) => *group,
         }
     }
@@ -145,6 +143,22 @@ pub trait Kind: Priorities + Sized + 'static {
         let _ = (order, now);
         queue.leave(&mut Default::default())
     }
+
+    /// Sets after which time the keys of a fixed queue age, if they do.
+    fn age_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        after: Option<Duration>,
+    ) {
+        let _ = (queue, after);
+    }
+
+    /// The same for one that grows.
+    fn age_growable<M: Metrics>(
+        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        after: Option<Duration>,
+    ) {
+        let _ = (queue, after);
+    }
 }
 
 macro_rules! without_groups {
@@ -181,26 +195,18 @@ where
 
     without_groups!();
 
-    fn order_fixed<const N: usize, I: Index, M: Metrics>(
+    fn age_fixed<const N: usize, I: Index, M: Metrics>(
         queue: &mut Keys<Fixed<N, I, Self>, M>,
-        order: &GroupOrder,
-        _: Instant,
-    ) -> Effect<()> {
-        if let GroupOrder::Age(after) = order {
-            queue.age_after(*after);
-        }
-        queue.leave(&mut Default::default())
+        after: Option<Duration>,
+    ) {
+        queue.age_after(after);
     }
 
-    fn order_growable<M: Metrics>(
+    fn age_growable<M: Metrics>(
         queue: &mut Keys<Growable<RandomState, Self>, M>,
-        order: &GroupOrder,
-        _: Instant,
-    ) -> Effect<()> {
-        if let GroupOrder::Age(after) = order {
-            queue.age_after(*after);
-        }
-        queue.leave(&mut Default::default())
+        after: Option<Duration>,
+    ) {
+        queue.age_after(after);
     }
 }
 
@@ -217,7 +223,6 @@ macro_rules! change {
             }
             GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
             GroupOrder::Resume(group) => queue.resume_group(*group, $now),
-            GroupOrder::Age(_) => queue.leave(&mut Default::default()),
         }
     }};
 }

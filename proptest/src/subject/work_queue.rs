@@ -155,6 +155,13 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
             .with(|queue, now| R::Storage::order(queue, order, now));
     }
 
+    fn age_after(&mut self, after: Option<Duration>) {
+        self.queue().with(|queue, _| {
+            R::Storage::age_after(queue, after);
+            queue.leave(&mut Getter::default())
+        });
+    }
+
     fn abilities(&self) -> Abilities {
         Abilities {
             gives_back: true,

@@ -64,8 +64,8 @@ pub struct Verdict {
     pub slowest: Duration,
 }
 
-/// Checks a history. `bound` is how long a change may wait for its run, `is_over` whether nothing is
-/// to come any more. O(n log n) for n entries.
+/// Checks a history. `bound` is how long a change may wait for its run, `is_over` whether nothing
+/// is to come any more. O(n log n) for n entries.
 pub fn check(history: &History, bound: Duration, is_over: bool) -> Verdict {
     let mut check = Check {
         history,

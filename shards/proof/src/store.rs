@@ -1,8 +1,8 @@
 //! The source of truth and the store of the replicas: it checks fences and records what happens.
 //!
 //! A replica talks to it in lines: it says `hello NAME`, and then `list SHARD`, `watch`,
-//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. The runs of a connection
-//! that is closed are dropped.
+//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. The runs of a
+//! connection that is closed are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -46,6 +46,7 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Row {
+    is_listed: bool,
     wanted: u64,
     written: u64,
     fence: u64,
@@ -59,8 +60,15 @@ impl Store {
             let shard = shard_of(key, count).0;
             state.listed.entry(shard).or_default().push(key.clone());
         }
-        let keys = listed.iter().chain(marked);
-        state.rows = keys.map(|key| (key.clone(), Row::default())).collect();
+        let listed = listed.iter().map(|key| (key, true));
+        let keys = listed.chain(marked.iter().map(|key| (key, false)));
+        for (key, is_listed) in keys {
+            let row = Row {
+                is_listed,
+                ..Row::default()
+            };
+            state.rows.insert(key.clone(), row);
+        }
         let state = Mutex::new(state);
         Self {
             shared: Arc::new(Shared {
@@ -83,8 +91,7 @@ impl Store {
             return;
         };
         row.wanted += 1;
-        let (key, version) = (key.to_owned(), row.wanted);
-        let is_listed = state.listed.values().any(|keys| keys.contains(&key));
+        let (key, version, is_listed) = (key.to_owned(), row.wanted, row.is_listed);
         if is_listed {
             state
                 .watchers
@@ -250,6 +257,7 @@ impl Session {
             if line == "watch" {
                 let (sender, mut receiver) = mpsc::unbounded_channel();
                 self.store.state().watchers.push(sender);
+                writer.write_all(b"watched\n").await?;
                 while let Some(key) = receiver.recv().await {
                     writer.write_all(format!("{key}\n").as_bytes()).await?;
                 }
@@ -264,7 +272,7 @@ impl Session {
     fn reply(&mut self, line: &str) -> Option<String> {
         let mut words = line.split(' ');
         let ok = || Some("ok".to_owned());
-        let mut number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();
+        let number = |words: &mut std::str::Split<'_, char>| words.next()?.parse::<u64>().ok();
         match words.next()? {
             "hello" => {
                 self.replica = words.next()?.to_owned();

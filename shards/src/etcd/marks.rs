@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 
 use super::calls::Calls;
+use super::gather::{AT_ONCE, BATCH, Gathering};
 use super::ownership::{is_fence, read, run};
 use super::watches::{News, Range};
 use super::{EtcdSession, format};
@@ -15,15 +16,16 @@ use crate::engine::{Mark, NewMark};
 use crate::error::{EngineError, Source};
 use crate::shard::{Fence, Shard};
 
-/// How many marks one transaction stores: etcd takes 128 operations unless it is told otherwise.
-const BATCH: usize = 100;
-/// How many transactions of one call are under way at once.
-const AT_ONCE: usize = 8;
 /// How often a mark may change between being read and being stored.
 const SWAPS_MAX: u32 = 32;
 
-pub(super) async fn put(calls: &Calls, set: &str, marks: &[NewMark]) -> Result<(), EngineError> {
-    // A transaction must not put a key twice. `None`, for at once, is less than any time.
+pub(super) async fn put(
+    calls: &Calls,
+    gathering: &Gathering,
+    set: &str,
+    marks: &[NewMark],
+) -> Result<(), EngineError> {
+    // `None`, for at once, is less than any time.
     let mut earliest: BTreeMap<Vec<u8>, Option<SystemTime>> = BTreeMap::new();
     for mark in marks {
         let key = format::mark_key(set, mark.shard, &mark.key)?;
@@ -38,19 +40,11 @@ pub(super) async fn put(calls: &Calls, set: &str, marks: &[NewMark]) -> Result<(
         }
     }
     let batches: Vec<_> = now.chunks(BATCH).map(<[_]>::to_vec).collect();
-    let batches = stream::iter(batches).map(|keys| put_now(calls, keys));
+    let batches = stream::iter(batches).map(|keys| gathering.put(calls, keys));
     let batches = batches.buffer_unordered(AT_ONCE);
     batches.try_collect::<()>().await?;
     let swaps = stream::iter(later).map(|(key, time)| put_later(calls, key, time));
     swaps.buffer_unordered(AT_ONCE).try_collect::<()>().await
-}
-
-async fn put_now(calls: &Calls, keys: Vec<Vec<u8>>) -> Result<(), EngineError> {
-    let puts = keys.into_iter();
-    let puts = puts.map(|key| TxnOp::put(key, format::mark_value(None), None));
-    let txn = Txn::new().and_then(puts.collect::<Vec<_>>());
-    run(calls, calls.timeout, txn).await?;
-    Ok(())
 }
 
 /// Compares and swaps, so that the earlier of two times is what is stored.

@@ -186,7 +186,7 @@ pub(super) async fn run(
 
 type Read<T> = fn(&KeyValue) -> Result<T, EngineError>;
 
-/// Reads what a transaction has got, one pair or none for each operation; nothing if it has put.
+/// Reads what a transaction has got, one pair or none for each operation; no pair if it has put.
 pub(super) fn read<T, const N: usize>(
     reply: &TxnResponse,
     read: [Read<T>; N],

@@ -55,8 +55,8 @@ const DENIED_MAX: u32 = 2;
 /// How many pairs one reply lists.
 const PAGE: i64 = 1000;
 
-/// Shows members and owners. A response of a watch holds all changes of its revisions, so each state
-/// that is shown is one that was stored.
+/// Shows members and owners. A response of a watch holds all changes of its revisions, so each
+/// state that is shown is one that was stored.
 pub(super) async fn follow(
     calls: &Calls,
     set: &str,
@@ -160,8 +160,8 @@ impl<'c> Range<'c> {
         }
     }
 
-    /// Waits for changes. `None` if there were none for a while, and the node is asked for a sign of
-    /// life.
+    /// Waits for changes. `None` if there were none for a while, and the node is asked for a sign
+    /// of life.
     async fn changes(&mut self) -> Result<Option<WatchResponse>, Stopped> {
         let calls = self.calls;
         let stream = match self.stream.take() {

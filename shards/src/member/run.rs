@@ -24,14 +24,14 @@ where
     Shared<K, L, S>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
-    /// shut down. Then no key begins to run, each shard is released when its last run has ended, the
-    /// member leaves, and the queue is shut down and drained.
+    /// shut down. Then no key begins to run, each shard is released when its last run has ended,
+    /// the member leaves, and the queue is shut down and drained.
     ///
     /// What `reconcile` returns means the same as in
-    /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with). A [mark](crate::Shards::mark) of
-    /// the key is ended by `Success` and `Release` and given another time by `RequeueAfter`, if it is
-    /// the one that was there when the run began; otherwise it stays. If the engine cannot do that,
-    /// the key is retried.
+    /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with). A [mark](crate::Shards::mark)
+    /// of the key is ended by `Success` and `Release` and given another time by `RequeueAfter`, if
+    /// it is the one that was there when the run began; otherwise it stays. If the engine cannot do
+    /// that, the key is retried.
     ///
     /// If the membership ends, because the engine was not reached for the TTL, all runs are
     /// [told](Held::lost), and the member joins again as soon as it can. Nothing runs meanwhile.
@@ -218,6 +218,6 @@ where
     S: Storage,
 {
     fn drop(&mut self) {
-        self.0.table().lose_all();
+        self.0.lose_all();
     }
 }

@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::backoff::Backoff;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::held::Expiry;
+use crate::held::{Expiry, Tenure};
 use crate::shard::{Fence, Shard, ShardKey};
 use crate::shards::{Config, late};
 
@@ -100,11 +100,8 @@ where
                 member = config.member,
                 "the session has ended"
             );
-            {
-                let mut table = parts.table();
-                table.counters.sessions_lost += 1;
-                table.lose_all();
-            }
+            parts.table().counters.sessions_lost += 1;
+            parts.lose_all();
             // The engine may count it as alive for a while longer, and its name as taken.
             let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
         }
@@ -226,7 +223,9 @@ where
         }
         let (steps, next) = {
             let mut table = self.parts.table();
-            (table.plan(view, now), table.next())
+            let steps = table.plan(view, now);
+            self.parts.metrics.report(&table.counters);
+            (steps, table.next())
         };
         for step in steps {
             match step {
@@ -299,7 +298,7 @@ where
         }
     }
 
-    fn relist(&mut self, tenure: Arc<crate::held::Tenure<K, E::Session>>) {
+    fn relist(&mut self, tenure: Arc<Tenure<K, E::Session>>) {
         let parts = self.parts;
         self.push(async move {
             parts.list(&tenure).await;

@@ -111,9 +111,9 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         }
     }
 
-    /// A shard that belongs here is claimed if it is free. One that this member owns without knowing
-    /// it, because the reply to a claim was lost, is claimed to learn its fence, wherever it
-    /// belongs: nobody else could release it.
+    /// A shard that belongs here is claimed if it is free. One that this member owns without
+    /// knowing it, because the reply to a claim was lost, is claimed to learn its fence, wherever
+    /// it belongs: no other member could release it.
     fn may_claim(&self, facts: &Facts<'_>) -> bool {
         match facts.owner {
             None => facts.belongs,
@@ -150,7 +150,8 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         self.phase = Phase::Foreign(retry_at);
     }
 
-    /// Whatever was owned belongs to others: its runs are told. Returns whether it was owned.
+    /// Whatever was owned belongs to others, and its runs learn of it. Returns whether it was
+    /// owned.
     pub(super) fn lose(&mut self) -> bool {
         let Phase::Owned(owned) = mem::replace(&mut self.phase, Phase::Foreign(None)) else {
             return false;

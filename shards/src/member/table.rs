@@ -69,6 +69,13 @@ pub(crate) enum Step {
     Release(Shard, Fence),
 }
 
+impl Counters {
+    /// Returns how many shards are owned now. O(1).
+    pub fn owned(&self) -> u64 {
+        self.taken - (self.released + self.given_up + self.lost).min(self.taken)
+    }
+}
+
 impl<K: Eq + Hash, N> Table<K, N> {
     pub(crate) fn new(
         member: &str,

@@ -3,6 +3,8 @@
 //!
 //! `SEED=17 cargo test -p requeue-shards --test simulation -- --nocapture`
 
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -30,6 +30,17 @@ const EXPECTED: [&str; 4] = [
 /// How long the program has for it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Checks a queue in a program of RTIC, which `docs/book/src/cookbook.md` shows. Without a time
+/// driver, which a HAL brings, it is not linked.
+pub(super) fn check_rtic(root: &Path, built: &Path) -> Verdict {
+    let folder = root.join("examples/firmware/rtic");
+    let line = Invocation::new("cargo clippy --locked --target-dir");
+    let line = line.args([built.join("rtic").display().to_string()]);
+    let line = toolchain::for_target(line, TARGET, &folder)?;
+    line.args(["--", "-D", "warnings"]).run(&folder)?;
+    Ok(())
+}
+
 /// Builds, lints and runs the program.
 pub(super) fn run(root: &Path, built: &Path) -> Verdict {
     let folder = root.join(FOLDER);

@@ -98,7 +98,7 @@ pub(super) fn check(page: &Path, text: &str, found: &mut Vec<Breach>) {
     }
 }
 
-/// Every Markdown page of the repository: below the root, and two folders deep.
+/// Every Markdown page of the repository: below the root, and three folders deep.
 pub(super) fn pages(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut pages = Vec::new();
     let mut folders = vec![(root.to_owned(), 0)];
@@ -109,7 +109,7 @@ pub(super) fn pages(root: &Path) -> io::Result<Vec<PathBuf>> {
             if path.is_symlink() || name.starts_with('.') || name == "target" {
                 continue;
             }
-            if path.is_dir() && depth < 2 {
+            if path.is_dir() && depth < 3 {
                 folders.push((path, depth + 1));
             } else if name.ends_with(".md") && name != "FORMAT.md" {
                 pages.push(path);

@@ -29,22 +29,26 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
     fn limit_all(&mut self, limits: GroupLimits) {
         self.limits = limits;
         self.generation = self.generation.wrapping_add(1);
+        self.outdated = self.groups.len();
         self.review_turns();
         self.review_all();
     }
 
     fn limit(&mut self, name: B::Name, limits: Option<GroupLimits>) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
-            let has_rate = limits
-                .as_ref()
-                .is_some_and(|limits| limits.bucket().is_some());
-            lists.rated += usize::from(has_rate);
+            let share = limits.as_ref().map(GroupLimits::share);
+            let bucket = limits.and_then(GroupLimits::into_bucket);
+            lists.rated += usize::from(bucket.is_some());
             if let Some(own) = lists.group_mut(group) {
-                let before = core::mem::replace(&mut own.own, limits);
-                let had_rate = before.is_some_and(|limits| limits.bucket().is_some());
-                lists.rated -= usize::from(had_rate);
+                own.own = share;
+                let owned = core::mem::replace(&mut own.owns_rate, bucket.is_some());
+                lists.rated -= usize::from(owned);
             }
-            lists.fill_bucket(group);
+            if share.is_some() {
+                lists.set_rate(group, bucket);
+            } else {
+                lists.see_limits(group);
+            }
         })
     }
 
@@ -75,9 +79,9 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
         let slot = self.groups.slot(group)?;
         let own = &slot.meta;
         let state = GroupState {
-            ready: own.ready,
-            active: own.active,
-            held: own.members,
+            ready: own.ready as usize,
+            active: own.active as usize,
+            held: own.members as usize,
             blocked: !own.may_start(&self.limits, self.closed),
             paused: own.paused,
         };

@@ -2,22 +2,20 @@
 
 use crate::Instant;
 use crate::id::SlotId;
+use crate::limiter::Bucket;
 use crate::storage::{Located, Phase, Slots};
 
 use super::turns::GroupLinks;
-use super::{Backing, Group, GroupedLists, LevelArray};
+use super::{Backing, Group, GroupedLists, LevelArray, Rate, Rates};
 
 impl<B: Backing> GroupedLists<B> {
     /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
     /// leave, if it still has to earn tokens.
     pub(super) fn retire(&mut self, group: SlotId) {
-        let Some(own) = self.group(group) else {
+        let Some(own) = self.group(group).filter(|own| own.is_unused()) else {
             return;
         };
-        if own.members > 0 || own.own.is_some() || own.paused {
-            return;
-        }
-        if own.bucket.is_some() {
+        if own.has_rate {
             let groups = &mut self.groups;
             self.leaving
                 .push_back(&mut GroupLinks::<B> { groups }, group);
@@ -27,7 +25,10 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     fn forget(&mut self, group: SlotId) {
-        let _ = self.resting.remove(group);
+        self.outdated -= usize::from(self.is_outdated(group));
+        if !self.resting.is_empty() {
+            let _ = self.resting.remove(group);
+        }
         self.groups.release(group);
     }
 
@@ -37,10 +38,10 @@ impl<B: Backing> GroupedLists<B> {
             let Some(group) = self.leaving.first() else {
                 return;
             };
-            self.fill_bucket(group);
-            let own = self.group(group);
-            let bucket = own.and_then(|own| own.bucket.as_ref());
-            if bucket.is_some_and(|bucket| !bucket.is_full(now)) {
+            self.see_limits(group);
+            let has_rate = self.group(group).is_some_and(|own| own.has_rate);
+            let rate = self.rates.rate(group).filter(|_| has_rate);
+            if rate.is_some_and(|rate| !rate.bucket.is_full(now)) {
                 return;
             }
             self.stay(group);
@@ -63,22 +64,45 @@ impl<B: Backing> GroupedLists<B> {
         self.leaving.remove(&mut GroupLinks::<B> { groups }, group);
     }
 
-    /// Gives a group the bucket of its limits, full, unless it has had one like it.
-    pub(super) fn fill_bucket(&mut self, group: SlotId) {
+    /// Lets a group see the common limits.
+    pub(super) fn see_limits(&mut self, group: SlotId) {
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
         let own = &mut slot.meta;
-        own.generation = self.generation;
-        let limits = own.own.as_ref().unwrap_or(&self.limits);
-        let same = match (limits.bucket(), &own.bucket) {
-            (Some(new), Some(old)) => new.has_rate_of(old),
+        if own.generation != self.generation {
+            own.generation = self.generation;
+            self.outdated -= 1;
+        }
+        if own.own.is_none() {
+            self.set_rate(group, self.limits.bucket().cloned());
+        }
+    }
+
+    /// Gives a group a bucket, full, unless it has had one like it.
+    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+        let Some(slot) = self.groups.slot_mut(group) else {
+            return;
+        };
+        let own = &mut slot.meta;
+        let old = self.rates.rate(group).filter(|_| own.has_rate);
+        let same = match (&bucket, old) {
+            (Some(new), Some(old)) => new.has_rate_of(&old.bucket),
             (new, old) => new.is_none() && old.is_none(),
         };
-        if !same {
-            own.bucket = limits.bucket().cloned();
-            own.is_resting = false;
-            let _ = self.resting.remove(group);
+        if same {
+            return;
+        }
+        own.has_rate = bucket.is_some();
+        own.is_resting = false;
+        self.begin_rate(group, bucket);
+        let _ = self.resting.remove(group);
+    }
+
+    fn begin_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+        if let Some(bucket) = bucket {
+            let rest_until = Instant::EPOCH;
+            self.rates.set_rate(group, Rate { bucket, rest_until });
         }
     }
 
@@ -86,17 +110,16 @@ impl<B: Backing> GroupedLists<B> {
     pub(super) fn enter(&mut self, name: B::Name, seat: Located) -> Option<SlotId> {
         match seat {
             Located::Found(group) => {
-                let own = self.group(group);
-                if own.is_some_and(|own| own.members == 0 && own.own.is_none() && !own.paused) {
+                if self.group(group).is_some_and(Group::is_unused) {
                     self.stay(group);
                 }
                 Some(group)
             }
             Located::Absent(hash) => {
                 let vacancy = self.groups.vacancy()?;
-                let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation);
+                let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation, self.closed);
                 self.groups.claim(vacancy, hash, name, own, Phase::Idle);
-                self.refresh(vacancy);
+                self.begin_rate(vacancy, self.limits.bucket().cloned());
                 Some(vacancy)
             }
         }

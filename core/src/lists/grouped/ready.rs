@@ -2,14 +2,16 @@
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::lists::{Link, Links, Lists};
+use crate::lists::{List, Lists};
 use crate::storage::{Located, Slots};
 
-use super::{Backing, GroupedLists, LevelArray, Members};
+use super::{Backing, GroupedLists, LevelArray, Members, Ring};
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
     type Seat = Located;
+    type Index = B::Index;
+    type Links = B::Members;
 
     const BLOCKS: bool = true;
 
@@ -27,78 +29,115 @@ impl<B: Backing> Lists for GroupedLists<B> {
 
     fn admit(&mut self, id: SlotId, name: B::Name, seat: Located) {
         let seat = match seat {
-            Located::Found(group) => match self.groups.slot(group) {
-                Some(slot) if slot.key == name => seat,
+            Located::Found(group) => match self.groups.slot_mut(group) {
+                Some(slot) if slot.key == name => {
+                    if slot.meta.members > 0 {
+                        slot.meta.members += 1;
+                        return self.members.set_group(id, group);
+                    }
+                    seat
+                }
                 // It has gone with the last of its keys.
                 _ => self.groups.locate(&name),
             },
             Located::Absent(_) => seat,
         };
-        let Some(group) = self.enter(name, seat) else {
-            return;
-        };
-        self.members.set(id, group);
+        let group = self.enter(name, seat).unwrap_or(SlotId::NONE);
+        self.members.set_group(id, group);
         if let Some(own) = self.group_mut(group) {
             own.members += 1;
         }
     }
 
     fn dismiss(&mut self, id: SlotId) {
-        let group = self.group_of(id);
-        self.members.set(id, SlotId::NONE);
+        let group = self.members.group(id);
         if let Some(own) = self.group_mut(group) {
             own.members -= 1;
+            if own.members == 0 {
+                self.retire(group);
+            }
         }
-        self.retire(group);
     }
 
+    #[inline]
     fn push_ready(&mut self, id: SlotId, level: u8, at: Instant) {
-        let (group, level) = (self.group_of(id), usize::from(level));
-        if let Some(own) = self.group_mut(group).filter(|own| own.ready == 0) {
-            own.is_resting &= own.rest_until > at;
-            self.refresh(group);
-        }
+        let (group, level) = (self.members.group(id), usize::from(level));
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
-        let own = &mut slot.meta;
+        let mut own = &mut slot.meta;
+        let only = own.ready == 0;
+        if only && (own.is_blocked || own.generation != self.generation) {
+            let rests = own.is_resting && self.rest_until(group) > at;
+            if let Some(own) = self.group_mut(group) {
+                own.is_resting = rests;
+            }
+            self.refresh(group);
+            let Some(slot) = self.groups.slot_mut(group) else {
+                return;
+            };
+            own = &mut slot.meta;
+        }
         let Some(lane) = own.lanes.get_mut(level) else {
             return;
         };
-        lane.keys.push_back(&mut self.links, id);
+        lane.keys.push_back(&mut self.members, id);
         own.ready += 1;
         self.ready_len += 1;
-        if let Some(depth) = self.depths.get_mut(level) {
+        let first = lane.keys.len() == 1;
+        let is_blocked = own.is_blocked;
+        if let Some(depth) = self.depth_mut(level) {
             depth.ready += 1;
         }
-        let (first, only) = (lane.keys.len() == 1, own.ready == 1);
-        if own.is_resting && only {
-            let _ = self.resting.schedule(group, own.rest_until);
-        }
-        if own.is_blocked && only {
-            self.join_blocked(group);
-        } else if !own.is_blocked && first {
-            self.join_turn(group, level);
+        if !is_blocked {
+            if first {
+                self.join_turn(group, level);
+            }
+        } else if only {
+            self.wait(group);
         }
     }
 
     fn first_ready(&self) -> Option<SlotId> {
         let level = self.occupied.checked_ilog2()? as usize;
-        self.first_of(self.turns.get(level)?.first()?, level)
+        self.first_of(self.turn_of(level)?, level)
     }
 
+    #[inline]
     fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId> {
         let level = usize::from(level);
-        let group = self.turns.get(level)?.first()?;
-        let id = self.first_of(group, level)?;
-        let _ = self.take_out(id, level);
-        self.start(group, level, now);
+        let group = self.turn_of(level)?;
+        let own = &mut self.groups.slot_mut(group)?.meta;
+        let share = own.own.unwrap_or(self.limits.share());
+        let lane = own.lanes.get_mut(level)?;
+        let id = lane.keys.pop_front(&mut self.members)?;
+        own.ready -= 1;
+        own.active += 1;
+        let is_limited =
+            own.active >= share.max_active || own.has_rate || own.generation != self.generation;
+        let is_empty = lane.keys.len() == 0;
+        lane.served = lane.served.saturating_add(1);
+        if !is_empty && lane.served >= share.weight.get() {
+            // The end of the turn is before the next group.
+            lane.served = 0;
+            *self.turns.get_mut(level)? = Ring(lane.turn.next);
+        }
+        self.ready_len -= 1;
+        if let Some(depth) = self.depth_mut(level) {
+            depth.ready -= 1;
+        }
+        if is_empty {
+            self.leave_turn(group, level);
+        }
+        if is_limited {
+            self.charge(group, now);
+        }
         Some(id)
     }
 
     fn first_ready_at(&self, level: u8) -> Option<SlotId> {
         let level = usize::from(level);
-        self.first_of(self.turns.get(level)?.first()?, level)
+        self.first_of(self.turn_of(level)?, level)
     }
 
     fn newest_below(&self, level: u8) -> Option<SlotId> {
@@ -106,7 +145,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         if lowest >= u32::from(level) {
             return None;
         }
-        let group = self.turns.get(lowest as usize)?.last()?;
+        let group = self.last_of_turn(lowest as usize)?;
         self.group(group)?.lanes.get(lowest as usize)?.keys.last()
     }
 
@@ -118,7 +157,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn remove_ready(&mut self, id: SlotId, level: u8) {
-        let _ = self.take_out(id, usize::from(level));
+        self.take_out(id, usize::from(level));
     }
 
     fn ready_len(&self) -> usize {
@@ -130,11 +169,13 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn end_run(&mut self, id: SlotId) {
-        let group = self.group_of(id);
+        let group = self.members.group(id);
         if let Some(own) = self.group_mut(group) {
             own.active -= 1;
+            if own.is_blocked || self.outdated > 0 {
+                self.refresh(group);
+            }
         }
-        self.refresh(group);
     }
 
     fn earliest(&self) -> Option<Instant> {
@@ -154,10 +195,9 @@ impl<B: Backing> Lists for GroupedLists<B> {
         }
     }
 
+    #[inline]
     fn catch_up(&mut self, most: u8) -> bool {
-        self.review_blocked(most);
-        let stale = self.review_first(most);
-        stale || (self.review > 0 && self.occupied == 0)
+        (self.review > 0 || self.outdated > 0) && self.review_some(most)
     }
 
     fn needs_time(&self) -> bool {
@@ -170,13 +210,13 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn note_dirty(&mut self, level: u8) {
-        if let Some(depth) = self.depths.get_mut(usize::from(level)) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
             depth.dirty += 1;
         }
     }
 
     fn note_clean(&mut self, level: u8) {
-        if let Some(depth) = self.depths.get_mut(usize::from(level)) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
             depth.dirty -= 1;
         }
     }
@@ -186,32 +226,12 @@ impl<B: Backing> Lists for GroupedLists<B> {
         depth.map_or(0, |depth| depth.ready + depth.dirty)
     }
 
-    fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.links, id);
+    fn records(&self) -> (&List<B::Index>, &B::Members) {
+        (&self.records, &self.members)
     }
 
-    fn discard_record(&mut self, id: SlotId) {
-        self.records.remove(&mut self.links, id);
-    }
-
-    fn oldest_record(&self) -> Option<SlotId> {
-        self.records.first()
-    }
-
-    fn records_len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn record_after(&self, id: SlotId) -> Option<SlotId> {
-        self.records.after(&self.links, id)
-    }
-
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.links.link(id).convert()
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        self.links.set_link(id, link.convert());
+    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Members) {
+        (&mut self.records, &mut self.members)
     }
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {
@@ -227,7 +247,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
                 }
                 let mut id = lane.keys.first()?;
                 for _ in 0..place {
-                    id = lane.keys.after(&self.links, id)?;
+                    id = lane.keys.after(&self.members, id)?;
                 }
                 return Some(id);
             }

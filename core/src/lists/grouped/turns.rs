@@ -1,17 +1,17 @@
 //! Which groups are served, in which order.
 
-use crate::id::SlotId;
-use crate::lists::{Link, Links, List};
+use crate::id::{Index, SlotId};
+use crate::lists::{Link, Links};
 use crate::storage::Slots;
 
-use super::{Backing, GroupedLists, LevelArray};
+use super::{Backing, ConstDefault, GroupedLists, LevelArray};
 
 impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.
     /// O(levels).
     pub(super) fn refresh(&mut self, group: SlotId) {
         if self.is_outdated(group) {
-            self.fill_bucket(group);
+            self.see_limits(group);
         }
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
@@ -46,12 +46,14 @@ impl<B: Backing> GroupedLists<B> {
     pub(super) fn review_turns(&mut self) {
         let mut left = REVIEWS_MAX;
         for level in (0..B::LEVELS).rev() {
-            let mut next = self.turns.get(level).and_then(List::first);
+            let Some(last) = self.last_of_turn(level) else {
+                continue;
+            };
+            let mut next = self.turn_of(level);
             while let Some(group) = next.filter(|_| left > 0) {
                 left -= 1;
-                let groups = &mut self.groups;
-                let turn = self.turns.get(level);
-                next = turn.and_then(|turn| turn.after(&Turn::<B> { groups, level }, group));
+                let after = self.turn_link(group, level).next.get();
+                next = after.filter(|_| group != last);
                 self.refresh(group);
             }
         }
@@ -64,8 +66,17 @@ impl<B: Backing> GroupedLists<B> {
         self.review_blocked(REVIEWS_MAX);
     }
 
+    /// Looks at groups whose limits have changed. Returns whether there are more to look at before
+    /// a key is handed out.
+    #[cold]
+    pub(super) fn review_some(&mut self, most: u8) -> bool {
+        self.review_blocked(most);
+        let stale = self.review_first(most);
+        stale || (self.review > 0 && self.occupied == 0)
+    }
+
     /// Looks at so many of the blocked groups again, longest first.
-    pub(super) fn review_blocked(&mut self, most: u8) {
+    fn review_blocked(&mut self, most: u8) {
         for _ in 0..most {
             let Some(group) = self.blocked.first().filter(|_| self.review > 0) else {
                 self.review = 0;
@@ -78,51 +89,107 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Blocks the groups that come first and may not start a run, because the limits have changed:
-    /// at most so many. Returns whether there may be more.
-    pub(super) fn review_first(&mut self, most: u8) -> bool {
-        for _ in 0..most {
-            let level = self.occupied.checked_ilog2().unwrap_or(0) as usize;
-            let first = self.turns.get(level).and_then(|turn| turn.first());
-            let stale = first.filter(|group| {
-                self.group(*group).is_some_and(|own| {
-                    own.generation != self.generation || !own.may_start(&self.limits, self.closed)
-                })
-            });
-            match stale {
-                Some(group) => self.refresh(group),
-                None => return false,
+    /// Blocks the groups that come first at a level and may not start a run, because the limits
+    /// have changed: at most so many. Returns whether there may be more. At every level, because a
+    /// key that has aged is handed out before those of higher levels.
+    fn review_first(&mut self, most: u8) -> bool {
+        let mut left = most;
+        for level in (0..B::LEVELS).rev() {
+            while let Some(group) = self.turn_of(level).filter(|group| self.is_outdated(*group)) {
+                let Some(less) = left.checked_sub(1) else {
+                    return true;
+                };
+                left = less;
+                self.refresh(group);
             }
         }
-        true
+        false
     }
 
-    /// The group has given as many keys as its weight: it goes to the end.
-    pub(super) fn end_turn(&mut self, group: SlotId, level: usize) {
-        self.leave_turn(group, level);
-        self.join_turn(group, level);
+    /// The group that gives the next key of a level.
+    #[inline]
+    pub(super) fn turn_of(&self, level: usize) -> Option<SlotId> {
+        self.turns.get(level)?.0.get()
     }
 
+    pub(super) fn last_of_turn(&self, level: usize) -> Option<SlotId> {
+        self.turn_link(self.turn_of(level)?, level).previous.get()
+    }
+
+    #[inline]
+    fn turn_link(&self, group: SlotId, level: usize) -> Link<u32> {
+        let lane = self.group(group).and_then(|own| own.lanes.get(level));
+        lane.map_or(Link::UNLINKED, |lane| lane.turn)
+    }
+
+    #[inline]
+    fn turn_mut(&mut self, group: SlotId, level: usize) -> Option<&mut Link<u32>> {
+        let lane = self.group_mut(group)?.lanes.get_mut(level)?;
+        Some(&mut lane.turn)
+    }
+
+    /// Puts a group at the end: before the first.
+    #[inline]
     pub(super) fn join_turn(&mut self, group: SlotId, level: usize) {
-        let groups = &mut self.groups;
-        if let Some(turn) = self.turns.get_mut(level) {
-            turn.push_back(&mut Turn::<B> { groups, level }, group);
-            self.occupied |= 1 << level;
+        let own = u32::new(group);
+        let Some(Ring(first)) = self.turns.get_mut(level) else {
+            return;
+        };
+        let (mut next, mut previous) = (*first, own);
+        match next.get() {
+            Some(first) => {
+                if let Some(link) = self.turn_mut(first, level) {
+                    previous = core::mem::replace(&mut link.previous, own);
+                }
+                if let Some(link) = self.turn_mut(previous.slot(), level) {
+                    link.next = own;
+                }
+            }
+            None => {
+                next = own;
+                *first = own;
+                self.occupied |= 1 << level;
+            }
+        }
+        if let Some(link) = self.turn_mut(group, level) {
+            *link = Link { next, previous };
         }
     }
 
+    #[inline]
     pub(super) fn leave_turn(&mut self, group: SlotId, level: usize) {
-        let groups = &mut self.groups;
-        if let Some(turn) = self.turns.get_mut(level) {
-            turn.remove(&mut Turn::<B> { groups, level }, group);
-            if turn.len() == 0 {
-                self.occupied &= !(1 << level);
-            }
-        }
         let own = self.group_mut(group);
-        if let Some(lane) = own.and_then(|own| own.lanes.get_mut(level)) {
-            lane.served = 0;
+        let Some(lane) = own.and_then(|own| own.lanes.get_mut(level)) else {
+            return;
+        };
+        lane.served = 0;
+        let Link { next, previous } = core::mem::replace(&mut lane.turn, Link::UNLINKED);
+        let Some(Ring(first)) = self.turns.get_mut(level) else {
+            return;
+        };
+        if next == u32::new(group) {
+            *first = u32::NONE;
+            self.occupied &= !(1 << level);
+            return;
         }
+        if *first == u32::new(group) {
+            *first = next;
+        }
+        if let Some(link) = self.turn_mut(previous.slot(), level) {
+            link.next = next;
+        }
+        if let Some(link) = self.turn_mut(next.slot(), level) {
+            link.previous = previous;
+        }
+    }
+
+    /// A group that is blocked has got its first ready key.
+    #[inline(never)]
+    pub(super) fn wait(&mut self, group: SlotId) {
+        if self.group(group).is_some_and(|own| own.is_resting) {
+            let _ = self.resting.schedule(group, self.rest_until(group));
+        }
+        self.join_blocked(group);
     }
 
     pub(super) fn join_blocked(&mut self, group: SlotId) {
@@ -140,25 +207,13 @@ impl<B: Backing> GroupedLists<B> {
 /// How many blocked groups a change of limits looks at.
 const REVIEWS_MAX: u8 = 8;
 
-/// The links of the groups in the turn of a level.
-struct Turn<'a, B: Backing> {
-    groups: &'a mut B::Groups,
-    level: usize,
-}
+/// The first of the groups in a turn. They are linked in a ring, in which the last is followed by
+/// the first, so that a group is moved to the end by a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring(pub(super) u32);
 
-impl<B: Backing> Links<u32> for Turn<'_, B> {
-    fn link(&self, id: SlotId) -> Link<u32> {
-        let group = self.groups.slot(id);
-        let lane = group.and_then(|group| group.meta.lanes.get(self.level));
-        lane.map_or(Link::UNLINKED, |lane| lane.turn)
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        let group = self.groups.slot_mut(id);
-        if let Some(lane) = group.and_then(|group| group.meta.lanes.get_mut(self.level)) {
-            lane.turn = link;
-        }
-    }
+impl ConstDefault for Ring {
+    const DEFAULT: Self = Self(u32::NONE);
 }
 
 /// The links of the blocked groups, and of those that leave.

@@ -42,6 +42,8 @@ impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
     type Seat = ();
+    type Index = I;
+    type Links = [Link<I>; N];
 
     #[inline]
     fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
@@ -68,32 +70,12 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
         self.ready.len()
     }
 
-    fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.links, id);
+    fn records(&self) -> (&List<I>, &[Link<I>; N]) {
+        (&self.records, &self.links)
     }
 
-    fn discard_record(&mut self, id: SlotId) {
-        self.records.remove(&mut self.links, id);
-    }
-
-    fn oldest_record(&self) -> Option<SlotId> {
-        self.records.first()
-    }
-
-    fn records_len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn record_after(&self, id: SlotId) -> Option<SlotId> {
-        self.records.after(&self.links, id)
-    }
-
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.links.link(id).convert()
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        self.links.set_link(id, link.convert());
+    fn records_mut(&mut self) -> (&mut List<I>, &mut [Link<I>; N]) {
+        (&mut self.records, &mut self.links)
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

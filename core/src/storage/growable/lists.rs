@@ -73,6 +73,8 @@ impl Default for GrowableLists {
 impl Lists for GrowableLists {
     type Group = ();
     type Seat = ();
+    type Index = u32;
+    type Links = GrowableLinks;
 
     #[inline]
     fn seat(&mut self, (): &(), _: Instant) -> Option<()> {
@@ -118,8 +120,12 @@ impl Lists for GrowableLists {
         self.ready.len()
     }
 
-    fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.links, id);
+    fn records(&self) -> (&List<u32>, &GrowableLinks) {
+        (&self.records, &self.links)
+    }
+
+    fn records_mut(&mut self) -> (&mut List<u32>, &mut GrowableLinks) {
+        (&mut self.records, &mut self.links)
     }
 
     #[inline]
@@ -127,26 +133,6 @@ impl Lists for GrowableLists {
         if self.records.len() > 0 {
             self.records.remove(&mut self.links, id);
         }
-    }
-
-    fn oldest_record(&self) -> Option<SlotId> {
-        self.records.first()
-    }
-
-    fn records_len(&self) -> usize {
-        self.records.len()
-    }
-
-    fn record_after(&self, id: SlotId) -> Option<SlotId> {
-        self.records.after(&self.links, id)
-    }
-
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.links.link(id)
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        self.links.set_link(id, link);
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::array;
 
 /// A vector in segments of `LEN` items. A segment is allocated when an item of it is first set, so
 /// that neither growth nor an item far behind the others costs more than one segment.
@@ -13,7 +14,7 @@ pub struct Segments<T, const LEN: usize> {
     segments: Vec<Option<Box<[T; LEN]>>>,
 }
 
-impl<T: Copy, const LEN: usize> Segments<T, LEN> {
+impl<T: Clone, const LEN: usize> Segments<T, LEN> {
     pub(crate) const fn new() -> Self {
         const { assert!(LEN.is_power_of_two()) }
         Self {
@@ -28,7 +29,7 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let segment = self.segments.get_mut(index / LEN)?.as_mut()?;
         segment.get_mut(index % LEN)
     }
@@ -43,20 +44,22 @@ impl<T: Copy, const LEN: usize> Segments<T, LEN> {
     /// The item at an index, whose segment is filled with `unset` if it is new.
     #[inline]
     pub(crate) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
-        if self.get(index).is_none() {
-            self.add_segment(index / LEN, unset);
+        if self.get(index).is_some() {
+            return self.get_mut(index);
         }
-        self.get_mut(index)
+        self.slot_of_new(index, unset)
     }
 
     #[cold]
-    fn add_segment(&mut self, place: usize, unset: T) {
+    fn slot_of_new(&mut self, index: usize, unset: T) -> Option<&mut T> {
+        let place = index / LEN;
         if self.segments.len() <= place {
             self.segments.resize_with(place + 1, || None);
         }
         if let Some(segment) = self.segments.get_mut(place) {
-            *segment = Some(Box::new([unset; LEN]));
+            *segment = Some(Box::new(array::from_fn(|_| unset.clone())));
         }
+        self.get_mut(index)
     }
 }
 

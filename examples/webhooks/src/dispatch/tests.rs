@@ -22,16 +22,16 @@ use tokio::time::timeout;
 use super::*;
 use crate::args::Options;
 use crate::service::assemble;
-use crate::store::Subscription;
 use crate::store::faults::{Fault, Faults};
+use crate::store::{Database, Presence, Subscription};
 
 /// Longer than anything takes that happens at all.
-const BROKEN_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The newest version of each object that came to each path.
-type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
+pub(crate) type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
 
-async fn receiver() -> (SocketAddr, Known) {
+pub(crate) async fn receiver() -> (SocketAddr, Known) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, known) = (listener.local_addr().unwrap(), Known::default());
     let shared = Arc::clone(&known);
@@ -61,7 +61,7 @@ async fn receive(
     Ok(Response::default())
 }
 
-fn dispatcher(store: Store) -> Arc<Dispatcher> {
+pub(crate) fn dispatcher(store: Store) -> Arc<Dispatcher> {
     let options = Options {
         workers: NonZeroUsize::new(8).unwrap(),
         allow_private: true,
@@ -73,7 +73,12 @@ fn dispatcher(store: Store) -> Arc<Dispatcher> {
     assemble(&options, store, prometheus).unwrap().dispatcher
 }
 
-fn to(address: SocketAddr, path: &str) -> Subscription {
+pub(crate) fn open(folder: &tempfile::TempDir) -> Store {
+    let database = Database::File(folder.path().join("db"));
+    Store::open(&database, Presence::Alone).unwrap()
+}
+
+pub(crate) fn to(address: SocketAddr, path: &str) -> Subscription {
     Subscription {
         url: format!("http://{address}{path}"),
         rate: None,
@@ -98,7 +103,7 @@ async fn change(dispatcher: &Arc<Dispatcher>, address: SocketAddr, round: i64) {
         .await;
 }
 
-async fn settle(dispatcher: &Dispatcher) {
+pub(crate) async fn settle(dispatcher: &Dispatcher) {
     // Each query waits for the database, and so leaves time to the workers.
     let store = &dispatcher.store;
     while !matches!(store.uncleared().await.as_deref(), Ok([]))
@@ -174,7 +179,7 @@ async fn all_is_delivered_whichever_commit_fails() {
 #[tokio::test]
 async fn what_was_written_during_a_run_is_listed_for_another() {
     let folder = tempfile::tempdir().unwrap();
-    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let dispatcher = dispatcher(open(&folder));
     let nowhere = to(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
     dispatcher
         .put_subscription("s".into(), nowhere)
@@ -196,7 +201,7 @@ async fn what_was_written_during_a_run_is_listed_for_another() {
 #[tokio::test]
 async fn a_pause_after_a_failure_is_the_key_s_own() {
     let folder = tempfile::tempdir().unwrap();
-    let dispatcher = dispatcher(Store::open(&folder.path().join("db")).unwrap());
+    let dispatcher = dispatcher(open(&folder));
     for object in 0..100_000 {
         let key = Key::new("failing", object.to_string());
         dispatcher.queue.add_rate_limited(key).unwrap();

@@ -1,8 +1,11 @@
 //! Which subscription has which version.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::fmt;
+use std::sync::Arc;
 
-use super::{Store, StoreError};
+use super::db::{Db, Row};
+use super::pages::end_object;
+use super::{Range, Scope, Store, StoreError};
 use crate::key::Key;
 
 /// Why something is owed.
@@ -22,6 +25,15 @@ pub(crate) struct Task {
     pub(crate) url: String,
     pub(crate) secret: Option<String>,
     revision: i64,
+}
+
+/// A write that was refused, because the process no longer delivers to that subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stale {
+    /// The fence of the write.
+    pub(crate) fence: i64,
+    /// The fence of an earlier write.
+    pub(crate) stored: i64,
 }
 
 /// A delivery that is owed.
@@ -45,45 +57,59 @@ impl State {
     }
 }
 
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fence, stored } = self;
+        write!(
+            f,
+            "a write with fence {fence} came after one with fence {stored}"
+        )
+    }
+}
+
 impl Store {
     /// Returns what has to be delivered for a key; `None` if the receiver has the newest version,
     /// or the subscription is gone.
     pub(crate) async fn task(&self, key: &Key) -> Result<Option<Task>, StoreError> {
         let key = key.clone();
-        self.run(move |db| task(db, &key)).await
+        self.run(Scope::Read, move |db| task(db, &key)).await
     }
 
-    /// Records that a task was delivered.
-    pub(crate) async fn record_delivered(&self, key: &Key, task: &Task) -> Result<(), StoreError> {
-        let (key, version, revision) = (key.clone(), task.version, task.revision);
-        self.run(move |db| record_delivered(db, &key, version, revision))
+    /// Records that a task was delivered, under a fence if several processes deliver.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Fenced`] if it was recorded under a greater fence before: another process
+    /// delivers now.
+    pub(crate) async fn record_delivered(
+        &self,
+        key: &Key,
+        task: &Task,
+        fence: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let write = Write::new(key, task, fence);
+        self.run(Scope::Delivery, move |db| record_delivered(db, &write))
             .await
     }
 
     /// Records that a task was given up. If the object or the URL has changed since, it is still
     /// pending: then this does nothing and returns false.
+    ///
+    /// # Errors
+    ///
+    /// As [`record_delivered`](Self::record_delivered).
     pub(crate) async fn record_failed(
         &self,
         key: &Key,
         task: &Task,
         error: String,
+        fence: Option<i64>,
     ) -> Result<bool, StoreError> {
-        let (key, version, revision) = (key.clone(), task.version, task.revision);
-        self.run(move |db| {
-            let sql = "UPDATE deliveries SET state = 'failed', error = ?5
-                 WHERE subscription = ?1 AND object = ?2 AND state = 'pending'
-                 AND EXISTS (SELECT 1 FROM objects WHERE id = ?2 AND version = ?3)
-                 AND EXISTS (SELECT 1 FROM subscriptions WHERE id = ?1 AND revision = ?4)";
-            let failed = db.prepare_cached(sql)?.execute(params![
-                key.subscription,
-                key.object,
-                version,
-                revision,
-                error
-            ])?;
-            Ok(failed > 0)
-        })
-        .await
+        let write = Write::new(key, task, fence);
+        // PostgreSQL has no text with this character.
+        let error = error.replace('\0', " ");
+        self.run(Scope::Delivery, move |db| record_failed(db, &write, &error))
+            .await
     }
 
     /// Returns what is owed, in the order of the keys: up to `limit` after a key. O(log n + limit).
@@ -95,36 +121,94 @@ impl Store {
     ) -> Result<Vec<Owed>, StoreError> {
         let after = after.unwrap_or_else(|| Key::new("", ""));
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.run(move |db| {
+        self.run(Scope::Read, move |db| {
             let sql = "SELECT d.subscription, d.object, o.version, d.delivered, d.error
                  FROM deliveries d JOIN objects o ON o.id = d.object
                  WHERE d.state = ?1 AND (d.subscription, d.object) > (?2, ?3)
                  ORDER BY d.subscription, d.object LIMIT ?4";
-            db.prepare_cached(sql)?
-                .query_map(
-                    params![state.name(), after.subscription, after.object, limit],
-                    owed,
-                )?
-                .collect()
+            let (subscription, object) = (&*after.subscription, &*after.object);
+            db.rows(sql, &[&state.name(), &subscription, &object, &limit], owed)
+        })
+        .await
+    }
+
+    /// Returns the deliveries of some objects that are owed. Known to PostgreSQL alone, because
+    /// only other processes change what this one has not seen.
+    pub(crate) async fn owed_of(&self, objects: &[Arc<str>]) -> Result<Vec<Key>, StoreError> {
+        // No id contains this character.
+        let objects = objects.join("/");
+        self.run(Scope::Read, move |db| {
+            let sql = "SELECT subscription, object FROM deliveries WHERE state = 'pending'
+                 AND object = ANY (string_to_array(?1, '/'))";
+            db.rows(sql, &[&objects], |row| Ok(Key::new(row.id(0)?, row.id(1)?)))
+        })
+        .await
+    }
+
+    /// Returns the objects in a range that a subscription is owed, up to `limit` of them.
+    pub(crate) async fn owed_within(
+        &self,
+        id: Arc<str>,
+        range: Range,
+        limit: usize,
+    ) -> Result<Vec<Key>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.run(Scope::Read, move |db| {
+            let sql = "SELECT object FROM deliveries WHERE state = 'pending' AND subscription = ?1
+                 AND object > ?2 AND object <= ?3 ORDER BY object LIMIT ?4";
+            let key = |row: &Row<'_>| Ok(Key::new(Arc::clone(&id), row.id(0)?));
+            db.rows(sql, &[&&*id, &&*range.after, &&*range.last, &limit], key)
         })
         .await
     }
 
     /// Returns how much is owed. O(n), over a small index.
     pub(crate) async fn owed_len(&self, state: State) -> Result<i64, StoreError> {
-        self.run(move |db| {
-            db.prepare_cached("SELECT count(*) FROM deliveries WHERE state = ?1")?
-                .query_row([state.name()], |row| row.get(0))
+        self.run(Scope::Read, move |db| {
+            let sql = "SELECT count(*) FROM deliveries WHERE state = ?1";
+            let len = db.row(sql, &[&state.name()], |row| row.get(0))?;
+            Ok(len.unwrap_or(0))
+        })
+        .await
+    }
+
+    /// Forgets all fences, so that the smaller ones of a new set are accepted. No process may have
+    /// the database open that delivers under the old ones. Returns how many there were. O(n).
+    pub(crate) async fn reset_fences(&self) -> Result<u64, StoreError> {
+        self.run(Scope::Change, |db| {
+            db.execute("UPDATE deliveries SET fence = 0 WHERE fence > 0", &[])
         })
         .await
     }
 }
 
-fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
+/// What is recorded of a task.
+struct Write {
+    key: Key,
+    version: i64,
+    revision: i64,
+    fence: Option<i64>,
+    /// The object was deleted, and this says so.
+    is_end: bool,
+}
+
+impl Write {
+    fn new(key: &Key, task: &Task, fence: Option<i64>) -> Self {
+        Self {
+            key: key.clone(),
+            version: task.version,
+            revision: task.revision,
+            fence,
+            is_end: task.body.is_none(),
+        }
+    }
+}
+
+fn owed(row: &Row<'_>) -> Result<Owed, StoreError> {
     Ok(Owed {
         key: Key {
-            subscription: row.get(0)?,
-            object: row.get(1)?,
+            subscription: row.id(0)?,
+            object: row.id(1)?,
         },
         version: row.get(2)?,
         delivered: row.get(3)?,
@@ -132,48 +216,93 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
     })
 }
 
-fn task(db: &Connection, key: &Key) -> rusqlite::Result<Option<Task>> {
+fn task(db: &mut Db<'_>, key: &Key) -> Result<Option<Task>, StoreError> {
     // Includes what was given up, because a key is in the queue only if it is to be tried.
     let sql = "SELECT o.version, o.body, s.url, s.secret, s.revision FROM deliveries d
          JOIN objects o ON o.id = d.object JOIN subscriptions s ON s.id = d.subscription
          WHERE d.subscription = ?1 AND d.object = ?2 AND d.state IS NOT NULL";
-    db.prepare_cached(sql)?
-        .query_row(params![key.subscription, key.object], |row| {
-            Ok(Task {
-                version: row.get(0)?,
-                body: row.get(1)?,
-                url: row.get(2)?,
-                secret: row.get(3)?,
-                revision: row.get(4)?,
-            })
+    db.row(sql, &[&&*key.subscription, &&*key.object], |row| {
+        Ok(Task {
+            version: row.get(0)?,
+            body: row.get(1)?,
+            url: row.get(2)?,
+            secret: row.get(3)?,
+            revision: row.get(4)?,
         })
-        .optional()
+    })
 }
 
-fn record_delivered(
-    db: &Connection,
-    key: &Key,
-    version: i64,
-    revision: i64,
-) -> rusqlite::Result<()> {
+fn record_delivered(db: &mut Db<'_>, write: &Write) -> Result<(), StoreError> {
+    let (subscription, object) = (&*write.key.subscription, &*write.key.object);
+    db.lock_delivery(subscription, object, write.is_end)?;
     // Still owed if a newer version came meanwhile, or if the URL has changed.
-    let sql = "UPDATE deliveries SET delivered = ?3, error = NULL,
-         state = iif((SELECT version FROM objects WHERE id = ?2) = ?3, NULL, 'pending')
-         WHERE subscription = ?1 AND object = ?2
+    let sql = "UPDATE deliveries SET delivered = ?3, error = NULL, fence = coalesce(?5, fence),
+         state = CASE WHEN (SELECT version FROM objects WHERE id = ?2) = ?3
+         THEN NULL ELSE 'pending' END
+         WHERE subscription = ?1 AND object = ?2 AND fence <= coalesce(?5, fence)
          AND EXISTS (SELECT 1 FROM subscriptions WHERE id = ?1 AND revision = ?4)";
-    db.prepare_cached(sql)?
-        .execute(params![key.subscription, key.object, version, revision])?;
-    // A receiver that has the end of an object needs no row, and without rows the object needs
-    // none.
-    let heard = "DELETE FROM deliveries WHERE subscription = ?1 AND object = ?2 AND state IS NULL
-         AND EXISTS (SELECT 1 FROM objects WHERE id = ?2 AND body IS NULL)";
-    let heard = db
-        .prepare_cached(heard)?
-        .execute(params![key.subscription, key.object])?;
-    if heard > 0 {
-        let ended = "DELETE FROM objects WHERE id = ?1 AND body IS NULL
-             AND NOT EXISTS (SELECT 1 FROM deliveries WHERE object = ?1)";
-        db.prepare_cached(ended)?.execute([&*key.object])?;
+    let Write {
+        version,
+        revision,
+        fence,
+        ..
+    } = write;
+    let recorded = db.execute(sql, &[&subscription, &object, version, revision, fence])?;
+    if recorded == 0 {
+        return check_fence(db, write);
+    }
+    if write.is_end {
+        // A receiver that has the end of an object needs no row, and without rows the object
+        // needs none.
+        let sql = "DELETE FROM deliveries WHERE subscription = ?1 AND object = ?2
+             AND state IS NULL";
+        if db.execute(sql, &[&subscription, &object])? > 0 {
+            end_object(db, object)?;
+        }
     }
     Ok(())
+}
+
+fn record_failed(db: &mut Db<'_>, write: &Write, error: &str) -> Result<bool, StoreError> {
+    let (subscription, object) = (&*write.key.subscription, &*write.key.object);
+    db.lock_delivery(subscription, object, write.is_end)?;
+    let sql = "UPDATE deliveries SET state = 'failed', error = ?5, fence = coalesce(?6, fence)
+         WHERE subscription = ?1 AND object = ?2 AND state = 'pending'
+         AND fence <= coalesce(?6, fence)
+         AND EXISTS (SELECT 1 FROM objects WHERE id = ?2 AND version = ?3)
+         AND EXISTS (SELECT 1 FROM subscriptions WHERE id = ?1 AND revision = ?4)";
+    let Write {
+        version,
+        revision,
+        fence,
+        ..
+    } = write;
+    let params = [
+        &subscription as &dyn super::db::Param,
+        &object,
+        version,
+        revision,
+        &error,
+        fence,
+    ];
+    if db.execute(sql, &params)? > 0 {
+        return Ok(true);
+    }
+    check_fence(db, write).map(|()| false)
+}
+
+/// Fails if the reason why nothing was written is a greater fence.
+fn check_fence(db: &mut Db<'_>, write: &Write) -> Result<(), StoreError> {
+    let Some(fence) = write.fence else {
+        return Ok(());
+    };
+    let sql = "SELECT fence FROM deliveries
+         WHERE subscription = ?1 AND object = ?2 AND fence > ?3";
+    let key = &write.key;
+    let stored = db.row(sql, &[&&*key.subscription, &&*key.object, &fence], |row| {
+        row.get(0)
+    })?;
+    stored.map_or(Ok(()), |stored| {
+        Err(StoreError::Fenced(Stale { fence, stored }))
+    })
 }

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use rusqlite::Connection;
+
 use super::*;
 use crate::key::Key;
 
@@ -39,7 +41,7 @@ impl Faults {
             period: Arc::new(AtomicI64::new(NEVER)),
             commits_left: Arc::new(AtomicI64::new(NEVER)),
         };
-        let connection = schema::open(path).unwrap();
+        let connection = sqlite::schema::open(path).unwrap();
         // No test here depends on the disk, and there are thousands of transactions.
         connection
             .execute_batch("PRAGMA synchronous = OFF")
@@ -53,7 +55,7 @@ impl Faults {
         let commits_left = Arc::clone(&faults.commits_left);
         let is_due = move || commits_left.fetch_sub(1, Ordering::SeqCst) == 0;
         connection.commit_hook(Some(is_due));
-        (Store::over(connection).unwrap(), faults)
+        (sqlite::over(connection).unwrap(), faults)
     }
 
     pub(crate) fn arm(&self, fault: Fault) {
@@ -152,7 +154,7 @@ impl Witness {
         // The thread waits until all of them have been sent, and so takes them at once.
         let (begun, has_begun) = oneshot::channel();
         let (go, may_go) = std::sync::mpsc::channel::<()>();
-        let held = self.store.run(move |_| {
+        let held = self.store.run(Scope::Change, move |_| {
             let _ = begun.send(());
             let _ = may_go.recv();
             Ok(())
@@ -168,7 +170,7 @@ impl Witness {
             let url = format!("u{round}");
             let (one, delivered, _, two, deleted, _, _, three, ()) = tokio::join!(
                 self.put("a", body("first")),
-                self.store.record_delivered(&key, &task),
+                self.store.record_delivered(&key, &task, None),
                 self.store.task(&key),
                 self.put("b", body("only")),
                 self.store.delete_object("gone".into()),
@@ -221,23 +223,26 @@ impl Witness {
             assert!(is_right || is_old() || is_absent(), "{object} is {found:?}");
             self.objects.insert(object.clone(), found);
         }
-        self.store.run(assert_consistent).await.unwrap();
+        self.store
+            .run(Scope::Read, assert_consistent)
+            .await
+            .unwrap();
     }
 }
 
 /// No two objects share a version, and every subscription has the newest one or is owed it.
-fn assert_consistent(db: &Connection) -> rusqlite::Result<()> {
+pub(super) fn assert_consistent(db: &mut Db<'_>) -> Result<(), StoreError> {
     let none = [
         "SELECT count(*) - count(DISTINCT version) FROM objects",
         "SELECT count(*) FROM objects JOIN versions ON version > newest",
         "SELECT count(*) FROM objects o JOIN subscriptions s
          LEFT JOIN deliveries d ON d.object = o.id AND d.subscription = s.id
-         WHERE o.body IS NOT NULL AND d.state IS NULL AND d.delivered IS NOT o.version
+         WHERE o.body IS NOT NULL AND d.state IS NULL AND d.delivered IS DISTINCT FROM o.version
          AND (s.fill_after IS NULL OR o.id <= s.fill_after)",
     ];
     for sql in none {
-        let count: i64 = db.query_row(sql, [], |row| row.get(0))?;
-        assert_eq!(count, 0, "{sql}");
+        let count: Option<i64> = db.row(sql, &[], |row| row.get(0))?;
+        assert_eq!(count, Some(0), "{sql}");
     }
     Ok(())
 }
@@ -263,17 +268,30 @@ async fn a_failure_at_any_step_takes_back_only_what_was_not_acknowledged() {
 #[tokio::test]
 async fn a_database_that_is_full_at_any_page_takes_back_only_what_was_not_acknowledged() {
     let mut witness = Witness::new().await;
-    let limit = |pages: i64| move |db: &Connection| limit(db, pages);
+    let limit = |pages: i64| {
+        move |db: &mut Db<'_>| match db {
+            Db::Sqlite(db) => Ok(limit(db, pages)?),
+            Db::Postgres(_) => Ok(()),
+        }
+    };
     let mut spare = 0;
     loop {
-        witness.store.run(limit(spare)).await.unwrap();
+        witness
+            .store
+            .run(Scope::Change, limit(spare))
+            .await
+            .unwrap();
         let failures = witness.failures;
         witness.batch(spare, 1000, 100_000, || ()).await;
         if witness.failures == failures {
             break;
         }
         // With room again, it goes on.
-        witness.store.run(limit(1_000_000)).await.unwrap();
+        witness
+            .store
+            .run(Scope::Change, limit(1_000_000))
+            .await
+            .unwrap();
         spare += 1;
     }
     assert!(spare > 10, "{spare}");

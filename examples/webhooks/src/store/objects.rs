@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
-
-use super::schema::next_version;
-use super::{Store, StoreError};
+use super::db::Db;
+use super::{Scope, Store, StoreError};
 
 /// An object as it is now.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,43 +28,46 @@ impl Store {
         id: Arc<str>,
         body: String,
     ) -> Result<Change, StoreError> {
-        self.run(move |db| put(db, &id, &body)).await
+        self.run(Scope::Object, move |db| put(db, &id, &body)).await
     }
 
     pub(crate) async fn object(&self, id: Arc<str>) -> Result<Option<Object>, StoreError> {
-        self.run(move |db| find(db, &id)).await
+        self.run(Scope::Read, move |db| find(db, &id)).await
     }
 
     /// Deletes an object if it exists. Every subscription that may have it is owed its end.
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<Option<Change>, StoreError> {
-        self.run(move |db| delete(db, &id)).await
+        self.run(Scope::Object, move |db| delete(db, &id)).await
     }
 }
 
-fn find(db: &Connection, id: &str) -> rusqlite::Result<Option<Object>> {
-    db.prepare_cached("SELECT version, body FROM objects WHERE id = ?1 AND body IS NOT NULL")?
-        .query_row([id], |row| {
-            Ok(Object {
-                version: row.get(0)?,
-                body: row.get(1)?,
-            })
+fn find(db: &mut Db<'_>, id: &str) -> Result<Option<Object>, StoreError> {
+    let sql = "SELECT version, body FROM objects WHERE id = ?1 AND body IS NOT NULL";
+    db.row(sql, &[&id], |row| {
+        Ok(Object {
+            version: row.get(0)?,
+            body: row.get(1)?,
         })
-        .optional()
+    })
 }
 
-fn put(db: &Connection, id: &str, body: &str) -> rusqlite::Result<Change> {
-    let is_new = find(db, id)?.is_none();
+fn put(db: &mut Db<'_>, id: &str, body: &str) -> Result<Change, StoreError> {
+    let is_new = !exists(db, id)?;
     let version = next_version(db)?;
-    db.prepare_cached("INSERT OR REPLACE INTO objects VALUES (?1, ?2, ?3)")?
-        .execute(params![id, version, body])?;
+    db.execute(
+        "INSERT INTO objects (id, version, body) VALUES (?1, ?2, ?3)
+         ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body",
+        &[&id, &version, &body],
+    )?;
     // Those that are owed it already stay as they are: nothing is written for them.
-    db.prepare_cached(
+    db.execute(
         "INSERT INTO deliveries (subscription, object, state)
          SELECT id, ?1, 'pending' FROM subscriptions WHERE true
-         ON CONFLICT DO UPDATE SET state = 'pending', error = NULL
-         WHERE state IS NOT 'pending'",
-    )?
-    .execute([id])?;
+         ON CONFLICT (subscription, object) DO UPDATE SET state = 'pending', error = NULL
+         WHERE deliveries.state IS DISTINCT FROM 'pending'",
+        &[&id],
+    )?;
+    db.announce(|| format!("object/{id}"));
     Ok(Change {
         version,
         is_new,
@@ -74,22 +75,24 @@ fn put(db: &Connection, id: &str, body: &str) -> rusqlite::Result<Change> {
     })
 }
 
-fn delete(db: &Connection, id: &str) -> rusqlite::Result<Option<Change>> {
-    if find(db, id)?.is_none() {
+fn delete(db: &mut Db<'_>, id: &str) -> Result<Option<Change>, StoreError> {
+    if !exists(db, id)? {
         return Ok(None);
     }
     let version = next_version(db)?;
     let subscriptions = who_knows(db, id)?;
     if subscriptions.is_empty() {
-        db.prepare_cached("DELETE FROM objects WHERE id = ?1")?
-            .execute([id])?;
+        db.execute("DELETE FROM objects WHERE id = ?1", &[&id])?;
     } else {
-        db.prepare_cached("UPDATE objects SET version = ?2, body = NULL WHERE id = ?1")?
-            .execute(params![id, version])?;
-        db.prepare_cached(
+        db.execute(
+            "UPDATE objects SET version = ?2, body = NULL WHERE id = ?1",
+            &[&id, &version],
+        )?;
+        db.execute(
             "UPDATE deliveries SET state = 'pending', error = NULL WHERE object = ?1",
-        )?
-        .execute([id])?;
+            &[&id],
+        )?;
+        db.announce(|| format!("object/{id}"));
     }
     Ok(Some(Change {
         version,
@@ -98,9 +101,21 @@ fn delete(db: &Connection, id: &str) -> rusqlite::Result<Option<Change>> {
     }))
 }
 
+fn exists(db: &mut Db<'_>, id: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM objects WHERE id = ?1 AND body IS NOT NULL";
+    Ok(db.row(sql, &[&id], |_| Ok(()))?.is_some())
+}
+
 /// Returns the subscriptions that have an object, or are owed it.
-fn who_knows(db: &Connection, id: &str) -> rusqlite::Result<Vec<Arc<str>>> {
-    db.prepare_cached("SELECT subscription FROM deliveries WHERE object = ?1")?
-        .query_map([id], |row| row.get(0))?
-        .collect()
+fn who_knows(db: &mut Db<'_>, id: &str) -> Result<Vec<Arc<str>>, StoreError> {
+    let sql = "SELECT subscription FROM deliveries WHERE object = ?1";
+    db.rows(sql, &[&id], |row| row.id(0))
+}
+
+/// Returns a version that was never used before. Versions are committed in their order.
+pub(super) fn next_version(db: &mut Db<'_>) -> Result<i64, StoreError> {
+    let sql = "UPDATE versions SET newest = newest + 1 RETURNING newest";
+    let newest = db.row(sql, &[], |row| row.get(0))?;
+    // The table has one row.
+    newest.ok_or(StoreError::Closed)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
-use super::schema::next_version;
-use super::{Store, StoreError};
+use super::db::{Db, Row};
+use super::objects::next_version;
+use super::{Scope, Store, StoreError};
 
 /// A subscription. Has no `Debug` because it holds secrets.
 pub(crate) struct Subscription {
@@ -36,42 +35,46 @@ impl Store {
         id: Arc<str>,
         subscription: Subscription,
     ) -> Result<PutSubscription, StoreError> {
-        self.run(move |db| put(db, &id, &subscription)).await
+        self.run(Scope::Change, move |db| put(db, &id, &subscription))
+            .await
     }
 
     pub(crate) async fn subscription(
         &self,
         id: Arc<str>,
     ) -> Result<Option<Subscription>, StoreError> {
-        self.run(move |db| {
-            db.prepare_cached("SELECT url, rate, secret FROM subscriptions WHERE id = ?1")?
-                .query_row([&*id], read)
-                .optional()
+        self.run(Scope::Read, move |db| {
+            let sql = "SELECT url, rate, secret FROM subscriptions WHERE id = ?1";
+            db.row(sql, &[&&*id], read)
         })
         .await
     }
 
     /// Returns every subscription.
     pub(crate) async fn subscriptions(&self) -> Result<Vec<(Arc<str>, Subscription)>, StoreError> {
-        self.run(|db| {
-            db.prepare_cached("SELECT url, rate, secret, id FROM subscriptions")?
-                .query_map([], |row| Ok((row.get(3)?, read(row)?)))?
-                .collect()
+        self.run(Scope::Read, |db| {
+            let sql = "SELECT url, rate, secret, id FROM subscriptions";
+            db.rows(sql, &[], |row| Ok((row.id(3)?, read(row)?)))
         })
         .await
     }
 
     /// Deletes a subscription; [`Store::clear`] deletes its deliveries. Returns whether it existed.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
-        self.run(move |db| {
-            let sql = "DELETE FROM subscriptions WHERE id = ?1";
-            Ok(db.prepare_cached(sql)?.execute([&*id])? > 0)
+        self.run(Scope::Change, move |db| {
+            let id = &*id;
+            db.lock_out_deliveries(id)?;
+            let deleted = db.execute("DELETE FROM subscriptions WHERE id = ?1", &[&id])?;
+            if deleted > 0 {
+                db.announce(|| format!("subscription/{id}"));
+            }
+            Ok(deleted > 0)
         })
         .await
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
+fn read(row: &Row<'_>) -> Result<Subscription, StoreError> {
     Ok(Subscription {
         url: row.get(0)?,
         rate: row.get(1)?,
@@ -79,35 +82,31 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     })
 }
 
-fn put(db: &Connection, id: &str, new: &Subscription) -> rusqlite::Result<PutSubscription> {
-    let known_url: Option<String> = db
-        .prepare_cached("SELECT url FROM subscriptions WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))
-        .optional()?;
+fn put(db: &mut Db<'_>, id: &str, new: &Subscription) -> Result<PutSubscription, StoreError> {
+    db.lock_out_deliveries(id)?;
+    db.announce(|| format!("subscription/{id}"));
+    let sql = "SELECT url FROM subscriptions WHERE id = ?1";
+    let known_url: Option<String> = db.row(sql, &[&id], |row| row.get(0))?;
     if known_url.as_deref() == Some(&new.url) {
-        db.prepare_cached(
+        db.execute(
             "UPDATE subscriptions SET rate = ?2, secret = coalesce(?3, secret) WHERE id = ?1",
-        )?
-        .execute(params![id, new.rate, new.secret])?;
+            &[&id, &new.rate, &new.secret],
+        )?;
         return Ok(PutSubscription::Changed);
     }
-    let count: i64 = db.query_row("SELECT count(*) FROM subscriptions", [], |row| row.get(0))?;
-    if known_url.is_none() && count >= SUBSCRIPTIONS_MAX {
+    let count: Option<i64> = db.row("SELECT count(*) FROM subscriptions", &[], |row| row.get(0))?;
+    if known_url.is_none() && count >= Some(SUBSCRIPTIONS_MAX) {
         return Ok(PutSubscription::TooMany);
     }
-    db.prepare_cached(
-        "INSERT INTO subscriptions VALUES (?1, ?2, ?3, ?4, ?5, '')
-         ON CONFLICT DO UPDATE SET url = excluded.url, rate = excluded.rate,
-         revision = excluded.revision, secret = coalesce(excluded.secret, secret),
+    let revision = next_version(db)?;
+    db.execute(
+        "INSERT INTO subscriptions (id, url, rate, revision, secret, fill_after)
+         VALUES (?1, ?2, ?3, ?4, ?5, '')
+         ON CONFLICT (id) DO UPDATE SET url = excluded.url, rate = excluded.rate,
+         revision = excluded.revision, secret = coalesce(excluded.secret, subscriptions.secret),
          fill_after = ''",
-    )?
-    .execute(params![
-        id,
-        new.url,
-        new.rate,
-        next_version(db)?,
-        new.secret
-    ])?;
+        &[&id, &new.url, &new.rate, &revision, &new.secret],
+    )?;
     Ok(match known_url {
         Some(_) => PutSubscription::Changed,
         None => PutSubscription::Created,

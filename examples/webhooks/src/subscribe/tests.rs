@@ -7,7 +7,7 @@ use super::*;
 use crate::args::Options;
 use crate::service::assemble;
 use crate::store::faults::{Fault, Faults};
-use crate::store::{State, Store};
+use crate::store::{Database, Presence, State, Store};
 
 const OBJECTS: usize = 20 * PAGE_LEN;
 
@@ -34,7 +34,7 @@ impl Place {
     /// A database with many objects.
     async fn with_objects() -> Self {
         let place = Self::new();
-        Store::open(&place.path()).unwrap().close().await;
+        place.store().close().await;
         place.write(&format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {OBJECTS})
              INSERT INTO objects SELECT printf('o%06d', i), i, '1' FROM n;
@@ -45,7 +45,11 @@ impl Place {
 
     /// A dispatcher without workers.
     fn open(&self) -> Arc<Dispatcher> {
-        dispatcher(Store::open(&self.path()).unwrap())
+        dispatcher(self.store())
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&Database::File(self.path()), Presence::Alone).unwrap()
     }
 }
 
@@ -119,7 +123,8 @@ async fn what_had_failed_comes_back_a_page_at_a_time() {
     let place = Place::with_objects().await;
     place.write(
         "INSERT INTO subscriptions VALUES ('s', 'http://127.0.0.1:9/', NULL, 1, NULL, NULL);
-         INSERT INTO deliveries SELECT 's', id, 0, 'failed', 'x' FROM objects",
+         INSERT INTO deliveries (subscription, object, delivered, state, error)
+         SELECT 's', id, 0, 'failed', 'x' FROM objects",
     );
     let dispatcher = place.open();
     assert_eq!(dispatcher.resume().await.unwrap(), 0);

@@ -1,6 +1,11 @@
 //! The program, a client, and receivers; all on loopback.
 
+pub mod etcd;
+pub mod postgres;
+
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderMap, LOCATION};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -70,7 +75,17 @@ impl Place {
         self.start_as(command, options)
     }
 
-    fn start_as(&self, mut command: Command, options: &[&str]) -> Service {
+    /// Starts the program on another database than its own.
+    pub fn start_on(&self, database: &str, options: &[&str]) -> Service {
+        let command = Command::new(env!("CARGO_BIN_EXE_webhooks"));
+        self.run(command, OsStr::new(database), options)
+    }
+
+    fn start_as(&self, command: Command, options: &[&str]) -> Service {
+        self.run(command, self.database().as_os_str(), options)
+    }
+
+    fn run(&self, mut command: Command, database: &OsStr, options: &[&str]) -> Service {
         let errors = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -78,7 +93,7 @@ impl Place {
             .unwrap();
         let mut child = command
             .args(["--listen", "127.0.0.1:0", "--database"])
-            .arg(self.database())
+            .arg(database)
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -405,6 +420,34 @@ async fn converse(stream: TcpStream, seen: Arc<Seen>) {
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
+}
+
+/// Serves fixed answers: path, type and body. Everything else is missing.
+pub async fn serve(answers: Vec<(&'static str, &'static str, String)>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers = Arc::new(answers);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answers = Arc::clone(&answers);
+            let service = service_fn(move |request: Request<Incoming>| {
+                let path = request.uri().path();
+                let mut response = Response::new(Full::<Bytes>::default());
+                match answers.iter().find(|(at, _, _)| *at == path) {
+                    Some((_, of, body)) => {
+                        let of = HeaderValue::from_static(of);
+                        response.headers_mut().insert(CONTENT_TYPE, of);
+                        *response.body_mut() = Full::from(body.clone());
+                    }
+                    None => *response.status_mut() = StatusCode::NOT_FOUND,
+                }
+                async { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    address
 }
 
 impl Seen {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Changes with the tables.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// A version is a number that is never reused, so that a receiver that keeps the greatest one is
 /// right, whatever was deleted and created again in between.
@@ -42,6 +42,8 @@ CREATE TABLE deliveries (
     delivered INTEGER NOT NULL DEFAULT 0,
     state TEXT CHECK (state IN ('pending', 'failed')),
     error TEXT,
+    -- What delivers in place of another writes with a greater one. Zero in one process.
+    fence INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (subscription, object)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_by_object ON deliveries (object);
@@ -54,11 +56,14 @@ ALTER TABLE subscriptions ADD COLUMN secret TEXT;
 ALTER TABLE subscriptions ADD COLUMN fill_after TEXT;
 ";
 
+/// Makes version 3 of version 2.
+const THIRD: &str = "ALTER TABLE deliveries ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;";
+
 /// How many prepared statements are kept: more than there are.
 const STATEMENTS_MAX: usize = 64;
 
 /// Opens a database for this process alone: two dispatchers would deliver everything twice.
-pub(crate) fn open(path: &Path) -> Result<Connection, String> {
+pub(in super::super) fn open(path: &Path) -> Result<Connection, String> {
     keep_to_oneself(path).map_err(|error| error.to_string())?;
     let db = Connection::open(path).map_err(|error| error.to_string())?;
     let prepared = prepare(&db).map_err(|error| match error.sqlite_error_code() {
@@ -95,21 +100,16 @@ fn prepare(db: &Connection) -> rusqlite::Result<i64> {
     let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let first = "SELECT name FROM sqlite_schema LIMIT 1";
     let is_new = db.query_row(first, [], |_| Ok(())).optional()?.is_none();
-    let step = match (is_new, version) {
-        (true, _) => Some(TABLES),
-        (false, 1) => Some(SECOND),
-        _ => None,
+    let steps: &[&str] = match (is_new, version) {
+        (true, _) => &[TABLES],
+        (false, 1) => &[SECOND, THIRD],
+        (false, 2) => &[THIRD],
+        _ => &[],
     };
-    if let Some(step) = step {
+    for step in steps {
         db.execute_batch(step)?;
         db.pragma_update(None, "user_version", VERSION)?;
     }
     db.execute_batch("COMMIT")?;
-    Ok(step.map_or(version, |_| VERSION))
-}
-
-/// Returns a version that was never used before.
-pub(super) fn next_version(db: &Connection) -> rusqlite::Result<i64> {
-    let sql = "UPDATE versions SET newest = newest + 1 RETURNING newest";
-    db.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    Ok(if steps.is_empty() { version } else { VERSION })
 }

@@ -1,0 +1,40 @@
+//! A queue that a database feeds: its notifications name rows, and a run reads the row as it is.
+//!
+//! ```text
+//! order 1 is sent to Lima
+//! order 2 is sent to Oslo
+//! ```
+
+use requeue::std::{Action, WorkQueue};
+use rusqlite::Connection;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let database = Connection::open_in_memory()?;
+    database.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT)")?;
+
+    let queue = WorkQueue::new();
+    let changed = queue.producer();
+    // With PostgreSQL: the payloads of LISTEN. Called under the database's lock: only add.
+    database.update_hook(Some(move |_, _: &str, _: &str, row: i64| {
+        let _ = changed.add(row);
+    }));
+    database.execute_batch(
+        "INSERT INTO orders VALUES (1, 'Oslo'), (2, 'Oslo');
+         UPDATE orders SET city = 'Lima' WHERE id = 1",
+    )?;
+    // Whatever happened while no hook or connection was there: list it, now and after each loss.
+    let ids = database
+        .prepare("SELECT id FROM orders")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<Vec<i64>, _>>()?;
+    queue.add_many(ids, |_| {});
+
+    queue.shut_down();
+    while let Some(run) = queue.get() {
+        let city = "SELECT city FROM orders WHERE id = ?1";
+        let city = database.query_row(city, [*run], |row| row.get::<_, String>(0));
+        let action = city.map(|city| println!("order {} is sent to {city}", *run));
+        run.finish(action.map_or(Action::Retry, |()| Action::Success))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! A queue that a file watcher feeds: events say which file changed, a run sees what it is now.
+//!
+//! ```text
+//! the last of 100 versions was seen
+//! ```
+
+use std::fs;
+
+use notify::{RecursiveMode, Watcher};
+use requeue::std::{Action, WorkQueue};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let queue = WorkQueue::new();
+    let changed = queue.producer();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // An error, or `event.need_rescan()`, means that events were lost: list the folder then.
+        for path in event.into_iter().flat_map(|event| event.paths) {
+            let _ = changed.add(path);
+        }
+    })?;
+    watcher.watch(folder.path(), RecursiveMode::NonRecursive)?;
+
+    for version in 1..=100 {
+        fs::write(folder.path().join("config"), version.to_string())?;
+    }
+    queue.run(1, |path| {
+        if fs::read_to_string(path)? == "100" {
+            queue.shut_down(); // Only because this is an example.
+        }
+        Ok::<_, std::io::Error>(Action::Success)
+    })?;
+    println!("the last of 100 versions was seen");
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! A queue in a `static`, which an interrupt feeds and an Embassy task empties. No allocator.
+//!
+//! ```text
+//! sensor 3 is read
+//! sensor 9 is read
+//! 1000 edges made 2 reads
+//! ```
+
+use embassy_futures::block_on;
+use requeue::default_item_based;
+use requeue::embassy::raw::CriticalSectionRawMutex;
+use requeue::embassy::{Action, WorkQueue};
+
+/// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms, 4 ms and so on.
+static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> = WorkQueue::new(default_item_based());
+
+/// What an interrupt handler does. It never waits, and a line that bounces makes one read.
+fn on_edge(sensor: u8) {
+    let _ = TO_READ.add(sensor);
+}
+
+/// The body of a task. On a board it is spawned, and the executor sleeps until there is work.
+async fn worker(reads: &mut u32) {
+    let read = async |sensor: &u8| {
+        println!("sensor {sensor} is read");
+        *reads += 1;
+        Ok::<_, ()>(Action::Success)
+    };
+    let _ = TO_READ.run(read).await;
+}
+
+fn main() {
+    for edge in 0..1000 {
+        on_edge(if edge % 2 == 0 { 3 } else { 9 });
+    }
+    TO_READ.shut_down();
+    let mut reads = 0;
+    block_on(worker(&mut reads));
+    println!("1000 edges made {reads} reads");
+}

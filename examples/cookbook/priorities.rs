@@ -1,0 +1,40 @@
+//! Alarms go first; but what has waited for longer than a minute goes before them.
+//!
+//! ```text
+//! at once: door-1 (level 1)
+//! a minute later: report (level 0)
+//! a minute later: door-2 (level 1)
+//! ```
+
+use std::time::Duration;
+
+use requeue::AddOptions;
+use requeue::std::{ManualClock, WorkQueue};
+
+const ALARM: AddOptions = AddOptions {
+    priority: Some(1),
+    ..AddOptions::new()
+};
+
+fn main() {
+    let clock = ManualClock::new();
+    // Without `aging` a level that never runs empty starves those below it.
+    let builder = WorkQueue::builder().levels::<2>().aging();
+    let queue = builder.clock(clock.clone()).build::<&str>();
+    queue.age_after(Duration::from_secs(60));
+
+    let _ = queue.add("report");
+    let _ = queue.add_with("door-1", ALARM);
+    let work = |when: &str| {
+        if let Some(run) = queue.try_get() {
+            println!("{when}: {} (level {})", *run, run.priority());
+            let _ = run.success();
+        }
+    };
+    work("at once");
+
+    clock.advance(Duration::from_secs(61));
+    let _ = queue.add_with("door-2", ALARM);
+    work("a minute later");
+    work("a minute later");
+}

@@ -1,0 +1,46 @@
+//! A service of systemd: it says when it is ready and when it drains. Kubernetes sends SIGTERM too.
+//!
+//! ```text
+//! notified: READY=1
+//! working on node-7
+//! notified: STOPPING=1
+//! 1 key was handed back
+//! ```
+
+use std::time::Duration;
+
+use requeue::tokio::{Action, CancellationToken, WorkQueue, Workers};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// `sd_notify` is one datagram to the socket that the manager names, if there is one.
+fn notify(state: &str) -> std::io::Result<()> {
+    println!("notified: {state}");
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return Ok(()); // Not started by systemd.
+    };
+    let socket = std::os::unix::net::UnixDatagram::unbound()?;
+    socket.send_to(state.as_bytes(), path).map(drop)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::io::Result<()> {
+    let queue = WorkQueue::new();
+    let stop = CancellationToken::new();
+    // Less than TimeoutStopSec of the unit, or terminationGracePeriodSeconds of the pod.
+    let workers = Workers::new(4).drain_deadline(Duration::from_secs(20));
+    let service = queue.run(workers, |node| async move {
+        println!("working on {node}");
+        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM); // As `systemctl stop`.
+        Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
+    });
+    let service = tokio::spawn(service.shut_down_on(stop.clone()));
+
+    let mut terminated = signal(SignalKind::terminate())?;
+    notify("READY=1")?;
+    let _ = queue.add("node-7"); // Here a service lists what there is.
+    terminated.recv().await;
+    notify("STOPPING=1")?;
+    stop.cancel();
+    println!("{} key was handed back", service.await?.len());
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Several processes that share the subscriptions, through `requeue-shards` and etcd.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use requeue::tokio::{Action, CancellationToken};
+use requeue::{DefaultController, Groups, Growable, RandomState};
+use requeue_shards::{
+    Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,
+};
+
+use crate::args::Replicas;
+use crate::dispatch::{Dispatcher, PAGE_LEN, Run, crew};
+use crate::key::{Key, parse_key};
+use crate::store::{State, StoreError};
+use crate::team::{ShownMember, ShownMoves, ShownOwner, ShownTeam, Team};
+
+/// Whether the program can be one of several.
+pub(crate) const IS_BUILT: bool = true;
+
+/// What the set is called in etcd.
+const SET: &str = "webhooks";
+
+type Members<E> = Member<Key, E, DefaultController, Growable<RandomState, Groups<Arc<str>>>>;
+
+/// One of several processes.
+pub(crate) struct Replica<E: Engine = Etcd> {
+    member: Members<E>,
+}
+
+/// A subscription is placed as a whole.
+impl ShardKey for Key {
+    fn encode(&self) -> Cow<'_, [u8]> {
+        self.to_string().into_bytes().into()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        parse_key(str::from_utf8(bytes).ok()?)
+    }
+
+    fn placed_by(&self) -> Cow<'_, [u8]> {
+        self.subscription.as_bytes().into()
+    }
+}
+
+/// Joins the set that etcd keeps. From now on the dispatcher adds only keys that it owns.
+pub(crate) async fn join(
+    replicas: &Replicas,
+    grace: Duration,
+    dispatcher: &Arc<Dispatcher>,
+) -> Result<Replica, String> {
+    let cannot = |error: requeue_shards::EngineError| format!("cannot join the replicas: {error}");
+    let etcd = Etcd::connect(replicas.etcd.iter().cloned()).await;
+    let etcd = etcd.map_err(cannot)?;
+    Replica::join(etcd, replicas, grace, dispatcher)
+        .await
+        .map_err(cannot)
+}
+
+impl<E: Engine> Replica<E> {
+    async fn join(
+        engine: E,
+        replicas: &Replicas,
+        grace: Duration,
+        dispatcher: &Arc<Dispatcher>,
+    ) -> Result<Self, requeue_shards::EngineError> {
+        let count = replicas.shards;
+        let mut shards = Shards::builder(engine, SET)
+            .count(count.get())
+            .ttl(replicas.ttl)
+            .drain_limit(grace);
+        if let Some(name) = &replicas.name {
+            shards = shards.member(name);
+        }
+        let lister = Arc::clone(dispatcher);
+        let list = move |taken: Taken| {
+            let dispatcher = Arc::clone(&lister);
+            async move { dispatcher.list(|id| place(id, count) == taken.shard).await }
+        };
+        let member = shards.build().join(&dispatcher.queue, list).await?;
+        let team: Arc<dyn Team> = Arc::new(member.clone());
+        // It is joined once.
+        let _ = dispatcher.team.set(team);
+        Ok(Self { member })
+    }
+
+    /// Keeps this many workers until `stop` is cancelled, and then hands over what is owned.
+    pub(crate) async fn employ(
+        self,
+        dispatcher: Arc<Dispatcher>,
+        workers: usize,
+        stop: CancellationToken,
+    ) {
+        let deliver = {
+            let dispatcher = Arc::clone(&dispatcher);
+            move |key: Key, held: Held| {
+                let dispatcher = Arc::clone(&dispatcher);
+                async move { Ok::<_, Infallible>(deliver(&dispatcher, &key, &held).await) }
+            }
+        };
+        let work = async {
+            if let Err(error) = self.member.run(crew(workers), stop, deliver).await {
+                crate::say(&format!("this is no replica any more: {error}"));
+            }
+        };
+        dispatcher.assist(work).await;
+    }
+}
+
+/// Delivers, unless the subscription is another replica's meanwhile: then that one does.
+async fn deliver(dispatcher: &Dispatcher, key: &Key, held: &Held) -> Action {
+    let run = Run {
+        attempt: held.context().attempt,
+        fence: Some(i64::try_from(held.fence().0).unwrap_or(i64::MAX)),
+    };
+    tokio::select! {
+        action = dispatcher.reconcile(key, run) => action,
+        () = held.lost() => Action::Success,
+    }
+}
+
+impl Dispatcher {
+    /// Lists the keys of a shard, after what was left undone for its subscriptions.
+    async fn list(&self, is_of_shard: impl Fn(&str) -> bool) -> Result<Vec<Key>, StoreError> {
+        self.resume_pages(&is_of_shard).await?;
+        let mut ids = self.share_out().await?;
+        ids.retain(|id| is_of_shard(id));
+        let mut keys = Vec::new();
+        for id in ids {
+            let mut after = Key::new(Arc::clone(&id), "");
+            loop {
+                let owed = self
+                    .store
+                    .owed(State::Pending, Some(after), PAGE_LEN)
+                    .await?;
+                let is_last = owed.len() < PAGE_LEN;
+                let known = keys.len();
+                let page = owed.into_iter().map(|owed| owed.key);
+                keys.extend(page.take_while(|key| key.subscription == id));
+                match keys.last() {
+                    Some(last) if !is_last && keys.len() - known == PAGE_LEN => {
+                        after = last.clone();
+                    }
+                    _ => break,
+                }
+            }
+        }
+        Ok(keys)
+    }
+}
+
+fn place(id: &str, count: NonZeroU32) -> Shard {
+    shard_of(&Key::new(id, ""), count)
+}
+
+impl<E: Engine> Team for Members<E> {
+    fn owns(&self, key: &Key) -> bool {
+        Member::owns(self, key)
+    }
+
+    fn shown(&self) -> ShownTeam {
+        let (status, counters) = (self.status(), self.counters());
+        ShownTeam {
+            members: members(&status),
+            shards: owners(&status),
+            moves: ShownMoves {
+                taken: counters.taken,
+                released: counters.released,
+                given_up: counters.given_up,
+                lost: counters.lost,
+                relisted: counters.relisted,
+            },
+        }
+    }
+}
+
+fn members(status: &Status) -> Vec<ShownMember> {
+    let members = status.members.iter();
+    let shown = members.map(|(name, (member, shards))| ShownMember {
+        name: name.clone(),
+        retiring: member.is_retiring,
+        shards: *shards,
+        since: millis(member.since),
+    });
+    shown.collect()
+}
+
+fn owners(status: &Status) -> Vec<Option<ShownOwner>> {
+    let shown = |owner: &requeue_shards::Owner| ShownOwner {
+        member: status.members.keys().position(|name| *name == owner.member),
+        fence: owner.fence.0,
+        since: millis(owner.since),
+    };
+    let owners = status.shards.iter();
+    owners.map(|owner| owner.as_ref().map(shown)).collect()
+}
+
+/// Since 1970.
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

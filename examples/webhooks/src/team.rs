@@ -1,0 +1,184 @@
+//! Several processes that deliver from one database, each to some of the subscriptions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use requeue::tokio::Action;
+use serde::Serialize;
+use tokio::time::sleep;
+
+use crate::dispatch::{Dispatcher, PAGE_LEN};
+use crate::key::Key;
+use crate::say;
+use crate::store::{News, Range, StoreError};
+
+/// Who delivers to which subscriptions.
+///
+/// A shard is a set of subscriptions: of one subscription all deliveries are made in one place,
+/// where its rate and its turn among the others are kept.
+pub(crate) trait Team: Send + Sync {
+    /// Returns whether this process delivers a key, and the others of its subscription.
+    fn owns(&self, key: &Key) -> bool;
+
+    /// Returns the shards as people see them.
+    fn shown(&self) -> ShownTeam;
+}
+
+/// The shards, and who owns them.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownTeam {
+    pub(crate) members: Vec<ShownMember>,
+    /// The owner of each shard.
+    pub(crate) shards: Vec<Option<ShownOwner>>,
+    pub(crate) moves: ShownMoves,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownMember {
+    pub(crate) name: String,
+    pub(crate) retiring: bool,
+    /// How many shards it owns.
+    pub(crate) shards: usize,
+    /// In milliseconds since 1970, by its own clock.
+    pub(crate) since: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownOwner {
+    /// Its place among the members; `None` if it is none any more.
+    pub(crate) member: Option<usize>,
+    pub(crate) fence: u64,
+    /// As of a member.
+    pub(crate) since: u64,
+}
+
+/// What this process has done.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShownMoves {
+    pub(crate) taken: u64,
+    pub(crate) released: u64,
+    pub(crate) given_up: u64,
+    pub(crate) lost: u64,
+    pub(crate) relisted: u64,
+}
+
+impl Dispatcher {
+    /// Returns whether this process delivers a key, and the others of its subscription.
+    pub(crate) fn owns(&self, key: &Key) -> bool {
+        self.team.get().is_none_or(|team| team.owns(key))
+    }
+
+    /// Returns whether this process delivers to a subscription.
+    pub(crate) fn is_ours(&self, subscription: &str) -> bool {
+        self.owns(&Key::new(subscription, ""))
+    }
+
+    /// Gives each subscription its share, and takes it from those that are gone. Returns all that
+    /// there are.
+    pub(crate) async fn share_out(&self) -> Result<Vec<Arc<str>>, StoreError> {
+        let _held = self.subscribing.lock().await;
+        let mut ids = Vec::new();
+        for (id, subscription) in self.store.subscriptions().await? {
+            let host = self.host_of(&subscription.url);
+            if !self.shares.is_set(&id, &host, subscription.rate) {
+                self.shares.set(&id, &host, subscription.rate, self.now());
+            }
+            ids.push(id);
+        }
+        let mut gone = self.shares.subscriptions();
+        gone.retain(|id| !ids.contains(id));
+        for id in gone {
+            self.shares.remove(&id, self.now());
+        }
+        Ok(ids)
+    }
+
+    /// Decides on a key whose subscription has no share: it was deleted, or another process has
+    /// just put it.
+    pub(crate) async fn look_up(&self, id: &Arc<str>) -> Action {
+        if self.team.get().is_none() {
+            return Action::Success;
+        }
+        let _held = self.subscribing.lock().await;
+        match self.store.subscription(Arc::clone(id)).await {
+            Ok(None) => Action::Success,
+            Ok(Some(found)) => {
+                let host = self.host_of(&found.url);
+                self.shares.set(id, &host, found.rate, self.now());
+                Action::RetryAfter(Duration::ZERO)
+            }
+            Err(error) => {
+                say(&error.to_string());
+                Action::RetryAfter(self.pause)
+            }
+        }
+    }
+
+    /// Adds what other processes have changed. Never ends.
+    pub(crate) async fn heed_news(&self) {
+        let Some(listener) = self.store.listener() else {
+            return std::future::pending().await;
+        };
+        loop {
+            let news = listener.next().await;
+            if let Err(error) = self.heed(news).await {
+                say(&error.to_string());
+                self.doubt.notify_one();
+            }
+        }
+    }
+
+    async fn heed(&self, news: News) -> Result<(), StoreError> {
+        if news.everything {
+            // The list reads all that is owed.
+            self.doubt.notify_one();
+            return Ok(());
+        }
+        if news.subscriptions {
+            self.share_out().await?;
+            self.unfinished.notify_one();
+        }
+        for (id, range) in news.pages {
+            if self.is_ours(&id) {
+                self.add_range(&id, range).await?;
+            }
+        }
+        let objects: Vec<Arc<str>> = news.objects.into_iter().collect();
+        for objects in objects.chunks(PAGE_LEN) {
+            let keys = self.store.owed_of(objects).await?;
+            self.add_newer(keys.into_iter());
+        }
+        Ok(())
+    }
+
+    /// Finishes what other processes began for the subscriptions that are delivered to here: they
+    /// may have died. Never ends.
+    pub(crate) async fn finish_for_others(&self) {
+        loop {
+            self.unfinished.notified().await;
+            // Mostly they have finished themselves by then.
+            sleep(self.pause).await;
+            let finished = self.resume_pages(|id| self.is_ours(id)).await;
+            if let Err(error) = finished {
+                say(&error.to_string());
+                self.doubt.notify_one();
+            }
+        }
+    }
+
+    /// Adds what a subscription is owed in a range of objects.
+    async fn add_range(&self, id: &Arc<str>, mut range: Range) -> Result<(), StoreError> {
+        loop {
+            let store = &self.store;
+            let keys = store.owed_within(Arc::clone(id), range.clone(), PAGE_LEN);
+            let keys = keys.await?;
+            let last = keys.last().map(|key| Arc::clone(&key.object));
+            let is_last = keys.len() < PAGE_LEN;
+            self.add_asked_for(keys);
+            match last {
+                Some(last) if !is_last => range.after = last,
+                _ => return Ok(()),
+            }
+        }
+    }
+}

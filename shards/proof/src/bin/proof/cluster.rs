@@ -1,0 +1,154 @@
+//! etcd: one node or several, as processes.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use requeue_shards::etcd_client::Client;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// The nodes.
+pub(crate) struct Cluster {
+    program: PathBuf,
+    folder: PathBuf,
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    client: SocketAddr,
+    peer: SocketAddr,
+    process: Option<Child>,
+}
+
+impl Cluster {
+    /// Starts nodes, and waits until they have a leader.
+    pub(crate) async fn start(program: &Path, folder: &Path, count: usize) -> io::Result<Self> {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder)?;
+        let mut held = Vec::new();
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            // Held until all are chosen, so that no two are the same.
+            let pair = [free_port()?, free_port()?];
+            nodes.push(Node {
+                client: pair[0].local_addr()?,
+                peer: pair[1].local_addr()?,
+                process: None,
+            });
+            held.push(pair);
+        }
+        drop(held);
+        let mut cluster = Self {
+            program: program.to_owned(),
+            folder: folder.to_owned(),
+            nodes,
+        };
+        for index in 0..count {
+            cluster.begin(index)?;
+        }
+        for _ in 0..100 {
+            if cluster.leader().await.is_some() {
+                return Ok(cluster);
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        Err(io::Error::other("etcd has no leader after ten seconds"))
+    }
+
+    /// Starts a node that is not there.
+    pub(crate) fn begin(&mut self, index: usize) -> io::Result<()> {
+        let url = |address: SocketAddr| format!("http://{address}");
+        let peers = self.nodes.iter().enumerate();
+        let peers: Vec<String> = peers
+            .map(|(index, node)| format!("n{index}={}", url(node.peer)))
+            .collect();
+        let (folder, program) = (&self.folder, &self.program);
+        let Some(node) = self.nodes.get_mut(index) else {
+            return Ok(());
+        };
+        let log = folder.join(format!("n{index}.log"));
+        let log = fs::File::options().create(true).append(true).open(log)?;
+        let mut command = Command::new(program);
+        command
+            .args(["--name", &format!("n{index}")])
+            .arg("--data-dir")
+            .arg(folder.join(format!("n{index}")))
+            .args(["--listen-client-urls", &url(node.client)])
+            .args(["--advertise-client-urls", &url(node.client)])
+            .args(["--listen-peer-urls", &url(node.peer)])
+            .args(["--initial-advertise-peer-urls", &url(node.peer)])
+            .args(["--initial-cluster", &peers.join(",")])
+            .args(["--initial-cluster-state", "new"])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true);
+        node.process = Some(command.spawn()?);
+        Ok(())
+    }
+
+    pub(crate) async fn kill(&mut self, index: usize) -> io::Result<()> {
+        let node = self.nodes.get_mut(index);
+        match node.and_then(|node| node.process.take()) {
+            Some(mut process) => process.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn signal(&self, index: usize, signal: &str) -> io::Result<()> {
+        let node = self.nodes.get(index);
+        match node.and_then(|node| node.process.as_ref()) {
+            Some(process) => send(process, signal).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Which node leads, as the nodes say that reply.
+    pub(crate) async fn leader(&self) -> Option<usize> {
+        for (index, node) in self.nodes.iter().enumerate() {
+            let status = async {
+                let mut client = Client::connect([format!("http://{}", node.client)], None).await?;
+                client.status().await
+            };
+            let status = timeout(Duration::from_millis(500), status).await;
+            let Ok(Ok(status)) = status else { continue };
+            let itself = status.header().map(|header| header.member_id());
+            if status.leader() != 0 && itself == Some(status.leader()) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.client).collect()
+    }
+
+    pub(crate) fn endpoints(&self) -> Vec<String> {
+        let addresses = self.addresses().into_iter();
+        addresses
+            .map(|address| format!("http://{address}"))
+            .collect()
+    }
+}
+
+/// Sends a signal, such as `-STOP`, to a process of ours.
+pub(crate) async fn send(process: &Child, signal: &str) -> io::Result<()> {
+    let Some(id) = process.id() else {
+        return Ok(());
+    };
+    let mut kill = Command::new("kill");
+    kill.args([signal, &id.to_string()]).status().await?;
+    Ok(())
+}
+
+fn free_port() -> io::Result<std::net::TcpListener> {
+    std::net::TcpListener::bind("127.0.0.1:0")
+}

@@ -1,0 +1,111 @@
+//! What every engine promises, on real nodes, and what etcd adds to it: users, and nodes that are
+//! dead.
+
+#![allow(clippy::panic)] // A check that fails panics.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use requeue_shards::etcd_client::{Client, ConnectOptions, Error, Permission, PermissionType};
+use requeue_shards::{Engine, EngineError, Etcd, Shard, conformance};
+
+use crate::cluster::Cluster;
+use crate::world::connect;
+
+/// Panics if something is not as promised.
+pub(crate) async fn check(program: &Path, folder: &Path) -> io::Result<()> {
+    let (three, one) = (folder.join("three"), folder.join("one"));
+    let (three, one) = tokio::join!(on_two_of_three(program, &three), on_one(program, &one));
+    no_endpoint().await;
+    three.and(one)
+}
+
+async fn on_two_of_three(program: &Path, folder: &Path) -> io::Result<()> {
+    let mut cluster = Cluster::start(program, folder, 3).await?;
+    let leader = cluster.leader().await;
+    cluster.kill(leader.unwrap_or(0)).await?;
+    // It may begin with the node that is dead, and passes it over.
+    conformance::all(&connect(&cluster).await?, "conformance").await;
+    Ok(())
+}
+
+async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
+    let mut cluster = Cluster::start(program, folder, 1).await?;
+    conformance::all(&connect(&cluster).await?, "conformance").await;
+    let endpoints = cluster.endpoints();
+    users(&endpoints).await.map_err(io::Error::other)?;
+    let options = ConnectOptions::new().with_user("alice", "right");
+    let etcd = Etcd::with_options(endpoints.clone(), options).await;
+    let etcd = etcd.map_err(io::Error::other)?;
+    cluster.kill(0).await?;
+    nothing_replies(&endpoints, &etcd).await;
+    Ok(())
+}
+
+/// A user is what its password says, and reaches its own set alone.
+async fn users(endpoints: &[String]) -> Result<(), Error> {
+    let mut root = Client::connect(endpoints, None).await?;
+    root.user_add("root", "root", None).await?;
+    root.user_grant_role("root", "root").await?;
+    root.role_add("alice").await?;
+    let own = Permission::new(PermissionType::Readwrite, "/requeue/hers/");
+    root.role_grant_permission("alice", own.with_prefix())
+        .await?;
+    root.user_add("alice", "right", None).await?;
+    root.user_grant_role("alice", "alice").await?;
+    root.auth_enable().await?;
+
+    let denied = |outcome: Result<(), EngineError>| {
+        assert!(
+            matches!(outcome, Err(EngineError::Denied(_))),
+            "{outcome:?}"
+        );
+    };
+    let wrong = ConnectOptions::new().with_user("alice", "wrong");
+    denied(Etcd::with_options(endpoints, wrong).await.map(drop));
+    let stranger = Etcd::connect(endpoints.to_vec()).await;
+    if let Ok(stranger) = stranger {
+        denied(stranger.open("hers", 4).await);
+    }
+    let right = ConnectOptions::new().with_user("alice", "right");
+    let alice = Etcd::with_options(endpoints, right).await;
+    let alice = alice.unwrap_or_else(|error| panic!("{error}"));
+    conformance::counts(&alice, "hers").await;
+    denied(alice.open("his", 4).await);
+    let view = tokio::sync::watch::Sender::default();
+    denied(alice.follow("his", &view).await.map(|never| match never {}));
+    let (marks, _received) = tokio::sync::mpsc::channel(1);
+    denied(alice.follow_marks("his", Shard(0), &marks).await);
+    Ok(())
+}
+
+/// Without a node every call ends in time, with an error that names the node.
+async fn nothing_replies(endpoints: &[String], etcd: &Etcd) {
+    for outcome in [
+        Etcd::connect(endpoints.to_vec()).await.map(drop),
+        etcd.open("hers", 4).await,
+        etcd.join("hers", "a", Duration::from_secs(2))
+            .await
+            .map(drop),
+    ] {
+        let Err(EngineError::Unreachable(why)) = outcome else {
+            panic!("no node is there: {outcome:?}");
+        };
+        let why = why.to_string();
+        assert!(
+            endpoints.iter().any(|endpoint| why.contains(endpoint)),
+            "{why}"
+        );
+    }
+}
+
+async fn no_endpoint() {
+    for endpoints in [vec![], vec!["not an address".to_owned()]] {
+        let outcome = Etcd::connect(endpoints).await.map(drop);
+        assert!(
+            matches!(outcome, Err(EngineError::Refused(_))),
+            "{outcome:?}"
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! Metrics through the facade `metrics`.
+
+use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+
+use crate::member::Counters;
+
+/// What a member reports, labelled with the name of its set.
+pub(crate) struct MemberMetrics {
+    owned: Gauge,
+    counters: [(Counter, Read); 9],
+}
+
+type Read = fn(&Counters) -> u64;
+
+/// The name of each counter, what it counts, and where it is read.
+const COUNTERS: [(&str, &str, Read); 9] = [
+    (
+        "requeue_shards_taken_total",
+        "Shards that were taken",
+        |c| c.taken,
+    ),
+    (
+        "requeue_shards_released_total",
+        "Shards that were released after their last run",
+        |c| c.released,
+    ),
+    (
+        "requeue_shards_given_up_total",
+        "Shards that were released while a run went on",
+        |c| c.given_up,
+    ),
+    ("requeue_shards_lost_total", "Shards that were lost", |c| {
+        c.lost
+    }),
+    (
+        "requeue_shards_relists_total",
+        "Re-lists that were complete",
+        |c| c.relisted,
+    ),
+    (
+        "requeue_shards_relists_failed_total",
+        "Re-lists that failed",
+        |c| c.relists_failed,
+    ),
+    (
+        "requeue_shards_keys_skipped_total",
+        "Keys that did not run because their shard was not owned",
+        |c| c.skipped,
+    ),
+    (
+        "requeue_shards_marks_unreadable_total",
+        "Marks that are no key of their shard",
+        |c| c.marks_unreadable,
+    ),
+    (
+        "requeue_shards_sessions_lost_total",
+        "Memberships that ended without being left",
+        |c| c.sessions_lost,
+    ),
+];
+
+impl MemberMetrics {
+    pub(crate) fn new(set: &str) -> Self {
+        describe_gauge!(
+            "requeue_shards_owned",
+            Unit::Count,
+            "Shards that this replica owns"
+        );
+        let counters = COUNTERS.map(|(name, what, read)| {
+            describe_counter!(name, Unit::Count, what);
+            (counter!(name, "set" => set.to_owned()), read)
+        });
+        let owned = gauge!("requeue_shards_owned", "set" => set.to_owned());
+        Self { owned, counters }
+    }
+
+    /// O(1).
+    pub(crate) fn report(&self, counters: &Counters) {
+        for (counter, read) in &self.counters {
+            counter.absolute(read(counters));
+        }
+        let owned = u32::try_from(counters.owned()).unwrap_or(u32::MAX);
+        self.owned.set(f64::from(owned));
+    }
+}

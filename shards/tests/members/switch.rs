@@ -1,0 +1,163 @@
+//! An engine that can be out of reach, or refuse.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use requeue_shards::{
+    Engine, EngineError, Fence, Mark, Memory, MemorySession, NewMark, Shard, View,
+};
+use tokio::sync::{mpsc, watch};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    #[default]
+    Whole,
+    /// No reply comes.
+    Silent,
+    /// An error comes at once.
+    Refused,
+    /// The credentials are wrong.
+    Denied,
+}
+
+/// A replica's way to an engine in memory.
+#[derive(Clone, Default)]
+pub(crate) struct Switch {
+    pub(crate) memory: Memory,
+    reach: Arc<watch::Sender<Reach>>,
+}
+
+impl Switch {
+    /// Another way to the same engine.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            memory: self.memory.clone(),
+            reach: Arc::default(),
+        }
+    }
+
+    pub(crate) fn set(&self, reach: Reach) {
+        self.reach.send_replace(reach);
+    }
+
+    async fn check(&self) -> Result<(), EngineError> {
+        let reach = *self.reach.borrow();
+        match reach {
+            Reach::Whole => Ok(()),
+            Reach::Silent => std::future::pending().await,
+            Reach::Refused => {
+                let error = io::Error::from(io::ErrorKind::ConnectionRefused);
+                Err(EngineError::Unreachable(Arc::new(error)))
+            }
+            Reach::Denied => {
+                let error = io::Error::from(io::ErrorKind::PermissionDenied);
+                Err(EngineError::Denied(Arc::new(error)))
+            }
+        }
+    }
+
+    async fn broken(&self) {
+        let mut reach = self.reach.subscribe();
+        let _ = reach.wait_for(|reach| *reach != Reach::Whole).await;
+    }
+}
+
+impl Engine for Switch {
+    type Session = MemorySession;
+
+    const MARKS: bool = true;
+
+    async fn open(&self, set: &str, count: u32) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.open(set, count).await
+    }
+
+    async fn join(
+        &self,
+        set: &str,
+        member: &str,
+        ttl: Duration,
+    ) -> Result<MemorySession, EngineError> {
+        self.check().await?;
+        self.memory.join(set, member, ttl).await
+    }
+
+    async fn keep(&self, session: &MemorySession) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.keep(session).await
+    }
+
+    async fn retire(&self, session: &MemorySession) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.retire(session).await
+    }
+
+    async fn leave(&self, session: &MemorySession) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.leave(session).await
+    }
+
+    async fn claim(
+        &self,
+        session: &MemorySession,
+        shard: Shard,
+    ) -> Result<Option<Fence>, EngineError> {
+        self.check().await?;
+        self.memory.claim(session, shard).await
+    }
+
+    async fn release(
+        &self,
+        session: &MemorySession,
+        shard: Shard,
+        fence: Fence,
+    ) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.release(session, shard, fence).await
+    }
+
+    async fn follow(
+        &self,
+        set: &str,
+        view: &watch::Sender<View>,
+    ) -> Result<Infallible, EngineError> {
+        self.check().await?;
+        tokio::select! {
+            biased;
+            ended = self.memory.follow(set, view) => ended,
+            () = self.broken() => {
+                self.check().await?;
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn put_marks(&self, set: &str, marks: &[NewMark]) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.put_marks(set, marks).await
+    }
+
+    async fn end_mark(
+        &self,
+        session: &MemorySession,
+        fence: Fence,
+        mark: &Mark,
+        again: Option<SystemTime>,
+    ) -> Result<bool, EngineError> {
+        self.check().await?;
+        self.memory.end_mark(session, fence, mark, again).await
+    }
+
+    async fn follow_marks(
+        &self,
+        set: &str,
+        shard: Shard,
+        marks: &mpsc::Sender<Mark>,
+    ) -> Result<(), EngineError> {
+        self.check().await?;
+        self.memory.follow_marks(set, shard, marks).await
+    }
+}
