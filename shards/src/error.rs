@@ -60,6 +60,18 @@ pub enum EngineError {
 impl EngineError {
     /// Whether to try again is of use: the engine may be reached later, or a session of the same
     /// name may end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_shards::EngineError;
+    ///
+    /// assert!(EngineError::SessionEnded.is_transient());
+    /// let set = String::from("webhooks");
+    /// let other = EngineError::CountDiffers { set, stored: 64, asked: 16 };
+    /// assert!(!other.is_transient());
+    /// assert_eq!(other.to_string(), r#"the set "webhooks" has 64 shards, not 16"#);
+    /// ```
     pub fn is_transient(&self) -> bool {
         matches!(
             self,

@@ -54,6 +54,40 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// No key of it begins to run; the runs that are under way end; then it is released, and the next
 /// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit) is
 /// [told](crate::Held::lost), and the shard moves all the same.
+///
+/// # Examples
+///
+/// ```
+/// use std::convert::Infallible;
+/// use std::time::Duration;
+/// use requeue_shards::{EngineError, Memory, Shards};
+/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), EngineError> {
+/// let shards = Shards::builder(Memory::new(), "nodes").count(16).build();
+/// let relist = |_| async { Ok::<_, Infallible>([String::from("node-7")]) };
+/// let member = shards.join(&WorkQueue::new(), relist).await?;
+/// assert_eq!(member.add(String::from("node-7")), Ok(None), "nothing is owned before it runs");
+///
+/// let stop = CancellationToken::new();
+/// let reconcile = |_, _| async { Ok::<_, Infallible>(Action::Success) };
+/// let run = member.run(4, stop.clone(), reconcile);
+/// let look = async {
+///     tokio::time::sleep(Duration::from_secs(1)).await;
+///     assert!(member.owns(&String::from("node-7")));
+///     assert!(member.add(String::from("node-8")).unwrap().is_some());
+///     assert_eq!(member.counters().owned(), 16);
+///     println!("{}", member.status());
+///     // The source of changes was interrupted.
+///     member.relist();
+///     stop.cancel();
+/// };
+/// let (ended, ()) = tokio::join!(run, look);
+/// assert!(!member.owns(&String::from("node-7")), "all is handed over");
+/// ended
+/// # }
+/// ```
 pub struct Member<K, E, L, S>
 where
     K: ShardKey,

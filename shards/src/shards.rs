@@ -100,6 +100,15 @@ impl<E: Engine> Shards<E> {
     }
 
     /// Returns the shard of a key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_shards::{Memory, Shard, Shards};
+    ///
+    /// let shards = Shards::builder(Memory::new(), "webhooks").count(64).build();
+    /// assert_eq!(shards.shard_of(&String::from("node-7")), Shard(53));
+    /// ```
     pub fn shard_of<K: ShardKey>(&self, key: &K) -> Shard {
         shard_of(key, self.config.count)
     }
@@ -156,6 +165,37 @@ impl<E: Engine> Shards<E> {
     ///
     /// Returns once the engine has stored it: then no crash loses it. Marking a key whose run is
     /// under way makes it *dirty*: it runs once more.
+    ///
+    /// # Examples
+    ///
+    /// A producer, which does not join, and a member that runs what is marked:
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use requeue_shards::{EngineError, Held, Memory, Shards};
+    /// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), EngineError> {
+    /// let engine = Memory::new();
+    /// let shards = Shards::builder(engine.clone(), "orders").marks(true).build();
+    /// // Nothing is listed: what is to be done is marked.
+    /// let nothing = |_| async { Ok::<_, Infallible>([]) };
+    /// let member = shards.join(&WorkQueue::new(), nothing).await?;
+    ///
+    /// let producer = Shards::builder(engine, "orders").build();
+    /// producer.mark(&String::from("order-1")).await?;
+    ///
+    /// let stop = CancellationToken::new();
+    /// let stopped = stop.clone();
+    /// let reconcile = move |key: String, _: Held| {
+    ///     assert_eq!(key, "order-1");
+    ///     stopped.cancel();
+    ///     async { Ok::<_, Infallible>(Action::Success) }
+    /// };
+    /// member.run(1, stop, reconcile).await
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -266,10 +306,12 @@ pub(crate) fn late(what: &str, after: Duration) -> Source {
     )))
 }
 
-/// A name that no other process has.
+/// A name that no other process has, of characters that every engine takes.
 fn own_name() -> String {
     let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
-    let host = match host.trim() {
+    let host = host.trim().to_ascii_lowercase();
+    let host = host.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let host = match host.trim_matches('-') {
         "" => "replica",
         host => host,
     };

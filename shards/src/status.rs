@@ -77,9 +77,12 @@ impl fmt::Display for Status {
             let since = utc(member.since);
             writeln!(f, "{name:width$}  {owned:6}  {since}{retiring}")?;
         }
+        let fences = self.shards.iter().flatten();
+        let fences = fences.map(|owner| owner.fence.to_string().len());
+        let digits = fences.max().unwrap_or_default().max("fence".len());
         writeln!(
             f,
-            "\nshard  {:width$}  {:>10}  since (UTC)",
+            "\nshard  {:width$}  {:>digits$}  since (UTC)",
             "owner", "fence"
         )?;
         for (shard, owner) in self.shards.iter().enumerate() {
@@ -90,7 +93,11 @@ impl fmt::Display for Status {
                     since,
                 }) => {
                     let since = utc(*since);
-                    writeln!(f, "{shard:5}  {member:width$}  {:>10}  {since}", fence.0)?;
+                    writeln!(
+                        f,
+                        "{shard:5}  {member:width$}  {:>digits$}  {since}",
+                        fence.0
+                    )?;
                 }
                 None => writeln!(f, "{shard:5}  -")?,
             }
