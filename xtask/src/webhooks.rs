@@ -31,8 +31,10 @@ pub(crate) fn full_disk(workspace: &Workspace) -> Verdict {
 
 /// The tests that need the servers.
 pub(crate) fn replicas(workspace: &Workspace) -> Verdict {
-    let line = "cargo test -p webhooks --features replicas --test postgres --test replicas";
-    with_servers(Invocation::new(line), workspace)
+    // The same selection as that of all tests, so that nothing is built twice.
+    let line = "cargo test --workspace --all-features --test postgres --test replicas";
+    let line = Invocation::new(line).variable("CARGO_INCREMENTAL", "0");
+    with_servers(line, workspace)
 }
 
 /// Runs replicas until Ctrl-C.
