@@ -5,6 +5,7 @@
 
 mod book;
 mod builds;
+mod combinations;
 mod debian;
 mod examples;
 mod firmware;
@@ -13,7 +14,6 @@ mod invocation;
 mod kube;
 mod links;
 mod mutants;
-mod powerset;
 mod report;
 mod servers;
 mod shards;

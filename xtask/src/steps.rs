@@ -60,7 +60,7 @@ pub(crate) const STEPS: [Step; 19] = [
     },
     Step {
         name: "features",
-        about: "every combination of the features of what is published",
+        about: "each pair of the features of what is published, all of them, and all but one",
         in_test: false,
         run: builds::features,
     },
