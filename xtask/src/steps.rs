@@ -217,12 +217,17 @@ const BUILT_ONCE: (&str, &str) = ("CARGO_INCREMENTAL", "0");
 const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio", "embassy"];
 
 fn replay(workspace: &Workspace) -> Verdict {
-    let replays = REPLAY_RUNTIMES.map(|runtime| {
-        Invocation::new("cargo run -p requeue-replay --bin replay --")
-            .args(["--runtime", runtime, "proptest/traces"])
-            .variable(BUILT_ONCE.0, BUILT_ONCE.1)
-    });
-    run_each(replays, workspace)
+    // The same selection as that of the tests, so that nothing is built twice.
+    let build = Invocation::new("cargo build --workspace --all-features --bin replay");
+    let build = with_protoc(build.variable(BUILT_ONCE.0, BUILT_ONCE.1), workspace)?;
+    let program = workspace
+        .target()
+        .join("debug/replay")
+        .display()
+        .to_string();
+    let replays = REPLAY_RUNTIMES
+        .map(|runtime| Invocation::new(&program).args(["--runtime", runtime, "proptest/traces"]));
+    run_each(std::iter::once(build).chain(replays), workspace)
 }
 
 fn doctest(workspace: &Workspace) -> Verdict {
