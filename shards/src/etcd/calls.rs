@@ -93,7 +93,8 @@ impl Calls {
         let mut laps = Laps::new();
         loop {
             let node = self.node();
-            let called = async { call(self.client(node).await?).await };
+            // On the heap: the futures of the client are large, and those of callers hold them.
+            let called = Box::pin(async { call(self.client(node).await?).await });
             let error = match timeout(attempt, called).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(error)) => self.translated(node, error),

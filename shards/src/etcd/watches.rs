@@ -217,10 +217,11 @@ impl<'c> Range<'c> {
             .with_range(self.to.as_slice())
             .with_start_revision(self.revision + 1);
         let (node, attempt) = (calls.node(), calls.attempt(calls.timeout));
-        let opened = async {
+        // On the heap: the futures of the client are large.
+        let opened = Box::pin(async {
             let mut client = calls.client(node).await?;
             client.watch(self.from.as_slice(), Some(options)).await
-        };
+        });
         let error = match timeout(attempt, opened).await {
             Ok(Ok(watch)) => {
                 return Ok(Stream {
