@@ -1,4 +1,4 @@
-//! Builds the targets of `proptest/fuzz` with a fuzzer and runs them, a minute all together.
+//! Builds the targets of `proptest/fuzz` with a fuzzer and runs them, half a minute all together.
 //!
 //! It does what cargo-fuzz does, with the flags below and nothing installed. Nothing of ours is
 //! unsafe, so it asks for no sanitizer: a finding is a panic, or a run that hangs.
@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 const TARGETS: [&str; 4] = ["queue", "clock", "limiters", "backoff"];
 
 /// How long all of them run together.
-const SECONDS: usize = 60;
+const SECONDS: usize = 30;
 
 /// libFuzzer's arguments, beside the time. Long inputs from the start, since a short one is too few
 /// operations to find anything. A run of ten seconds counts as hung.

@@ -84,7 +84,7 @@ pub(crate) const STEPS: [Step; 19] = [
     },
     Step {
         name: "fuzz",
-        about: "a minute of bytes made operations, where nightly Rust is installed",
+        about: "half a minute of bytes made operations, where nightly Rust is installed",
         in_test: false,
         run: fuzz::run,
     },
