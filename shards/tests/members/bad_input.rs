@@ -10,7 +10,7 @@ use requeue_shards::{Engine, EngineError, Memory, Shard, Shards, Taken};
 use requeue_tokio::AddOptions;
 use tokio::time::{Instant, sleep};
 
-use crate::replica::{Local, Log, SET, TTL, builder, queue, run_member, start};
+use crate::replica::{Local, Log, SET, TTL, alone, builder, queue, run_member, start};
 use crate::switch::{Reach, Switch};
 
 const MS: Duration = Duration::from_millis(1);
@@ -60,9 +60,7 @@ async fn wrong_credentials_are_named_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn credentials_that_are_withdrawn_end_the_run_once_its_membership_has_ended() {
-    let (engine, log) = (Switch::default(), Log::default());
-    let first = start(builder(&engine, "first"), "first", &log, &["a"], MS).await;
-    sleep(SECOND).await;
+    let (engine, _, first) = alone(&["a"], MS).await;
     engine.set(Reach::Denied);
     let error = first.process.await.unwrap().unwrap_err();
     assert!(matches!(error, EngineError::Denied(_)), "{error:?}");
@@ -172,9 +170,7 @@ async fn relisted_keys_of_other_shards_are_passed_over_and_new_keys_go_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_member_can_list_again() {
-    let (engine, log) = (Switch::default(), Log::default());
-    let first = start(builder(&engine, "first"), "first", &log, &["a"], MS).await;
-    sleep(SECOND).await;
+    let (_, log, first) = alone(&["a"], MS).await;
     assert_eq!(log.lock().unwrap().len(), 1);
     first.member.relist();
     sleep(SECOND).await;

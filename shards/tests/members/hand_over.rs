@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::replica::{Log, Replica, TTL, builder, run_member, start};
+use crate::replica::{Log, Replica, TTL, alone, builder, run_member, start};
 use crate::switch::{Reach, Switch};
 
 const MS: Duration = Duration::from_millis(1);
@@ -115,9 +115,7 @@ async fn a_member_that_leaves_hands_over_without_a_gap_or_an_overlap() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_does_not_end_learns_at_the_limit_that_its_shard_moves() {
     let hour = Duration::from_secs(3600);
-    let (engine, log) = (Switch::default(), Log::default());
-    let first = start(builder(&engine, "first"), "first", &log, &["a"], hour).await;
-    sleep(SECOND).await;
+    let (engine, log, first) = alone(&["a"], hour).await;
     first.stop.cancel();
     let second = start(
         builder(&engine.another(), "second"),
@@ -186,16 +184,7 @@ async fn after_a_longer_one_runs_have_ended_nothing_begins_and_then_all_goes_on(
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_the_engine_gave_to_another_is_lost() {
-    let (engine, log) = (Switch::default(), Log::default());
-    let first = start(
-        builder(&engine, "first"),
-        "first",
-        &log,
-        &["a"],
-        3600 * SECOND,
-    )
-    .await;
-    sleep(SECOND).await;
+    let (engine, log, first) = alone(&["a"], 3600 * SECOND).await;
     // As if it had been removed by hand.
     let shard = first.member.shards().shard_of(&String::from("a"));
     crate::bad_input::steal(&engine.memory, shard).await;
@@ -223,16 +212,7 @@ async fn no_more_shards_move_at_once_than_may() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_run_leaves_its_shards_to_the_ttl() {
-    let (engine, log) = (Switch::default(), Log::default());
-    let first = start(
-        builder(&engine, "first"),
-        "first",
-        &log,
-        &["a"],
-        3600 * SECOND,
-    )
-    .await;
-    sleep(SECOND).await;
+    let (_, log, first) = alone(&["a"], 3600 * SECOND).await;
     first.process.abort();
     sleep(MS).await;
     assert!(

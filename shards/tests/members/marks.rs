@@ -10,7 +10,7 @@ use requeue_tokio::{Action, Workers};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::replica::{Local, Log, SET, builder, queue, run_member, start};
+use crate::replica::{Local, Log, Replica, SET, builder, queue, run_member, start};
 use crate::switch::{Reach, Switch};
 
 const MS: Duration = Duration::from_millis(1);
@@ -38,6 +38,15 @@ impl Wall {
             SystemTime::UNIX_EPOCH + offset + wall.begun.elapsed()
         })
     }
+}
+
+/// A member without others, which has taken all shards and runs what is marked.
+async fn alone(run: Duration) -> (Switch, Log, Wall, Replica) {
+    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
+    let first = wall.set(builder(&engine, "first"));
+    let first = start(first, "first", &log, &[], run).await;
+    sleep(SECOND).await;
+    (engine, log, wall, first)
 }
 
 async fn stored(engine: &Switch) -> Vec<Mark> {
@@ -105,16 +114,7 @@ async fn a_mark_runs_at_its_owner_and_is_removed_by_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_during_the_run_makes_another_run() {
-    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    let first = start(
-        wall.set(builder(&engine, "first")),
-        "first",
-        &log,
-        &[],
-        SECOND,
-    )
-    .await;
-    sleep(SECOND).await;
+    let (engine, log, _, first) = alone(SECOND).await;
     let (shards, key) = (first.member.shards(), String::from("a"));
     shards.mark(&key).await.unwrap();
     sleep(500 * MS).await;
@@ -132,9 +132,7 @@ async fn a_mark_during_the_run_makes_another_run() {
 
 #[tokio::test(start_paused = true)]
 async fn of_two_delays_the_one_that_ends_first_counts() {
-    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    let first = start(wall.set(builder(&engine, "first")), "first", &log, &[], MS).await;
-    sleep(SECOND).await;
+    let (_, log, _, first) = alone(MS).await;
     let (shards, key) = (first.member.shards(), String::from("a"));
     for delay in [50, 10, 30] {
         shards.mark_after(&key, delay * SECOND).await.unwrap();
@@ -149,16 +147,7 @@ async fn of_two_delays_the_one_that_ends_first_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_survives_its_owner() {
-    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    let first = start(
-        wall.set(builder(&engine, "first")),
-        "first",
-        &log,
-        &[],
-        100 * SECOND,
-    )
-    .await;
-    sleep(SECOND).await;
+    let (engine, log, wall, first) = alone(100 * SECOND).await;
     let shards = first.member.shards();
     shards.mark(&String::from("a")).await.unwrap();
     shards
@@ -189,9 +178,7 @@ async fn a_mark_survives_its_owner() {
 /// The wall clock only decides when a delayed mark runs: nothing else depends on it.
 #[tokio::test(start_paused = true)]
 async fn a_wall_clock_that_jumps_loses_nothing() {
-    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    let first = start(wall.set(builder(&engine, "first")), "first", &log, &[], MS).await;
-    sleep(SECOND).await;
+    let (engine, log, wall, first) = alone(MS).await;
     let shards = first.member.shards();
     *wall.offset.lock().unwrap() = Duration::ZERO;
     shards.mark(&String::from("a")).await.unwrap();
@@ -258,16 +245,7 @@ async fn requeue_after_stores_the_delay_and_failures_keep_the_mark() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_cannot_be_removed_is_worked_on_again() {
-    let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    let first = start(
-        wall.set(builder(&engine, "first")),
-        "first",
-        &log,
-        &[],
-        SECOND,
-    )
-    .await;
-    sleep(SECOND).await;
+    let (engine, log, _, first) = alone(SECOND).await;
     first
         .member
         .shards()

@@ -67,6 +67,14 @@ pub(crate) async fn start(
     run_member(member, name, log, run)
 }
 
+/// A member without others, which has taken all shards.
+pub(crate) async fn alone(keys: &[&str], run: Duration) -> (Switch, Log, Replica) {
+    let (engine, log) = (Switch::default(), Log::default());
+    let first = start(builder(&engine, "first"), "first", &log, keys, run).await;
+    sleep(Duration::from_secs(1)).await;
+    (engine, log, first)
+}
+
 pub(crate) fn run_member(member: Local, name: &str, log: &Log, run: Duration) -> Replica {
     let stop = CancellationToken::new();
     let (handle, token, log) = (member.clone(), stop.clone(), Arc::clone(log));

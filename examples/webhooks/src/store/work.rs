@@ -60,7 +60,7 @@ impl Work {
         (done.settle)(Ok(()));
     }
 
-    /// Answers with an error.
+    /// Sends an error instead of a result.
     pub(super) fn refuse(self, error: StoreError) {
         self.run_alone(Err(error));
     }
