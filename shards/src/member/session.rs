@@ -19,7 +19,7 @@ use crate::shard::{Fence, Shard, ShardKey};
 use crate::shards::{Config, late};
 
 use super::Parts;
-use super::table::Step;
+use super::slot::Step;
 
 /// A session, and until when it lasts for certain.
 pub(super) struct Session<E: Engine> {

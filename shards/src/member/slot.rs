@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::held::Tenure;
-use crate::shard::Fence;
+use crate::shard::{Fence, Shard};
 use crate::view::Owner;
 
 use super::table::Counters;
@@ -43,16 +43,17 @@ struct Ownership<K, N> {
     draining: Option<Instant>,
 }
 
-/// What is to be done about one shard.
+/// What is to be done at the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    Claim,
-    Release(Fence),
+pub(super) enum Step {
+    Claim(Shard),
+    Release(Shard, Fence),
 }
 
 /// What decides about one shard.
 pub(super) struct Facts<'f> {
     pub(super) member: &'f str,
+    pub(super) shard: Shard,
     /// Whether the shard belongs to this member.
     pub(super) belongs: bool,
     /// Whether it may begin to move away.
@@ -73,7 +74,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
     }
 
     /// Compares what is with what should be. What is returned counts as begun.
-    pub(super) fn plan(&mut self, facts: &Facts<'_>, counters: &mut Counters) -> Option<Need> {
+    pub(super) fn plan(&mut self, facts: &Facts<'_>, counters: &mut Counters) -> Option<Step> {
         if self.is_overtaken(facts) {
             self.lose();
             counters.lost += 1;
@@ -85,7 +86,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
                 let may = !is_quiet && self.may_claim(facts);
                 may.then(|| {
                     self.phase = Phase::Claiming;
-                    Need::Claim
+                    Step::Claim(facts.shard)
                 })
             }
             Phase::Owned(owned) => {
@@ -105,7 +106,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
                 let fence = owned.tenure.fence();
                 self.ended = Some(fence);
                 self.phase = Phase::Releasing;
-                Some(Need::Release(fence))
+                Some(Step::Release(facts.shard, fence))
             }
             Phase::Claiming | Phase::Releasing => None,
         }

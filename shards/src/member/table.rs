@@ -12,7 +12,7 @@ use crate::placement::place;
 use crate::shard::{Fence, Shard};
 use crate::view::View;
 
-use super::slot::{Facts, Need, Slot};
+use super::slot::{Facts, Slot, Step};
 
 /// The shards of one member.
 pub(crate) struct Table<K, N> {
@@ -60,13 +60,6 @@ pub struct Counters {
     pub marks_unreadable: u64,
     /// Sessions that ended without being left.
     pub sessions_lost: u64,
-}
-
-/// What is to be done at the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Claim(Shard),
-    Release(Shard, Fence),
 }
 
 impl Counters {
@@ -123,6 +116,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
             let shard = Shard(number);
             let facts = Facts {
                 member: &self.member,
+                shard,
                 belongs: !self.is_leaving && self.places.get(index(shard)) == Some(&true),
                 may_move: self.is_leaving || moves < self.moves_max,
                 owner: view.owners.get(&shard),
@@ -130,12 +124,8 @@ impl<K: Eq + Hash, N> Table<K, N> {
                 limit: now + self.drain_limit,
             };
             let was_moving = slot.is_moving();
-            let need = slot.plan(&facts, &mut self.counters);
+            steps.extend(slot.plan(&facts, &mut self.counters));
             moves += usize::from(slot.is_moving() && !was_moving);
-            steps.extend(need.map(|need| match need {
-                Need::Claim => Step::Claim(shard),
-                Need::Release(fence) => Step::Release(shard, fence),
-            }));
         }
         steps
     }
