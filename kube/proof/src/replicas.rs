@@ -1,25 +1,29 @@
 //! Replicas that share the shards of a set in Leases, each with a connection of its own.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use requeue::tokio::{Action, CancellationToken, WorkQueue};
+use requeue::tokio::CancellationToken;
 use requeue_kube::Leases;
-use requeue_shards::{EngineError, Held, Shards, Status, Taken, conformance};
+use requeue_shards::{EngineError, Shards, Status, conformance};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::server::Server;
 use crate::world::{Problem, seconds};
 
+use store::{Store, replica};
+
+#[path = "../../tests/controller/shards/store.rs"]
+mod store;
+
 const SET: &str = "proof";
 const COUNT: u32 = 64;
 const TTL: Duration = Duration::from_secs(5);
 const KEYS: usize = 300;
+const RUN: Duration = Duration::from_millis(5);
 
 /// The checks of every engine; then three replicas, of which one is killed and one stopped, while
 /// keys change; then the API server is killed. No key runs twice at once, and none is left.
@@ -31,8 +35,7 @@ pub async fn share(server: &mut Server) -> Result<String, Problem> {
     let engine = Leases::new(server.client().await?, "default");
     tokio::spawn(async move { conformance::all(&engine, "conformance").await }).await?;
 
-    let store = Store::default();
-    (0..KEYS).for_each(|key| store.change(key));
+    let store = Store::with_keys(KEYS);
     let producer = tokio::spawn(produce(store.clone()));
     let first = Replica::start(server, &store, "web-0").await?;
     let second = Replica::start(server, &store, "web-1").await?;
@@ -61,7 +64,7 @@ pub async fn share(server: &mut Server) -> Result<String, Problem> {
 
     producer.abort();
     sleep(seconds(3)).await;
-    let undone = store.undone();
+    let undone = store.undone().len();
     let risen = deleted_by_hand(server, &store).await?;
     third.stop().await?;
     again.stop().await?;
@@ -111,7 +114,7 @@ async fn deleted_by_hand(server: &Server, store: &Store) -> Result<bool, Problem
     owned_without(server, "none", 20).await?;
     (0..KEYS).for_each(|key| store.change(key));
     sleep(seconds(3)).await;
-    Ok(fence(&status(server).await?) > before && store.undone() == 0)
+    Ok(fence(&status(server).await?) > before && store.undone().is_empty())
 }
 
 async fn leases(server: &Server) -> Result<Vec<Lease>, Problem> {
@@ -184,97 +187,9 @@ async fn owned_without(server: &Server, gone: &str, limit: u64) -> Result<Durati
     }
 }
 
-/// What every replica watches.
-#[derive(Clone, Default)]
-struct Store(Arc<Mutex<Table>>);
-
-type Feed = Box<dyn Fn(String) + Send>;
-
-#[derive(Default)]
-struct Table {
-    wanted: BTreeMap<String, u64>,
-    done: BTreeMap<String, u64>,
-    /// The greatest fence of each shard.
-    fences: BTreeMap<u32, u64>,
-    at_work: BTreeMap<String, String>,
-    feeds: BTreeMap<String, Feed>,
-    wrong: Vec<String>,
-    runs: usize,
-}
-
-impl Store {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, key: usize) {
-        let (mut table, key) = (self.table(), format!("key-{key}"));
-        *table.wanted.entry(key.clone()).or_default() += 1;
-        table.feeds.values().for_each(|feed| feed(key.clone()));
-    }
-
-    fn undone(&self) -> usize {
-        let table = self.table();
-        let undone = |(key, wanted): &(&String, &u64)| table.done.get(*key) != Some(*wanted);
-        table.wanted.iter().filter(undone).count()
-    }
-
-    fn wrong(&self) -> Vec<String> {
-        self.table().wrong.clone()
-    }
-
-    fn runs(&self) -> usize {
-        self.table().runs
-    }
-
-    fn list(&self, taken: Taken) -> Result<Vec<String>, String> {
-        let mut table = self.table();
-        let greatest = table.fences.entry(taken.shard.0).or_default();
-        if taken.fence.0 < *greatest {
-            return Err(format!("the fence {} is old", taken.fence));
-        }
-        *greatest = taken.fence.0;
-        Ok(table.wanted.keys().cloned().collect())
-    }
-
-    async fn work(&self, who: &str, key: String, held: Held) -> Result<Action, String> {
-        let wanted = {
-            let mut table = self.table();
-            table.runs += 1;
-            if let Some(other) = table.at_work.insert(key.clone(), who.to_owned()) {
-                table.wrong.push(format!("{key} at {who} and at {other}"));
-            }
-            table.wanted.get(&key).copied().unwrap_or_default()
-        };
-        let _leave = AtWork(self, &key);
-        tokio::select! {
-            biased;
-            () = held.lost() => return Err(String::from("lost")),
-            () = sleep(Duration::from_millis(5)) => {}
-        }
-        let mut table = self.table();
-        if table.fences.get(&held.shard().0) != Some(&held.fence().0) {
-            return Err(format!("the fence {} is old", held.fence()));
-        }
-        let done = table.done.entry(key.clone()).or_default();
-        *done = wanted.max(*done);
-        Ok(Action::Success)
-    }
-}
-
-struct AtWork<'s>(&'s Store, &'s str);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        self.0.table().at_work.remove(self.1);
-    }
-}
-
 struct Replica {
-    name: String,
     stop: CancellationToken,
     running: JoinHandle<Result<(), EngineError>>,
-    store: Store,
 }
 
 impl Replica {
@@ -285,28 +200,10 @@ impl Replica {
             .ttl(TTL)
             .member(name);
         let (shards, stop) = (shards.build(), CancellationToken::new());
-        let run = {
-            let (stop, store, name) = (stop.clone(), store.clone(), name.to_owned());
-            async move {
-                let queue = WorkQueue::builder().levels::<2>().build();
-                let listed = store.clone();
-                let relist = move |taken| std::future::ready(listed.list(taken));
-                let member = shards.join(&queue, relist).await?;
-                let fed = member.clone();
-                let feed: Feed = Box::new(move |key| drop(fed.add(key)));
-                store.table().feeds.insert(name.clone(), feed);
-                let work = move |key, held| {
-                    let (store, name) = (store.clone(), name.clone());
-                    async move { store.work(&name, key, held).await }
-                };
-                member.run(4, stop, work).await
-            }
-        };
+        let run = replica(shards, store.clone(), name.to_owned(), RUN, stop.clone());
         Ok(Self {
-            name: name.to_owned(),
             stop,
             running: tokio::spawn(run),
-            store: store.clone(),
         })
     }
 
@@ -314,13 +211,10 @@ impl Replica {
     async fn kill(self) {
         self.running.abort();
         let _ = self.running.await;
-        self.store.table().feeds.remove(&self.name);
     }
 
     async fn stop(self) -> Result<(), Problem> {
         self.stop.cancel();
-        let ended = self.running.await?;
-        self.store.table().feeds.remove(&self.name);
-        Ok(ended?)
+        Ok(self.running.await??)
     }
 }

@@ -3,6 +3,7 @@
 mod engine;
 mod faults;
 mod replicas;
+mod store;
 
 use std::time::Duration;
 
