@@ -181,15 +181,13 @@ where
         let mut view = parts.view.subscribe();
         view.mark_changed();
         parts.table().is_leaving = false;
-        let mut is_leaving = false;
         loop {
             let now = Instant::now();
             if now >= self.session.until.get() {
                 return false;
             }
-            if stop.is_cancelled() && !is_leaving {
-                is_leaving = true;
-                parts.table().is_leaving = true;
+            let is_leaving = stop.is_cancelled();
+            if is_leaving && !std::mem::replace(&mut parts.table().is_leaving, true) {
                 self.retire();
             }
             let wake = self.advance(&view.borrow_and_update(), now);
