@@ -6,6 +6,7 @@ use std::time::Duration;
 use etcd_client::{Client, ConnectOptions, Error};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::backoff::Backoff;
 use crate::error::{EngineError, Source};
 
 /// The nodes of a cluster, one of which is called.
@@ -31,7 +32,7 @@ struct Current {
 /// Pauses after each endpoint has failed once.
 pub(super) struct Laps {
     failed: usize,
-    pause: Duration,
+    backoff: Backoff,
 }
 
 /// Why a call failed, and at which node.
@@ -53,8 +54,7 @@ enum Failure {
 
 const TIMEOUT: Duration = Duration::from_secs(4);
 const ATTEMPT_MIN: Duration = Duration::from_millis(100);
-/// The pauses after each endpoint has failed once.
-const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// The longest pause after each endpoint has failed once.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 impl Calls {
@@ -90,7 +90,7 @@ impl Calls {
     {
         let end = Instant::now() + limit;
         let attempt = self.attempt(limit);
-        let mut laps = Laps::new();
+        let mut laps = self.laps();
         loop {
             let node = self.node();
             // On the heap: the futures of the client are large, and those of callers hold them.
@@ -109,6 +109,11 @@ impl Calls {
                 return Err(error);
             }
         }
+    }
+
+    pub(super) fn laps(&self) -> Laps {
+        let backoff = Backoff::new(PAUSE_MAX, self.node());
+        Laps { failed: 0, backoff }
     }
 
     /// How long one node may take to reply: all of them have their turn within the limit.
@@ -191,19 +196,11 @@ impl Calls {
 }
 
 impl Laps {
-    pub(super) fn new() -> Self {
-        Self {
-            failed: 0,
-            pause: PAUSE_MIN,
-        }
-    }
-
     /// Counts a failure, and sleeps if it was the last of a lap, until `end` at most.
     pub(super) async fn pause(&mut self, endpoints: usize, end: Instant) {
         self.failed += 1;
         if self.failed.is_multiple_of(endpoints) {
-            sleep_until(end.min(Instant::now() + self.pause)).await;
-            self.pause = (2 * self.pause).min(PAUSE_MAX);
+            sleep_until(end.min(Instant::now() + self.backoff.next())).await;
         }
     }
 }

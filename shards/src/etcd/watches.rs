@@ -125,7 +125,7 @@ impl<'c> Range<'c> {
             to,
             revision: 0,
             stream: None,
-            laps: Laps::new(),
+            laps: calls.laps(),
             denied: 0,
         }
     }
@@ -200,7 +200,7 @@ impl<'c> Range<'c> {
                 _ => Err(Stopped::Compacted),
             };
         }
-        (self.denied, self.laps) = (0, Laps::new());
+        (self.denied, self.laps) = (0, self.calls.laps());
         // A sign of life does not count: etcd before 3.4.25 and 3.5.8 may send it ahead of changes.
         let pairs = response.events().iter().filter_map(etcd_client::Event::kv);
         let last = pairs.map(KeyValue::mod_revision).max();
