@@ -10,6 +10,40 @@ use crate::steps::run_each;
 use crate::toolchain;
 use crate::workspace::Workspace;
 
+/// Set where tests are built, mostly once: what would make a second build quicker is almost half of
+/// what the first one writes. Builds without the variable are kept beside these.
+const BUILT_ONCE: (&str, &str) = ("CARGO_INCREMENTAL", "0");
+
+/// What the tests are without features.
+pub(crate) fn core_alone(command: &str) -> Invocation {
+    Invocation::new(command)
+        .args(["-p", "requeue-core", "--no-default-features"])
+        .variable(BUILT_ONCE.0, BUILT_ONCE.1)
+}
+
+/// A command of cargo for every package of the workspace with all of its features. With any other
+/// selection, what the tests are built from would be built again.
+///
+/// # Errors
+///
+/// As of [`with_protoc`].
+pub(crate) fn whole(command: &str, workspace: &Workspace) -> Result<Invocation, Stop> {
+    let line = Invocation::new(command)
+        .args(["--workspace", "--all-features"])
+        .variable(BUILT_ONCE.0, BUILT_ONCE.1);
+    with_protoc(line, workspace)
+}
+
+/// Builds every program of the workspace. With the examples, because without a target that may use
+/// `dev-dependencies` cargo leaves out their features, and the tests would build most of it again.
+///
+/// # Errors
+///
+/// As of [`whole`], and what does not compile.
+pub(crate) fn programs(workspace: &Workspace) -> Verdict {
+    Ok(whole("cargo build --bins --examples", workspace)?.run(&workspace.root)?)
+}
+
 /// One combination at a time and one package at a time, so that no other member of the workspace
 /// turns on what this one forgot to ask for.
 pub(crate) fn features(workspace: &Workspace) -> Verdict {

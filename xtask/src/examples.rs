@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::invocation::Invocation;
+use crate::builds;
 use crate::report::{Stop, Verdict};
-use crate::servers::with_protoc;
 use crate::workspace::Workspace;
 
 /// Where they are.
@@ -17,10 +16,7 @@ const LINES_MAX: usize = 40;
 /// Builds all of them and runs each.
 pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let names = names(&workspace.root)?;
-    // The same selection as that of the tests, so that nothing is built twice.
-    let line = Invocation::new("cargo build --workspace --all-features --examples");
-    let line = with_protoc(line.variable("CARGO_INCREMENTAL", "0"), workspace)?;
-    line.run(&workspace.root)?;
+    builds::programs(workspace)?;
     let built = workspace.target().join("debug/examples");
     let mut failures = Vec::new();
     for name in &names {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::builds;
 use crate::debian::shown;
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
@@ -11,10 +12,7 @@ use crate::workspace::Workspace;
 /// The step of `ci`: one seed, as the tests are built.
 pub(crate) fn short(workspace: &Workspace) -> Verdict {
     let etcd = servers::etcd(workspace)?;
-    // The same selection as that of the tests, so that nothing is built twice.
-    let build = Invocation::new("cargo build --workspace --all-features --bin proof");
-    let build = with_protoc(build.variable("CARGO_INCREMENTAL", "0"), workspace)?;
-    build.run(&workspace.root)?;
+    builds::programs(workspace)?;
     let program = shown(&workspace.target().join("debug/proof"));
     prove(Invocation::new(&program).args(["--short"]), etcd, workspace)
 }

@@ -209,17 +209,11 @@ fn schedules(workspace: &Workspace) -> Verdict {
     run_each([line], workspace)
 }
 
-/// Set where tests are built, mostly once: what would make a second build quicker is almost half of
-/// what the first one writes. Builds without the variable are kept beside these.
-const BUILT_ONCE: (&str, &str) = ("CARGO_INCREMENTAL", "0");
-
 /// Where the recordings are replayed.
 const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio", "embassy"];
 
 fn replay(workspace: &Workspace) -> Verdict {
-    // The same selection as that of the tests, so that nothing is built twice.
-    let build = Invocation::new("cargo build --workspace --all-features --bin replay");
-    let build = with_protoc(build.variable(BUILT_ONCE.0, BUILT_ONCE.1), workspace)?;
+    builds::programs(workspace)?;
     let program = workspace
         .target()
         .join("debug/replay")
@@ -227,7 +221,7 @@ fn replay(workspace: &Workspace) -> Verdict {
         .to_string();
     let replays = REPLAY_RUNTIMES
         .map(|runtime| Invocation::new(&program).args(["--runtime", runtime, "proptest/traces"]));
-    run_each(std::iter::once(build).chain(replays), workspace)
+    run_each(replays, workspace)
 }
 
 fn doctest(workspace: &Workspace) -> Verdict {
@@ -241,17 +235,13 @@ fn test(workspace: &Workspace) -> Verdict {
 
 /// Core alone first: the other members turn its features on.
 fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
-    let packages = [
-        "-p requeue-core --no-default-features",
-        "--workspace --all-features",
+    let command = format!("cargo test --no-fail-fast {what}");
+    let lines = [
+        builds::core_alone(&command),
+        builds::whole(&command, workspace)?,
     ];
     let (mut totals, mut failures) = (Totals::default(), Vec::new());
-    for packages in packages {
-        let line = Invocation::new("cargo test --no-fail-fast")
-            .args([what])
-            .args(packages.split(' '))
-            .variable(BUILT_ONCE.0, BUILT_ONCE.1);
-        let line = with_protoc(line, workspace)?;
+    for line in lines {
         let (more, outcome) = summary::run(&line, &workspace.root);
         totals.add(more);
         failures.extend(outcome.err());

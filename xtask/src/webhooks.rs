@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use crate::builds;
 use crate::debian::shown;
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
@@ -31,21 +32,19 @@ pub(crate) fn full_disk(workspace: &Workspace) -> Verdict {
 
 /// The tests that need the servers.
 pub(crate) fn replicas(workspace: &Workspace) -> Verdict {
-    // The same selection as that of all tests, so that nothing is built twice.
-    let line = "cargo test --workspace --all-features --test postgres --test replicas";
-    let line = Invocation::new(line).variable("CARGO_INCREMENTAL", "0");
+    let line = builds::whole("cargo test --test postgres --test replicas", workspace)?;
     with_servers(line, workspace)
 }
 
 /// Runs replicas until Ctrl-C.
 pub(crate) fn try_replicas(workspace: &Workspace, arguments: &[String]) -> Verdict {
     let script = Invocation::new("bash examples/webhooks/replicas.sh").args(arguments);
-    with_servers(script, workspace)
+    with_servers(with_protoc(script, workspace)?, workspace)
 }
 
 fn with_servers(line: Invocation, workspace: &Workspace) -> Verdict {
     let line = line
         .variable("ETCD", shown(&servers::etcd(workspace)?))
         .variable("POSTGRES", shown(&servers::postgres(workspace)?));
-    Ok(with_protoc(line, workspace)?.run(&workspace.root)?)
+    Ok(line.run(&workspace.root)?)
 }
