@@ -111,7 +111,7 @@ fn setups(capacity: Option<usize>) -> Vec<Setup> {
 }
 
 /// The depth in an ordinary test, and that in the soak.
-const DEPTHS: [usize; 2] = [4, 5];
+const DEPTHS: [usize; 2] = [3, 5];
 /// The same of states: in the soak until there is no new one.
 const DEPTHS_OF_STATES: [usize; 2] = [5, usize::MAX];
 
