@@ -7,13 +7,16 @@ mod book;
 mod builds;
 mod combinations;
 mod debian;
+mod deny;
 mod examples;
 mod firmware;
 mod fuzz;
 mod invocation;
 mod kube;
 mod links;
+mod miri;
 mod mutants;
+mod platforms;
 mod report;
 mod servers;
 mod shards;
@@ -55,7 +58,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 13] = [
     Command {
         name: "test",
         arguments: "",
@@ -103,6 +106,24 @@ const COMMANDS: [Command; 10] = [
         arguments: "--minutes M [--seed S]",
         about: "the tests of chance, with new seeds until the time is over",
         run: soak::run,
+    },
+    Command {
+        name: "platforms",
+        arguments: "",
+        about: "the steps `systems` and `processors`, the adapters' tests and the recordings there",
+        run: platforms,
+    },
+    Command {
+        name: "miri",
+        arguments: "[ARGUMENT…]",
+        about: "core's tests under Miri: hands its arguments to `cargo miri test`",
+        run: miri,
+    },
+    Command {
+        name: "deny",
+        arguments: "",
+        about: "the step `deny`, and known advisories, which are fetched",
+        run: deny,
     },
     Command {
         name: "mutants",
@@ -164,6 +185,23 @@ fn replicas(arguments: &[String]) -> Result<bool, String> {
 fn shards(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     shown(shards::run(&workspace, arguments))
+}
+
+fn platforms(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(platforms::run(&workspace))
+}
+
+fn miri(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    shown(miri::run(&workspace, arguments))
+}
+
+fn deny(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(deny::run(&workspace))
 }
 
 /// Prints how a command went that is no step.
