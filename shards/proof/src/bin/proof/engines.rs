@@ -1,5 +1,5 @@
-//! What every engine promises, on real nodes, and what etcd adds to it: users, and nodes that are
-//! dead.
+//! What every engine promises, on real nodes, and what etcd adds to it: users, TLS, and nodes
+//! that are dead.
 
 #![allow(clippy::panic)] // A check that fails panics.
 
@@ -11,14 +11,20 @@ use requeue_shards::etcd_client::{Client, ConnectOptions, Error, Permission, Per
 use requeue_shards::{Engine, EngineError, Etcd, Shard, conformance};
 
 use crate::cluster::Cluster;
+use crate::tls::Certificates;
 use crate::world::connect;
 
 /// Panics if something is not as promised.
 pub(crate) async fn check(program: &Path, folder: &Path) -> io::Result<()> {
-    let (three, one) = (folder.join("three"), folder.join("one"));
-    let (three, one) = tokio::join!(on_two_of_three(program, &three), on_one(program, &one));
+    let folders = ["three", "one", "secure"].map(|name| folder.join(name));
+    let [three, one, secure] = &folders;
+    let (three, one, secure) = tokio::join!(
+        on_two_of_three(program, three),
+        on_one(program, one),
+        with_tls(program, secure),
+    );
     no_endpoint().await;
-    three.and(one)
+    three.and(one).and(secure)
 }
 
 async fn on_two_of_three(program: &Path, folder: &Path) -> io::Result<()> {
@@ -40,6 +46,33 @@ async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
     let etcd = etcd.map_err(io::Error::other)?;
     cluster.kill(0).await?;
     nothing_replies(&endpoints, &etcd).await;
+    Ok(())
+}
+
+/// A client has a certificate of the authority that the node trusts, and trusts it too.
+async fn with_tls(program: &Path, folder: &Path) -> io::Result<()> {
+    let files = folder.with_extension("certificates");
+    let certificates = Certificates::write(&files)?;
+    let access = certificates.access(&files);
+    let cluster = Cluster::start_with(program, folder, 1, access).await?;
+    conformance::all(&connect(&cluster).await?, "conformance").await;
+
+    let strangers = [
+        certificates.strangers_options(),
+        Certificates::write(&folder.with_extension("others"))?.strangers_options(),
+        ConnectOptions::new(),
+    ];
+    for options in strangers {
+        let stranger = Etcd::with_options(cluster.endpoints(), options).await;
+        let opened = match stranger {
+            Ok(stranger) => stranger.open("conformance", 4).await,
+            Err(error) => Err(error),
+        };
+        assert!(
+            matches!(opened, Err(EngineError::Unreachable(_))),
+            "{opened:?}"
+        );
+    }
     Ok(())
 }
 
