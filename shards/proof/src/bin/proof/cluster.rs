@@ -33,15 +33,21 @@ struct Node {
     process: Option<Child>,
 }
 
+impl Access {
+    /// Open to every client.
+    pub(crate) fn open(arguments: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            scheme: "http",
+            options: ConnectOptions::new(),
+            arguments: arguments.into_iter().collect(),
+        }
+    }
+}
+
 impl Cluster {
     /// Starts nodes, and waits until they have a leader.
     pub(crate) async fn start(program: &Path, folder: &Path, count: usize) -> io::Result<Self> {
-        let open = Access {
-            scheme: "http",
-            options: ConnectOptions::new(),
-            arguments: Vec::new(),
-        };
-        Self::start_with(program, folder, count, open).await
+        Self::start_with(program, folder, count, Access::open([])).await
     }
 
     /// The same, where not every client may reach them.
@@ -75,13 +81,26 @@ impl Cluster {
         for index in 0..count {
             cluster.begin(index)?;
         }
+        cluster.elect().await?;
+        Ok(cluster)
+    }
+
+    /// Waits for a leader.
+    async fn elect(&self) -> io::Result<()> {
         for _ in 0..100 {
-            if cluster.leader().await.is_some() {
-                return Ok(cluster);
+            if self.leader().await.is_some() {
+                return Ok(());
             }
             sleep(Duration::from_millis(100)).await;
         }
         Err(io::Error::other("etcd has no leader after ten seconds"))
+    }
+
+    /// Kills a node, starts it and waits for a leader.
+    pub(crate) async fn restart(&mut self, index: usize) -> io::Result<()> {
+        self.kill(index).await?;
+        self.begin(index)?;
+        self.elect().await
     }
 
     /// Starts a node that is not there.
