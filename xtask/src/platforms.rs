@@ -35,12 +35,14 @@ const SYSTEMS: [System; 2] = [
 /// A processor that is unlike the one of most machines.
 struct Processor {
     target: &'static str,
-    emulator: Option<fn(&Workspace) -> Result<PathBuf, Stop>>,
+    emulator: Option<Emulator>,
     /// Tests that cannot run there, as arguments of theirs.
     without: &'static [&'static str],
 }
 
-/// Targets with musl bring all that a program is linked with, so that no foreign compiler is needed.
+type Emulator = fn(&Workspace) -> Result<PathBuf, Stop>;
+
+/// Targets with musl bring all that a program is linked with: no foreign compiler is needed.
 const PROCESSORS: [Processor; 2] = [
     // 32-bit.
     Processor {
@@ -69,7 +71,7 @@ pub(crate) fn systems(workspace: &Workspace) -> Verdict {
 /// Runs the tests of core on [`PROCESSORS`].
 pub(crate) fn processors(workspace: &Workspace) -> Verdict {
     let tests = PROCESSORS.iter().map(|processor| {
-        let core = ["-p", "requeue-core", "--all-features"];
+        let core = ["-p", "requeue-core", "--features", "std,serde"];
         processor.test(&core, workspace)
     });
     run_each(tests.collect::<Result<Vec<_>, Stop>>()?, workspace)
@@ -111,8 +113,8 @@ impl Processor {
         Ok(line.args(["--"]).args(self.without.iter().copied()))
     }
 
-    /// A command of cargo that builds for the processor and runs programs on it. Slightly optimized,
-    /// because an emulator is slow, and without debug information, because it is slow to link.
+    /// A command of cargo that builds for the processor and runs programs on it. Without debug
+    /// information, because it is slow to link; slightly optimized for an emulator.
     fn invocation(&self, command: &str, workspace: &Workspace) -> Result<Invocation, Stop> {
         let host = toolchain::host(&workspace.root)?;
         if !host.starts_with("x86_64-unknown-linux") {
@@ -122,12 +124,12 @@ impl Processor {
         let command = Invocation::new(command)
             .variable("RUSTFLAGS", LINKED)
             .variable("CARGO_INCREMENTAL", "0")
-            .variable("CARGO_PROFILE_DEV_DEBUG", "0")
-            .variable("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+            .variable("CARGO_PROFILE_DEV_DEBUG", "0");
         let command = toolchain::for_system(command, self.target, &workspace.root)?;
         let Some(emulator) = self.emulator else {
             return Ok(command);
         };
+        let command = command.variable("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         let path = shown(&emulator(workspace)?);
         let runner = format!("target.{}.runner=['{path}']", self.target);
         Ok(command.args(["--config".to_owned(), runner]))
