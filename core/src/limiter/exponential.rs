@@ -197,6 +197,10 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(
+        miri,
+        ignore = "Miri rounds powi at random, as it may be on some processor"
+    )]
     fn equals_the_float_it_replaces() {
         for base in [1, 7, (1 << 53) + 1, (1 << 53) + 3, (1 << 60) + 129, I64_MAX] {
             for max in [1, 1 << 40, (1 << 62) + 1, I64_MAX] {
