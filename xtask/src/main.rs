@@ -3,6 +3,7 @@
 //! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
 //! themselves under `cargo xtask help`.
 
+mod api;
 mod book;
 mod builds;
 mod combinations;
@@ -14,6 +15,7 @@ mod invocation;
 mod kube;
 mod links;
 mod mutants;
+mod release;
 mod report;
 mod servers;
 mod shards;
@@ -55,7 +57,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 12] = [
     Command {
         name: "test",
         arguments: "",
@@ -67,6 +69,12 @@ const COMMANDS: [Command; 10] = [
         arguments: "[STEP…] [--except STEP…]",
         about: "every step, or those named, or all but those named; goes on after a failure",
         run: ci,
+    },
+    Command {
+        name: "api",
+        arguments: "",
+        about: "writes the lists of public items, docs/api, which the step `api` compares",
+        run: api,
     },
     Command {
         name: "bench",
@@ -85,6 +93,12 @@ const COMMANDS: [Command; 10] = [
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
         run: kube,
+    },
+    Command {
+        name: "release",
+        arguments: "[--dry-run [CHECK…]]",
+        about: "whether a release could go out; with `--version X.Y.Z`, raises the version",
+        run: release::run,
     },
     Command {
         name: "replicas",
@@ -137,6 +151,12 @@ fn test(arguments: &[String]) -> Result<bool, String> {
 
 fn ci(arguments: &[String]) -> Result<bool, String> {
     run(&steps::choose(arguments)?, OnFailure::GoOn)
+}
+
+fn api(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(api::write(&workspace))
 }
 
 fn bench(arguments: &[String]) -> Result<bool, String> {

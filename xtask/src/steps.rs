@@ -1,5 +1,6 @@
 //! The table of checks, and what each of them runs.
 
+use crate::api;
 use crate::book;
 use crate::builds;
 use crate::examples;
@@ -27,7 +28,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 19] = [
+pub(crate) const STEPS: [Step; 20] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -57,6 +58,12 @@ pub(crate) const STEPS: [Step; 19] = [
         about: "the documentation, warnings denied",
         in_test: false,
         run: doc,
+    },
+    Step {
+        name: "api",
+        about: "the public items of what is published are those of docs/api",
+        in_test: false,
+        run: api::check,
     },
     Step {
         name: "features",
