@@ -14,8 +14,8 @@ use crate::workspace::{Package, Workspace};
 /// Where the lists are.
 const LISTS: &str = "docs/api";
 
-/// Compares the lists with what the sources say, except for the workspace of `kube`: what it depends
-/// on would be checked once more, with other features than for its tests.
+/// Compares the lists with what the sources say, except for the workspace of `kube`: what it
+/// depends on would be checked once more, with other features than for its tests.
 pub(crate) fn check(workspace: &Workspace) -> Verdict {
     compare(&[workspace], workspace)
 }

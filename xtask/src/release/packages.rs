@@ -41,7 +41,7 @@ pub(super) fn check(workspace: &Workspace) -> Verdict {
 
 /// A package, as a user gets it.
 pub(super) struct Unpacked {
-    name: String,
+    pub(super) name: String,
     archive: u64,
     pub(super) folder: PathBuf,
 }
@@ -67,12 +67,25 @@ pub(super) fn unpack(workspace: &Workspace, folder: &Path) -> Result<Vec<Unpacke
             unpacked.push(unpack_one(package, folder)?);
         }
     }
-    let places: Vec<(&str, &str)> = unpacked
-        .iter()
-        .filter_map(|package| Some((package.name.as_str(), package.folder.file_name()?.to_str()?)))
-        .collect();
-    fs::write(folder.join("Cargo.toml"), manifest(&places)).map_err(said)?;
+    let names: Vec<&str> = unpacked.iter().map(|one| one.name.as_str()).collect();
+    choose(&unpacked, &names, folder)?;
     Ok(unpacked)
+}
+
+/// Makes some packages the members of the workspace; the others are only depended on.
+pub(super) fn choose(all: &[Unpacked], names: &[&str], folder: &Path) -> Result<(), String> {
+    let place = |package: &Unpacked| {
+        let folder = package.folder.file_name().unwrap_or_default();
+        let is_member = names.contains(&package.name.as_str());
+        (
+            package.name.clone(),
+            folder.display().to_string(),
+            is_member,
+        )
+    };
+    let places: Vec<_> = all.iter().map(place).collect();
+    let file = folder.join("Cargo.toml");
+    fs::write(&file, manifest(&places)).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 fn unpack_one(package: &Package, folder: &Path) -> Result<Unpacked, String> {
@@ -89,12 +102,20 @@ fn unpack_one(package: &Package, folder: &Path) -> Result<Unpacked, String> {
     })
 }
 
-/// A workspace of packages, each with its folder, that are taken instead of those of the registry.
-fn manifest(places: &[(&str, &str)]) -> String {
-    let folders: Vec<&str> = places.iter().map(|(_, folder)| *folder).collect();
-    let patch = |(name, folder): &(&str, &str)| format!("{name} = {{ path = \"{folder}\" }}\n");
+/// A workspace of packages, each with its folder and whether it is a member; all are taken instead
+/// of those of the registry.
+fn manifest(places: &[(String, String, bool)]) -> String {
+    let folders = |members: bool| {
+        let chosen = places.iter().filter(move |place| place.2 == members);
+        chosen.map(|place| &place.1).collect::<Vec<_>>()
+    };
+    let patch = |(name, folder, _): &(String, String, bool)| {
+        format!("{name} = {{ path = \"{folder}\" }}\n")
+    };
     format!(
-        "[workspace]\nresolver = \"3\"\nmembers = {folders:?}\n\n[patch.crates-io]\n{}",
+        "[workspace]\nresolver = \"3\"\nmembers = {:?}\nexclude = {:?}\n\n[patch.crates-io]\n{}",
+        folders(true),
+        folders(false),
         places.iter().map(patch).collect::<String>()
     )
 }
@@ -164,11 +185,12 @@ mod tests {
 
     #[test]
     fn each_package_finds_the_others() {
-        let text = manifest(&[("a", "a-1.0.0"), ("b", "b-2.0.0")]);
+        let place = |name: &str, is_member| (name.to_owned(), format!("{name}-1"), is_member);
+        let text = manifest(&[place("a", true), place("b", false)]);
         assert!(
-            text.contains("members = [\"a-1.0.0\", \"b-2.0.0\"]"),
+            text.contains("members = [\"a-1\"]\nexclude = [\"b-1\"]"),
             "{text}"
         );
-        assert!(text.ends_with("b = { path = \"b-2.0.0\" }\n"), "{text}");
+        assert!(text.ends_with("b = { path = \"b-1\" }\n"), "{text}");
     }
 }

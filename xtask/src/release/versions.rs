@@ -74,8 +74,8 @@ pub(super) fn set(workspace: &Workspace, version: &str, of: Of) -> Result<bool, 
         return Err(format!("`{version}` is no version of three numbers"));
     }
     let kube = workspace.kube()?;
-    let of_whom = if of == Of::Kube { &kube } else { workspace };
-    let packages: Vec<&Package> = of_whom.published().collect();
+    let owner = if of == Of::Kube { &kube } else { workspace };
+    let packages: Vec<&Package> = owner.published().collect();
     let old = packages.first().map_or("", |package| &package.version);
     let names: Vec<&str> = packages.iter().map(|p| p.name.as_str()).collect();
     let own = if of == Of::Kube { "kube/" } else { "" }.to_owned() + "Cargo.toml";
