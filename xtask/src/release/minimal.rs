@@ -30,11 +30,10 @@ pub(super) fn check(workspace: &Workspace) -> Verdict {
         Invocation::new("cargo update --quiet -Z direct-minimal-versions")
             .variable("RUSTC_BOOTSTRAP", "1")
             .run(&folder)?;
-        let check = Invocation::new("cargo check --locked --workspace --lib --all-features").args(
-            features
-                .iter()
-                .flat_map(|features| ["--features", features]),
-        );
+        let features = features.into_iter().flat_map(|names| ["--features", names]);
+        let check = Invocation::new("cargo check --locked --keep-going --lib --workspace")
+            .args(["--all-features"])
+            .args(features);
         with_protoc(check, workspace)?.run(&folder)?;
     }
     Ok(())
