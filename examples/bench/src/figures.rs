@@ -20,7 +20,7 @@ pub struct Figures {
 pub struct Source {
     /// The command that measures them again.
     pub command: String,
-    /// The commit that was measured, and whether anything outside of `docs` was changed since.
+    /// The commit that was measured, and whether anything but documentation was changed since.
     pub commit: String,
     /// The day, by the calendar of UTC.
     pub date: String,
@@ -88,7 +88,8 @@ impl Source {
     /// Describes this machine, now, and the repository in which the process runs.
     pub fn here(command: impl Into<String>) -> Self {
         let mut commit = printed("git rev-parse --short=7 HEAD");
-        let changed = printed("git diff --name-only HEAD -- :/ :(top,exclude)docs");
+        let changed =
+            printed("git diff --name-only HEAD -- :/ :(top,exclude)docs :(top,exclude)*.md");
         if !changed.is_empty() {
             commit.push_str(" with changes");
         }

@@ -70,10 +70,14 @@ pub const PICTURES: [Picture; 6] = [
             x: ("keys", axis::Scale::Logarithmic),
             y: axis::Scale::Logarithmic,
             lines: &[
-                ("due at once", "requeue", "requeue, all are due"),
-                ("due at once", "port, foldhash", "the layout, all are due"),
-                ("grows", "requeue", "requeue grows"),
-                ("grows", "port, foldhash", "the layout grows"),
+                ("due at once", "requeue", "requeue, all due"),
+                (
+                    "due at once",
+                    "port, foldhash",
+                    "client-go's layout, all due",
+                ),
+                ("grows", "requeue", "requeue, growing"),
+                ("grows", "port, foldhash", "client-go's layout, growing"),
             ],
         }),
     },

@@ -21,7 +21,7 @@ pub(super) struct Lines {
 
 const HEIGHT: u32 = 400;
 /// Room for the names.
-const RIGHT: u32 = 206;
+const RIGHT: u32 = 246;
 /// How far names are apart.
 const APART: i32 = 17;
 
