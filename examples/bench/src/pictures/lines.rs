@@ -52,7 +52,7 @@ pub(super) fn draw(lines: &Lines, figures: &Figures) -> Result<String, Box<dyn E
         .margin_bottom(CAPTION)
         .margin_left(10)
         .x_label_area_size(46)
-        .y_label_area_size(78)
+        .y_label_area_size(88)
         .build_cartesian_2d(x_axis, y_axis)?;
     chart
         .configure_mesh()
