@@ -110,7 +110,7 @@ impl Source {
     }
 }
 
-/// What a command line prints, without the end of the line; nothing if it fails.
+/// What a command line prints, without the end of the line. Empty if it fails.
 fn printed(line: &str) -> String {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());

@@ -20,8 +20,8 @@ pub(super) struct Lines {
 }
 
 const HEIGHT: u32 = 400;
-/// Room for the names.
-const RIGHT: u32 = 246;
+/// Room for a letter of a name, however wide the reader's letters are.
+const LETTER: f64 = 7.4;
 /// How far names are apart.
 const APART: i32 = 17;
 
@@ -44,11 +44,19 @@ pub(super) fn draw(lines: &Lines, figures: &Figures) -> Result<String, Box<dyn E
     let values = all.iter().flat_map(|points| points.values().copied());
     let y_axis = Axis::new(lines.y, values);
 
+    let last = |points: &Points| points.values().last().map(|value| show(*value, unit));
+    let names = lines.lines.iter().zip(&all);
+    let names =
+        names.map(|((.., name), points)| format!("{name} {}", last(points).unwrap_or_default()));
+    let names: Vec<String> = names.collect();
+    let longest = names.iter().map(|name| name.chars().count()).max();
+    let right = 20.0 + LETTER * longest.unwrap_or(0) as f64;
+
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin_top(TITLE)
-        .margin_right(RIGHT)
+        .margin_right(right)
         .margin_bottom(CAPTION)
         .margin_left(10)
         .x_label_area_size(46)
@@ -64,27 +72,24 @@ pub(super) fn draw(lines: &Lines, figures: &Figures) -> Result<String, Box<dyn E
         .x_label_formatter(&|value| show(*value, ""))
         .y_label_formatter(&|value| show(*value, unit))
         .draw()?;
-    let mut names = Vec::new();
-    for (((_, _, name), points), (color, width)) in lines.lines.iter().zip(&all).zip(styles(&all)) {
+    let mut ends = Vec::new();
+    for ((name, points), (color, width)) in names.iter().zip(&all).zip(styles(&all)) {
         let places = points.iter().map(|(size, value)| (*size as f64, *value));
         let places: Vec<(f64, f64)> = places.collect();
         let style = color.stroke_width(width);
         chart.draw_series(LineSeries::new(places.iter().copied(), style))?;
-        let dot = color.filled();
-        let dots = places
-            .iter()
-            .map(|place| Circle::new(*place, width.div_ceil(2) + 1, dot));
-        chart.draw_series(dots)?;
+        let dot = |place| Circle::new(place, width.div_ceil(2) + 1, color.filled());
+        chart.draw_series(places.iter().copied().map(dot))?;
         if let Some(end) = places.last() {
             let (x, y) = chart.backend_coord(end);
-            names.push((y, x, format!("{name} {}", show(end.1, unit)), color));
+            ends.push((y, x, name, color));
         }
     }
-    names.sort_by_key(|(y, ..)| *y);
+    ends.sort_by_key(|(y, ..)| *y);
     let mut above = i32::MIN;
-    for (y, x, name, color) in names {
+    for (y, x, name, color) in ends {
         above = y.max(above.saturating_add(APART));
-        root.draw_text(&name, &quiet(&color), (x + 12, above))?;
+        root.draw_text(name, &quiet(&color), (x + 12, above))?;
     }
     root.present()?;
     drop(chart);
@@ -110,7 +115,7 @@ fn styles(all: &[Points]) -> impl Iterator<Item = (RGBColor, u32)> {
         let first = |points: &Points| points.iter().next().map(|(size, value)| (*size, *value));
         let later = all.iter().skip(place + 1);
         let on_it = later.filter(|other| first(other) == first(points)).count();
-        2 + 3 * on_it as u32
+        2 + 2 * on_it as u32
     });
     COLORS.into_iter().cycle().zip(widths)
 }

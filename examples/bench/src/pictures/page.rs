@@ -56,11 +56,14 @@ pub(super) fn finish(drawing: &str, title: &str, source: &Source) -> String {
     let (title, [first, second]) = (escaped(title), caption(source).map(|line| escaped(&line)));
     let mut style = String::new();
     for (light, dark) in DARK {
-        style += &format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}");
+        for part in ["fill", "stroke"] {
+            style += &format!("[{part}=\"{light}\"]{{{part}:{dark}}}");
+        }
     }
     format!(
         "{open}\n<title>{title}</title>\n<desc>{first}. {second}</desc>\n\
-         <style>\n.page{{fill:#fff;stroke:#d0d7de}}.title,.source{{font-family:{FONT};fill:#24292f}}\
+         <style>\n.page{{fill:#fff;stroke:#d0d7de}}\
+         .title,.source{{font-family:{FONT};fill:#24292f}}\
          .title{{font-size:16px;font-weight:600}}.source{{font-size:11px;fill:#57606a}}\n\
          @media (prefers-color-scheme:dark){{.page{{fill:#161b22;stroke:#30363d}}\
          .title{{fill:#e6edf3}}.source{{fill:#9da7b3}}\n{style}}}\n</style>\n\
