@@ -36,7 +36,7 @@ use gather::Gathering;
 ///
 /// # Marks
 ///
-/// Marks that tasks of one replica put at the same time share transactions of up to 100 marks. One
+/// Marks that tasks of one replica put at the same time share transactions of up to 128 marks. One
 /// that is put alone does not wait.
 ///
 /// # Sessions

@@ -15,6 +15,7 @@ mod invocation;
 mod kube;
 mod links;
 mod mutants;
+mod pictures;
 mod release;
 mod report;
 mod servers;
@@ -78,8 +79,8 @@ const COMMANDS: [Command; 12] = [
     },
     Command {
         name: "bench",
-        arguments: "[ARGUMENT…]",
-        about: "the benchmarks: hands its arguments to `cargo bench -p requeue-bench`",
+        arguments: "[ARGUMENT…] | --plot [PICTURE…]",
+        about: "hands its arguments to `cargo bench -p requeue-bench`, or measures what is drawn",
         run: bench,
     },
     Command {
@@ -161,6 +162,12 @@ fn api(arguments: &[String]) -> Result<bool, String> {
 
 fn bench(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
+    if let Some((_, names)) = arguments
+        .split_first()
+        .filter(|(first, _)| *first == "--plot")
+    {
+        return pictures::measure(names, &workspace).map(|()| true);
+    }
     let command = Invocation::new("cargo bench -p requeue-bench").args(arguments);
     Ok(command.run(&workspace.root).is_ok())
 }

@@ -53,7 +53,7 @@ use std::process::ExitCode;
 
 use args::Command;
 
-/// The exit code for invalid arguments, or a service that could not start.
+/// The exit code for invalid arguments, or a service that could not start or go on.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {

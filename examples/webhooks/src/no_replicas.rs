@@ -22,7 +22,12 @@ pub(crate) async fn join(
 }
 
 impl Replica {
-    pub(crate) async fn employ(self, _: Arc<Dispatcher>, _: usize, _: CancellationToken) {
+    pub(crate) async fn employ(
+        self,
+        _: Arc<Dispatcher>,
+        _: usize,
+        _: CancellationToken,
+    ) -> Result<(), String> {
         match self {}
     }
 }

@@ -87,13 +87,14 @@ impl<E: Engine> Replica<E> {
         Ok(Self { member })
     }
 
-    /// Keeps this many workers until `stop` is cancelled, and then hands over what is owned.
+    /// Keeps this many workers until `stop` is cancelled, and then hands over what is owned. The
+    /// error says why etcd does not take this replica back.
     pub(crate) async fn employ(
         self,
         dispatcher: Arc<Dispatcher>,
         workers: usize,
         stop: CancellationToken,
-    ) {
+    ) -> Result<(), String> {
         let deliver = {
             let dispatcher = Arc::clone(&dispatcher);
             move |key: Key, held: Held| {
@@ -101,12 +102,10 @@ impl<E: Engine> Replica<E> {
                 async move { Ok::<_, Infallible>(deliver(&dispatcher, &key, &held).await) }
             }
         };
-        let work = async {
-            if let Err(error) = self.member.run(crew(workers), stop, deliver).await {
-                crate::say(&format!("this is no replica any more: {error}"));
-            }
-        };
+        let mut ended = Ok(());
+        let work = async { ended = self.member.run(crew(workers), stop, deliver).await };
         dispatcher.assist(work).await;
+        ended.map_err(|error| format!("this is no replica any more: {error}"))
     }
 }
 

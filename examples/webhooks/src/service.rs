@@ -35,7 +35,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Serves until a signal stops it. The error, one line for the user, says why it could not begin.
+/// Serves until a signal stops it. The error, one line for the user, says why it could not begin or
+/// go on.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
     if options.replicas.is_some() && !replicas::IS_BUILT {
         let how = "cargo build --release -p webhooks --features replicas";
@@ -74,7 +75,10 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
                 let _ended = ended.drop_guard();
                 match replica {
                     Some(replica) => replica.employ(dispatcher, workers, stop).await,
-                    None => dispatcher.employ(workers).await,
+                    None => {
+                        dispatcher.employ(workers).await;
+                        Ok(())
+                    }
                 }
             }
         }),
@@ -93,11 +97,11 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
     };
     tokio::select! {
         () = signals.next() => say("stopping; once more to stop at once"),
-        // Without a signal this is a failure, which has been reported.
+        // Without a signal this is a failure.
         () = ended.cancelled() => {}
     }
     tokio::select! {
-        () = wind_down(&api, running, &stop, options.grace) => Ok(()),
+        ended = wind_down(&api, running, &stop, options.grace) => ended,
         () = signals.next() => std::process::exit(EXIT_INTERRUPTED),
     }
 }
@@ -114,7 +118,7 @@ pub(crate) async fn reset_fences(database: Database) -> Result<(), String> {
 
 /// The tasks.
 struct Running {
-    crew: JoinHandle<()>,
+    crew: JoinHandle<Result<(), String>>,
     served: JoinHandle<()>,
     looking: JoinHandle<()>,
 }
@@ -195,24 +199,28 @@ fn announce(address: SocketAddr, owed: usize) {
 }
 
 /// Takes no more requests, delivers what is ready until the grace is over, and leaves the rest to
-/// the next start.
-async fn wind_down(api: &Api, mut running: Running, stop: &CancellationToken, grace: Duration) {
+/// the next start. Returns how the crew ended.
+async fn wind_down(
+    api: &Api,
+    mut running: Running,
+    stop: &CancellationToken,
+    grace: Duration,
+) -> Result<(), String> {
     let Dispatcher { queue, store, .. } = &*api.dispatcher;
     stop.cancel();
     api.stats.history.end();
-    let is_late = match api.dispatcher.team.get() {
-        None => queue.drain_timeout(grace).await == Drained::Pending,
-        // What is ready is the next owner's, at once.
-        Some(_) => timeout(grace, &mut running.crew).await.is_err(),
-    };
-    if is_late {
+    if api.dispatcher.team.get().is_none() && queue.drain_timeout(grace).await == Drained::Pending {
         // Deliveries under way are broken off. They stay owed.
         running.crew.abort();
     }
-    if !running.crew.is_finished() {
-        // An error says that it was aborted, or panicked: in any case it has ended.
-        let _ = running.crew.await;
-    }
+    // With a team, what is ready is the next owner's, at once.
+    let ended = match timeout(grace, &mut running.crew).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            running.crew.abort();
+            running.crew.await
+        }
+    };
     let _ = running.served.await;
     running.looking.abort();
     match store.owed_len(State::Pending).await {
@@ -221,6 +229,11 @@ async fn wind_down(api: &Api, mut running: Running, stop: &CancellationToken, gr
         Err(error) => say(&error.to_string()),
     }
     store.close().await;
+    match ended {
+        Ok(ended) => ended,
+        Err(error) if error.is_panic() => Err(format!("the workers failed: {error}")),
+        Err(_) => Ok(()),
+    }
 }
 
 fn cannot<E: Display>(what: &str) -> impl FnOnce(E) -> String {

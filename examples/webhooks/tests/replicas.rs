@@ -76,7 +76,7 @@ mod replicas {
         let mut replicas: Vec<Service> = (0..3)
             .map(|n| start(&places[n], &database, etcd, n))
             .collect();
-        spread(&user, &replicas).await;
+        spread(&user, &replicas.iter().collect::<Vec<_>>()).await;
 
         let mut receivers = Vec::new();
         for n in 0..RECEIVERS {
@@ -120,8 +120,14 @@ mod replicas {
             }
         }
         restart(&user, &mut replicas, &places[0], &database, etcd).await;
+        pause(&user, &replicas).await;
+        let refused = replicas.remove(0);
+        refuse(&user, etcd).await;
+        assert_eq!(refused.ended().await.code(), Some(2));
+        let said = places[1].said();
+        assert!(said.contains("this is no replica any more"), "{said}");
         for replica in replicas {
-            assert_eq!(replica.terminate().await.code(), Some(0));
+            replica.kill();
         }
         for place in &places {
             let said = place.said();
@@ -138,10 +144,39 @@ mod replicas {
         etcd: &Etcd,
     ) {
         replicas.push(start(place, database, etcd, 3));
-        spread(user, replicas).await;
+        spread(user, &replicas.iter().collect::<Vec<_>>()).await;
         let answer = user.put(&replicas[2], "/objects/last", &json!(1)).await;
         assert_eq!(answer.json["subscriptions"], RECEIVERS);
         user.settled(&replicas[0]).await;
+    }
+
+    /// A replica that does not run for longer than its TTL is replaced, and comes back.
+    async fn pause(user: &User, replicas: &[Service]) {
+        replicas[1].signal("STOP");
+        spread(user, &[&replicas[0], &replicas[2]]).await;
+        let answer = user.put(&replicas[0], "/objects/paused", &json!(1)).await;
+        assert_eq!(answer.json["subscriptions"], RECEIVERS);
+        user.settled(&replicas[0]).await;
+        replicas[1].signal("CONT");
+        spread(user, &replicas.iter().collect::<Vec<_>>()).await;
+    }
+
+    /// Gives the set another count of shards, and ends every session.
+    async fn refuse(user: &User, etcd: &Etcd) {
+        let address: SocketAddr = etcd.url.trim_start_matches("http://").parse().unwrap();
+        let call = async |path: &str, body: Value| {
+            let answer = user
+                .ask(address, Method::POST, path, body.to_string())
+                .await;
+            answer.unwrap().json
+        };
+        // In base64: `/requeue/webhooks/count`, and `1 7`.
+        let count = json!({ "key": "L3JlcXVldWUvd2ViaG9va3MvY291bnQ=", "value": "MSA3" });
+        call("/v3/kv/put", count).await;
+        let sessions = call("/v3/lease/leases", json!({})).await;
+        for session in sessions["leases"].as_array().unwrap() {
+            call("/v3/lease/revoke", session.clone()).await;
+        }
     }
 
     fn start(place: &Place, database: &str, etcd: &Etcd, n: usize) -> Service {
@@ -160,7 +195,7 @@ mod replicas {
     }
 
     /// Waits until every shard is owned, and every replica owns one.
-    async fn spread(user: &User, replicas: &[Service]) {
+    async fn spread(user: &User, replicas: &[&Service]) {
         let wait = async {
             for replica in replicas {
                 let mut seq = 0;

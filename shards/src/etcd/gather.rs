@@ -11,17 +11,21 @@ use super::format;
 use super::ownership::run;
 use crate::error::EngineError;
 
-/// How many marks one transaction stores: etcd takes 128 operations unless configured otherwise.
-pub(super) const BATCH: usize = 100;
-/// How many transactions are under way at once.
-pub(super) const AT_ONCE: usize = 8;
+/// How many marks one transaction stores: as many operations as etcd takes, unless configured
+/// otherwise.
+pub(super) const BATCH: usize = 128;
+/// How many transactions are under way at once: those of [`BATCH`] marks, and others. The fewer of
+/// the others, the more marks gather for each.
+pub(super) const AT_ONCE: usize = 16;
+const PARTIAL_AT_ONCE: usize = 4;
 
-/// The marks that wait. While a transaction is under way, those that come gather for the next one:
+/// The marks that wait. While transactions are under way, those that come gather for the next one:
 /// a mark that comes alone does not wait.
 #[derive(Debug)]
 pub(super) struct Gathering {
     waiting: Mutex<VecDeque<Waiting>>,
     turns: Semaphore,
+    full_turns: Semaphore,
 }
 
 /// The marks of one call.
@@ -35,12 +39,17 @@ impl Gathering {
     pub(super) fn new() -> Self {
         Self {
             waiting: Mutex::default(),
-            turns: Semaphore::new(AT_ONCE),
+            turns: Semaphore::new(PARTIAL_AT_ONCE),
+            full_turns: Semaphore::new(AT_ONCE),
         }
     }
 
     /// Stores marks without a time, at most [`BATCH`] of them.
     pub(super) async fn put(&self, calls: &Calls, keys: Vec<Vec<u8>>) -> Result<(), EngineError> {
+        if keys.len() == BATCH {
+            let _turn = self.full_turns.acquire().await;
+            return store(calls, keys.iter().map(Vec::as_slice)).await;
+        }
         loop {
             let (stored, mut outcome) = oneshot::channel();
             let keys = keys.clone();
@@ -57,7 +66,7 @@ impl Gathering {
                     drop(turn);
                     break outcome.await;
                 }
-                store(calls, batch).await;
+                store_all(calls, batch).await;
             };
             // The call that had taken them along was dropped otherwise.
             if let Ok(outcome) = outcome {
@@ -86,18 +95,21 @@ impl Gathering {
     }
 }
 
-async fn store(calls: &Calls, batch: Vec<Waiting>) {
+async fn store_all(calls: &Calls, batch: Vec<Waiting>) {
     // A transaction must not put a key twice.
     let keys: BTreeSet<&[u8]> = batch
         .iter()
         .flat_map(|waiting| waiting.keys.iter().map(Vec::as_slice))
         .collect();
-    let puts = keys.into_iter();
-    let puts = puts.map(|key| TxnOp::put(key, format::mark_value(None), None));
-    let txn = Txn::new().and_then(puts.collect::<Vec<_>>());
-    let outcome = run(calls, calls.timeout, txn).await.map(drop);
+    let outcome = store(calls, keys.into_iter()).await;
     for waiting in batch {
         // Dropped if its call was.
         let _ = waiting.stored.send(outcome.clone());
     }
+}
+
+async fn store(calls: &Calls, keys: impl Iterator<Item = &[u8]>) -> Result<(), EngineError> {
+    let puts = keys.map(|key| TxnOp::put(key, format::mark_value(None), None));
+    let txn = Txn::new().and_then(puts.collect::<Vec<_>>());
+    run(calls, calls.timeout, txn).await.map(drop)
 }

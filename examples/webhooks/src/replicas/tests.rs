@@ -15,7 +15,7 @@ const SUBSCRIPTIONS: usize = 24;
 struct Working {
     dispatcher: Arc<Dispatcher>,
     stop: CancellationToken,
-    crew: JoinHandle<()>,
+    crew: JoinHandle<Result<(), String>>,
 }
 
 impl Working {
@@ -40,7 +40,11 @@ impl Working {
 
     async fn end(self) {
         self.stop.cancel();
-        timeout(BROKEN_AFTER, self.crew).await.unwrap().unwrap();
+        timeout(BROKEN_AFTER, self.crew)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
     }
 
     fn delivered(&self) -> u64 {

@@ -140,14 +140,22 @@ impl Service {
         self.child.wait().unwrap();
     }
 
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let command = format!("kill -{name} {}", self.child.id());
+        let status = Command::new("sh").args(["-c", &command]).status().unwrap();
+        assert!(status.success());
+    }
+
     /// As `kill`, and waits for its end; receivers may be at work meanwhile.
-    pub async fn terminate(mut self) -> ExitStatus {
-        let wait = move || {
-            let command = format!("kill -TERM {}", self.child.id());
-            let status = Command::new("sh").args(["-c", &command]).status().unwrap();
-            assert!(status.success());
-            self.child.wait().unwrap()
-        };
+    pub async fn terminate(self) -> ExitStatus {
+        self.signal("TERM");
+        self.ended().await
+    }
+
+    /// Waits for its end.
+    pub async fn ended(mut self) -> ExitStatus {
+        let wait = move || self.child.wait().unwrap();
         tokio::task::spawn_blocking(wait).await.unwrap()
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use requeue_shards::etcd_client::Client;
+use requeue_shards::etcd_client::{Client, ConnectOptions};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
@@ -15,7 +15,16 @@ use tokio::time::{sleep, timeout};
 pub(crate) struct Cluster {
     program: PathBuf,
     folder: PathBuf,
+    access: Access,
     nodes: Vec<Node>,
+}
+
+/// How clients reach the nodes.
+pub(crate) struct Access {
+    pub(crate) scheme: &'static str,
+    pub(crate) options: ConnectOptions,
+    /// What each node is started with.
+    pub(crate) arguments: Vec<String>,
 }
 
 struct Node {
@@ -24,9 +33,30 @@ struct Node {
     process: Option<Child>,
 }
 
+impl Access {
+    /// Open to every client.
+    pub(crate) fn open(arguments: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            scheme: "http",
+            options: ConnectOptions::new(),
+            arguments: arguments.into_iter().collect(),
+        }
+    }
+}
+
 impl Cluster {
     /// Starts nodes, and waits until they have a leader.
     pub(crate) async fn start(program: &Path, folder: &Path, count: usize) -> io::Result<Self> {
+        Self::start_with(program, folder, count, Access::open([])).await
+    }
+
+    /// The same, where not every client may reach them.
+    pub(crate) async fn start_with(
+        program: &Path,
+        folder: &Path,
+        count: usize,
+        access: Access,
+    ) -> io::Result<Self> {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder)?;
         let mut held = Vec::new();
@@ -45,18 +75,32 @@ impl Cluster {
         let mut cluster = Self {
             program: program.to_owned(),
             folder: folder.to_owned(),
+            access,
             nodes,
         };
         for index in 0..count {
             cluster.begin(index)?;
         }
+        cluster.elect().await?;
+        Ok(cluster)
+    }
+
+    /// Waits for a leader.
+    async fn elect(&self) -> io::Result<()> {
         for _ in 0..100 {
-            if cluster.leader().await.is_some() {
-                return Ok(cluster);
+            if self.leader().await.is_some() {
+                return Ok(());
             }
             sleep(Duration::from_millis(100)).await;
         }
         Err(io::Error::other("etcd has no leader after ten seconds"))
+    }
+
+    /// Kills a node, starts it and waits for a leader.
+    pub(crate) async fn restart(&mut self, index: usize) -> io::Result<()> {
+        self.kill(index).await?;
+        self.begin(index)?;
+        self.elect().await
     }
 
     /// Starts a node that is not there.
@@ -66,7 +110,8 @@ impl Cluster {
         let peers: Vec<String> = peers
             .map(|(index, node)| format!("n{index}={}", url(node.peer)))
             .collect();
-        let (folder, program) = (&self.folder, &self.program);
+        let (folder, program, access) = (&self.folder, &self.program, &self.access);
+        let client_url = |address: SocketAddr| format!("{}://{address}", access.scheme);
         let Some(node) = self.nodes.get_mut(index) else {
             return Ok(());
         };
@@ -77,12 +122,13 @@ impl Cluster {
             .args(["--name", &format!("n{index}")])
             .arg("--data-dir")
             .arg(folder.join(format!("n{index}")))
-            .args(["--listen-client-urls", &url(node.client)])
-            .args(["--advertise-client-urls", &url(node.client)])
+            .args(["--listen-client-urls", &client_url(node.client)])
+            .args(["--advertise-client-urls", &client_url(node.client)])
             .args(["--listen-peer-urls", &url(node.peer)])
             .args(["--initial-advertise-peer-urls", &url(node.peer)])
             .args(["--initial-cluster", &peers.join(",")])
             .args(["--initial-cluster-state", "new"])
+            .args(&access.arguments)
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true);
@@ -108,9 +154,10 @@ impl Cluster {
 
     /// Which node leads, as the nodes say that reply.
     pub(crate) async fn leader(&self) -> Option<usize> {
-        for (index, node) in self.nodes.iter().enumerate() {
+        for (index, endpoint) in self.endpoints().into_iter().enumerate() {
             let status = async {
-                let mut client = Client::connect([format!("http://{}", node.client)], None).await?;
+                let options = Some(self.access.options.clone());
+                let mut client = Client::connect([endpoint], options).await?;
                 client.status().await
             };
             let status = timeout(Duration::from_millis(500), status).await;
@@ -121,6 +168,10 @@ impl Cluster {
             }
         }
         None
+    }
+
+    pub(crate) fn options(&self) -> ConnectOptions {
+        self.access.options.clone()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -134,7 +185,7 @@ impl Cluster {
     pub(crate) fn endpoints(&self) -> Vec<String> {
         let addresses = self.addresses().into_iter();
         addresses
-            .map(|address| format!("http://{address}"))
+            .map(|address| format!("{}://{address}", self.access.scheme))
             .collect()
     }
 }

@@ -1,5 +1,5 @@
-//! What every engine promises, on real nodes, and what etcd adds to it: users, and nodes that are
-//! dead.
+//! What every engine promises, on real nodes, and what etcd adds to it: users, TLS, and nodes
+//! that are dead.
 
 #![allow(clippy::panic)] // A check that fails panics.
 
@@ -7,18 +7,34 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use requeue_shards::etcd_client::{Client, ConnectOptions, Error, Permission, PermissionType};
-use requeue_shards::{Engine, EngineError, Etcd, Shard, conformance};
+use requeue_shards::etcd_client::{
+    Client, ConnectOptions, Error, Permission, PermissionType, ResponseHeader,
+};
+use requeue_shards::{Engine, EngineError, Etcd, Mark, NewMark, Shard, conformance};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Access, Cluster};
+use crate::proxy::Network;
+use crate::tls::Certificates;
 use crate::world::connect;
+
+/// How long a token of the node with users lasts that is not used.
+const TOKEN_TTL: Duration = Duration::from_secs(1);
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Panics if something is not as promised.
 pub(crate) async fn check(program: &Path, folder: &Path) -> io::Result<()> {
-    let (three, one) = (folder.join("three"), folder.join("one"));
-    let (three, one) = tokio::join!(on_two_of_three(program, &three), on_one(program, &one));
+    let folders = ["three", "one", "secure"].map(|name| folder.join(name));
+    let [three, one, secure] = &folders;
+    let (three, one, secure) = tokio::join!(
+        on_two_of_three(program, three),
+        on_one(program, one),
+        with_tls(program, secure),
+    );
     no_endpoint().await;
-    three.and(one)
+    three.and(one).and(secure)
 }
 
 async fn on_two_of_three(program: &Path, folder: &Path) -> io::Result<()> {
@@ -31,15 +47,113 @@ async fn on_two_of_three(program: &Path, folder: &Path) -> io::Result<()> {
 }
 
 async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
-    let mut cluster = Cluster::start(program, folder, 1).await?;
+    let seconds = TOKEN_TTL.as_secs();
+    let access = Access::open([format!("--auth-token-ttl={seconds}")]);
+    let mut cluster = Cluster::start_with(program, folder, 1, access).await?;
     conformance::all(&connect(&cluster).await?, "conformance").await;
+    compacted(&mut cluster).await?;
     let endpoints = cluster.endpoints();
     users(&endpoints).await.map_err(io::Error::other)?;
     let options = ConnectOptions::new().with_user("alice", "right");
     let etcd = Etcd::with_options(endpoints.clone(), options).await;
     let etcd = etcd.map_err(io::Error::other)?;
+    expired(&etcd).await;
     cluster.kill(0).await?;
     nothing_replies(&endpoints, &etcd).await;
+    Ok(())
+}
+
+fn mark(key: &str) -> NewMark {
+    NewMark {
+        shard: Shard(0),
+        key: key.into(),
+        not_before: None,
+    }
+}
+
+/// Who was cut off for so long that etcd has thrown away what changed hears of it all the same.
+async fn compacted(cluster: &mut Cluster) -> io::Result<()> {
+    const SET: &str = "compacted";
+    async fn put(cluster: &Cluster, key: &str) -> io::Result<()> {
+        let etcd = connect(cluster).await?;
+        let put = etcd.put_marks(SET, &[mark(key)]).await;
+        put.map_err(io::Error::other)
+    }
+    let network = Network::new(&cluster.addresses()).await?;
+    let far = Etcd::connect(network.endpoints.clone()).await;
+    let far = far.map_err(io::Error::other)?;
+    let (sender, mut marks) = mpsc::channel::<Mark>(8);
+    let hear = async {
+        put(cluster, "a").await?;
+        assert_eq!(marks.recv().await.map(|mark| mark.key), Some("a".into()));
+        network.cut(true);
+        // Or the connection would bring what it missed.
+        cluster.restart(0).await?;
+        // The last revision stays.
+        put(cluster, "b").await?;
+        put(cluster, "c").await?;
+        compact(&cluster.endpoints())
+            .await
+            .map_err(io::Error::other)?;
+        network.cut(false);
+        while marks.recv().await.map(|mark| mark.key) != Some("b".into()) {}
+        Ok(())
+    };
+    tokio::select! {
+        ended = far.follow_marks(SET, Shard(0), &sender) => panic!("has ended: {ended:?}"),
+        heard = timeout(PATIENCE, hear) => heard?,
+    }
+}
+
+/// Throws away what happened before now.
+async fn compact(endpoints: &[String]) -> Result<(), Error> {
+    let mut client = Client::connect(endpoints, None).await?;
+    let now = client.get("a", None).await?;
+    let now = now.header().map_or(0, ResponseHeader::revision);
+    client.compact(now, None).await.map(drop)
+}
+
+/// A token that has expired is replaced, for calls and for what is followed.
+async fn expired(alice: &Etcd) {
+    let (sender, mut marks) = mpsc::channel::<Mark>(8);
+    let hear = async {
+        for key in ["a", "b"] {
+            sleep(3 * TOKEN_TTL).await;
+            let put = alice.put_marks("hers", &[mark(key)]).await;
+            assert!(put.is_ok(), "{put:?}");
+            assert_eq!(marks.recv().await.map(|mark| mark.key), Some(key.into()));
+        }
+    };
+    tokio::select! {
+        ended = alice.follow_marks("hers", Shard(0), &sender) => panic!("has ended: {ended:?}"),
+        heard = timeout(PATIENCE, hear) => assert!(heard.is_ok(), "no mark"),
+    }
+}
+
+/// A client has a certificate of the authority that the node trusts, and trusts it too.
+async fn with_tls(program: &Path, folder: &Path) -> io::Result<()> {
+    let files = folder.with_extension("certificates");
+    let certificates = Certificates::write(&files)?;
+    let access = certificates.access(&files);
+    let cluster = Cluster::start_with(program, folder, 1, access).await?;
+    conformance::all(&connect(&cluster).await?, "conformance").await;
+
+    let strangers = [
+        certificates.strangers_options(),
+        Certificates::write(&folder.with_extension("others"))?.strangers_options(),
+        ConnectOptions::new(),
+    ];
+    for options in strangers {
+        let stranger = Etcd::with_options(cluster.endpoints(), options).await;
+        let opened = match stranger {
+            Ok(stranger) => stranger.open("conformance", 4).await,
+            Err(error) => Err(error),
+        };
+        assert!(
+            matches!(opened, Err(EngineError::Unreachable(_))),
+            "{opened:?}"
+        );
+    }
     Ok(())
 }
 

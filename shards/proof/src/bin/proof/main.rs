@@ -12,6 +12,7 @@ mod nemesis;
 mod plant;
 mod proxy;
 mod replica;
+mod tls;
 mod world;
 
 use std::env;
@@ -140,7 +141,9 @@ async fn prove(call: &Call) -> io::Result<bool> {
         Err(_) => false,
     };
     let words = if is_well { "is" } else { "is NOT" };
-    println!("etcd {words} as every engine promises to be, on one node and on two of three");
+    println!(
+        "etcd {words} as every engine promises to be, on one node, with TLS, and on two of three"
+    );
     is_well &= seeds(call, &plan).await?;
     if call.is_short {
         return Ok(is_well);

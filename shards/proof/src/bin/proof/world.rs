@@ -295,7 +295,7 @@ impl World {
 }
 
 pub(crate) async fn connect(cluster: &Cluster) -> io::Result<Etcd> {
-    let etcd = Etcd::connect(cluster.endpoints()).await;
+    let etcd = Etcd::with_options(cluster.endpoints(), cluster.options()).await;
     etcd.map_err(io::Error::other)
 }
 
