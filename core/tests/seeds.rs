@@ -13,6 +13,7 @@ use requeue_core::RandomState;
 const PRINT: &str = "REQUEUE_PRINT_A_HASH";
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri starts no processes")]
 fn two_processes_hash_differently_without_address_randomisation() {
     if env::var_os(PRINT).is_some() {
         println!("hash={}", RandomState::default().hash_one("node-7"));

@@ -10,7 +10,7 @@ use requeue_core::{
     Storage, Sweep, Timed,
 };
 
-const KEYS: u16 = 150;
+const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
 /// Of these keys each third is held from the first step to the last.
 const STAYS: u16 = 3;
 
@@ -42,7 +42,7 @@ fn walks<S: Storage>(mut queue: Keys<S>) {
     for key in 0..KEYS {
         queue.add(key, Instant::EPOCH).value.unwrap();
     }
-    for round in 0..20 {
+    for round in 0..if cfg!(miri) { 2 } else { 20 } {
         let mut seen: BTreeMap<u16, u32> = BTreeMap::new();
         let mut sweep = Sweep::new();
         let mut step = round;

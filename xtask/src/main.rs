@@ -8,14 +8,17 @@ mod book;
 mod builds;
 mod combinations;
 mod debian;
+mod deny;
 mod examples;
 mod firmware;
 mod fuzz;
 mod invocation;
 mod kube;
 mod links;
+mod miri;
 mod mutants;
 mod pictures;
+mod platforms;
 mod release;
 mod report;
 mod servers;
@@ -58,7 +61,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 12] = [
+const COMMANDS: [Command; 15] = [
     Command {
         name: "test",
         arguments: "",
@@ -118,6 +121,24 @@ const COMMANDS: [Command; 12] = [
         arguments: "--minutes M [--seed S]",
         about: "the tests of chance, with new seeds until the time is over",
         run: soak::run,
+    },
+    Command {
+        name: "platforms",
+        arguments: "",
+        about: "the steps `systems` and `processors`, the adapters' tests and the recordings there",
+        run: platforms,
+    },
+    Command {
+        name: "miri",
+        arguments: "[ARGUMENT…]",
+        about: "core's tests under Miri: hands its arguments to `cargo miri test`",
+        run: miri,
+    },
+    Command {
+        name: "deny",
+        arguments: "",
+        about: "the step `deny`, and known advisories, which are fetched",
+        run: deny,
     },
     Command {
         name: "mutants",
@@ -191,6 +212,23 @@ fn replicas(arguments: &[String]) -> Result<bool, String> {
 fn shards(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
     shown(shards::run(&workspace, arguments))
+}
+
+fn platforms(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(platforms::run(&workspace))
+}
+
+fn miri(arguments: &[String]) -> Result<bool, String> {
+    let workspace = Workspace::load()?;
+    shown(miri::run(&workspace, arguments))
+}
+
+fn deny(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(deny::run(&workspace))
 }
 
 /// Prints how a command went that is no step.

@@ -3,11 +3,13 @@
 use crate::api;
 use crate::book;
 use crate::builds;
+use crate::deny;
 use crate::examples;
 use crate::firmware;
 use crate::fuzz;
 use crate::invocation::Invocation;
 use crate::kube;
+use crate::platforms;
 use crate::report::{Stop, Verdict};
 use crate::servers::with_protoc;
 use crate::shards;
@@ -28,7 +30,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 20] = [
+pub(crate) const STEPS: [Step; 23] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -82,6 +84,24 @@ pub(crate) const STEPS: [Step; 20] = [
         about: "what is published, with the oldest Rust that its manifest promises",
         in_test: false,
         run: builds::msrv,
+    },
+    Step {
+        name: "deny",
+        about: "licences, versions and sources of what is depended on",
+        in_test: false,
+        run: deny::step,
+    },
+    Step {
+        name: "systems",
+        about: "what is published compiles for macOS, Windows and WebAssembly",
+        in_test: false,
+        run: platforms::systems,
+    },
+    Step {
+        name: "processors",
+        about: "the tests of core on a 32-bit processor, and on a big-endian one under QEMU",
+        in_test: false,
+        run: platforms::processors,
     },
     Step {
         name: "schedules",

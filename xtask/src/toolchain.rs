@@ -24,12 +24,7 @@ pub(crate) fn for_target(
 ) -> Result<Invocation, Stop> {
     let command = command.args(["--target", target]);
     let rustlib = sysroot(root)?.join("lib/rustlib");
-    let installed = rustlib.join(target).join("lib");
-    if installed.is_dir() {
-        return Ok(command);
-    }
-    let fetch = Invocation::new("rustup target add").args([target]);
-    if has_rustup() && fetch.run(root).is_ok() && installed.is_dir() {
+    if has_libraries(&rustlib, target, root) {
         return Ok(command);
     }
     if rustlib.join("src/rust/library/core").is_dir() {
@@ -41,6 +36,33 @@ pub(crate) fn for_target(
         "no libraries for {target}: run `rustup target add {target}`, or install the sources of \
          the standard library (Debian: apt-get install rust-web-src)"
     )))
+}
+
+/// As [`for_target`], for a target with a system: std is not built along.
+///
+/// # Errors
+///
+/// It is not here and cannot be fetched.
+pub(crate) fn for_system(
+    command: Invocation,
+    target: &str,
+    root: &Path,
+) -> Result<Invocation, Stop> {
+    if has_libraries(&sysroot(root)?.join("lib/rustlib"), target, root) {
+        return Ok(command.args(["--target", target]));
+    }
+    let hint = format!("no libraries for {target}: run `rustup target add {target}`");
+    Err(Stop::Skipped(hint))
+}
+
+/// Whether the active toolchain has the libraries of a target, fetched now if they are not there.
+fn has_libraries(rustlib: &Path, target: &str, root: &Path) -> bool {
+    let installed = rustlib.join(target).join("lib");
+    let fetch = || {
+        let fetch = Invocation::new("rustup target add").args([target]);
+        has_rustup() && fetch.run(root).is_ok()
+    };
+    installed.is_dir() || (fetch() && installed.is_dir())
 }
 
 /// The name of an installed toolchain for a `rust-version`, installed now when it is not there.

@@ -55,8 +55,9 @@ fn finish(queue: &mut Shared, work: Work<Key>) -> Wake {
 
 #[test]
 fn a_backlog_delays_the_others_by_one_turn() {
+    let backlog = if cfg!(miri) { 500 } else { 100_000 };
     let mut queue = queue();
-    for number in 0..100_000 {
+    for number in 0..backlog {
         queue.add((0, number), NOW).value.unwrap();
     }
     for group in 1..100 {
@@ -64,7 +65,7 @@ fn a_backlog_delays_the_others_by_one_turn() {
     }
     let mut next = || queue.try_get(NOW).value.unwrap().key;
     assert!((0..100).map(|_| next().0).eq(0..100));
-    assert!((1..100_000).all(|number| next() == (0, number)));
+    assert!((1..backlog).all(|number| next() == (0, number)));
     assert_eq!(queue.groups_len(), 100);
 }
 

@@ -98,9 +98,10 @@ fn a_hundred_thousand_groups_of_one_key_come_and_go() {
     let mut queue: Queue<u32, Growable<RandomState, Groups<u32>>, NoLimit> =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| *key);
     let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
-    let _ = queue.add_many(0..100_000, NOW, |_| {});
-    assert_eq!(queue.groups_len(), 100_000);
-    for key in 0..100_000 {
+    let groups = if cfg!(miri) { 500 } else { 100_000 };
+    let _ = queue.add_many(0..groups, NOW, |_| {});
+    assert_eq!(queue.groups_len(), groups as usize);
+    for key in 0..groups {
         let work = queue.try_get(NOW).value.unwrap();
         assert_eq!(work.key, key);
         queue.release(work.ticket, NOW).value.unwrap();
