@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 const SOURCES: &str = "docs/book/src";
 /// The column after the names in what the example `delays` prints.
-const DELAYS_FROM: usize = 13;
+const DELAYS_FROM: usize = 18;
 const DASHBOARD: &str = "docs/book/grafana.json";
 /// Built below `target`, once: it costs a minute and a half of processor time.
 const MDBOOK: &str = "0.4.52";

@@ -3,6 +3,7 @@
 //! A command is a row of [`COMMANDS`], a check a row of [`steps::STEPS`]; both tables print
 //! themselves under `cargo xtask help`.
 
+mod api;
 mod book;
 mod builds;
 mod combinations;
@@ -16,7 +17,9 @@ mod kube;
 mod links;
 mod miri;
 mod mutants;
+mod pictures;
 mod platforms;
+mod release;
 mod report;
 mod servers;
 mod shards;
@@ -58,7 +61,7 @@ struct Command {
     run: fn(&[String]) -> Result<bool, String>,
 }
 
-const COMMANDS: [Command; 13] = [
+const COMMANDS: [Command; 15] = [
     Command {
         name: "test",
         arguments: "",
@@ -72,9 +75,15 @@ const COMMANDS: [Command; 13] = [
         run: ci,
     },
     Command {
+        name: "api",
+        arguments: "",
+        about: "writes the lists of public items, docs/api, which the step `api` compares",
+        run: api,
+    },
+    Command {
         name: "bench",
-        arguments: "[ARGUMENT…]",
-        about: "the benchmarks: hands its arguments to `cargo bench -p requeue-bench`",
+        arguments: "[ARGUMENT…] | --plot [PICTURE…]",
+        about: "hands its arguments to `cargo bench -p requeue-bench`, or measures what is drawn",
         run: bench,
     },
     Command {
@@ -88,6 +97,12 @@ const COMMANDS: [Command; 13] = [
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
         run: kube,
+    },
+    Command {
+        name: "release",
+        arguments: "[--dry-run [CHECK…]]",
+        about: "whether a release could go out; with `--version X.Y.Z`, raises the version",
+        run: release::run,
     },
     Command {
         name: "replicas",
@@ -160,8 +175,20 @@ fn ci(arguments: &[String]) -> Result<bool, String> {
     run(&steps::choose(arguments)?, OnFailure::GoOn)
 }
 
+fn api(arguments: &[String]) -> Result<bool, String> {
+    refuse(arguments)?;
+    let workspace = Workspace::load()?;
+    shown(api::write(&workspace))
+}
+
 fn bench(arguments: &[String]) -> Result<bool, String> {
     let workspace = Workspace::load()?;
+    if let Some((_, names)) = arguments
+        .split_first()
+        .filter(|(first, _)| *first == "--plot")
+    {
+        return pictures::measure(names, &workspace).map(|()| true);
+    }
     let command = Invocation::new("cargo bench -p requeue-bench").args(arguments);
     Ok(command.run(&workspace.root).is_ok())
 }

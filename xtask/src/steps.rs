@@ -1,5 +1,6 @@
 //! The table of checks, and what each of them runs.
 
+use crate::api;
 use crate::book;
 use crate::builds;
 use crate::deny;
@@ -29,7 +30,7 @@ pub(crate) struct Step {
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 22] = [
+pub(crate) const STEPS: [Step; 23] = [
     Step {
         name: "fmt",
         about: "the sources are formatted",
@@ -59,6 +60,12 @@ pub(crate) const STEPS: [Step; 22] = [
         about: "the documentation, warnings denied",
         in_test: false,
         run: doc,
+    },
+    Step {
+        name: "api",
+        about: "the public items of what is published are those of docs/api",
+        in_test: false,
+        run: api::check,
     },
     Step {
         name: "features",

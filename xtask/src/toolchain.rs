@@ -118,10 +118,25 @@ pub(crate) fn nightly(root: &Path) -> Result<(), Stop> {
 ///
 /// `rustc` cannot be asked.
 pub(crate) fn host(root: &Path) -> Result<String, Stop> {
+    described("host: ", root)
+}
+
+/// The version of the active compiler.
+///
+/// # Errors
+///
+/// `rustc` cannot be asked.
+pub(crate) fn release(root: &Path) -> Result<String, Stop> {
+    described("release: ", root)
+}
+
+/// What `rustc` says about itself in the line that begins so.
+fn described(begins: &str, root: &Path) -> Result<String, Stop> {
     let version = answer(Command::new("rustc").arg("-vV"), root)?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .ok_or_else(|| Stop::Failed(format!("rustc does not name its host: {version}")))
+    let found = version.lines().find_map(|line| line.strip_prefix(begins));
+    found
+        .map(str::to_owned)
+        .ok_or_else(|| Stop::Failed(format!("rustc has no line `{begins}`: {version}")))
 }
 
 /// Whether there is a program of this name, or a subcommand of one, that can tell its version.
@@ -152,7 +167,11 @@ fn has_rustup() -> bool {
 }
 
 /// What a program prints.
-fn answer(command: &mut Command, folder: &Path) -> Result<String, Stop> {
+///
+/// # Errors
+///
+/// It cannot be started, or it fails.
+pub(crate) fn answer(command: &mut Command, folder: &Path) -> Result<String, Stop> {
     let why = match command.current_dir(folder).output() {
         Ok(output) if output.status.success() => {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

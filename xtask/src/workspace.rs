@@ -1,6 +1,7 @@
 //! What `cargo metadata` says about the workspace, as far as the steps need it.
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -20,6 +21,8 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
+    pub(crate) version: String,
+    pub(crate) repository: Option<String>,
     /// Whether it may be published: the steps about users concern only those that may.
     pub(crate) published: bool,
     /// The oldest compiler it promises to build with.
@@ -36,6 +39,10 @@ pub(crate) struct Package {
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) only_for_tests: bool,
+    /// Whether it is found by a path.
+    pub(crate) is_local: bool,
+    /// Which versions of it will do: `*` if the manifest names none.
+    pub(crate) versions: String,
 }
 
 impl Workspace {
@@ -45,8 +52,23 @@ impl Workspace {
     ///
     /// Cargo cannot be run, refuses, or answers something else than it did so far.
     pub(crate) fn load() -> Result<Self, String> {
+        Self::with(&[])
+    }
+
+    /// The workspace of `kube`, which is one of its own.
+    ///
+    /// # Errors
+    ///
+    /// As of [`load`](Self::load).
+    pub(crate) fn kube(&self) -> Result<Self, String> {
+        let manifest = self.root.join("kube/Cargo.toml");
+        Self::with(&["--manifest-path".as_ref(), manifest.as_os_str()])
+    }
+
+    fn with(arguments: &[&OsStr]) -> Result<Self, String> {
         let output = Command::new("cargo")
             .args(["metadata", "--no-deps", "--format-version", "1"])
+            .args(arguments)
             .stderr(Stdio::inherit())
             .output()
             .map_err(|error| format!("cargo metadata: {error}"))?;
@@ -90,6 +112,8 @@ impl Package {
         Some(Self {
             name: answer["name"].as_str()?.to_owned(),
             manifest: answer["manifest_path"].as_str()?.into(),
+            version: answer["version"].as_str()?.to_owned(),
+            repository: answer["repository"].as_str().map(str::to_owned),
             // `null` allows every registry, an empty list none.
             published: answer["publish"]
                 .as_array()
@@ -112,6 +136,8 @@ impl Dependency {
         Some(Self {
             name: answer["name"].as_str()?.to_owned(),
             only_for_tests: answer["kind"].as_str() == Some("dev"),
+            is_local: answer["path"].is_string(),
+            versions: answer["req"].as_str()?.to_owned(),
         })
     }
 }

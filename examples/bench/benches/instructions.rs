@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 use requeue_bench::callgrind::instructions;
+use requeue_bench::harness::{Suite, machine};
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Nothing, Subject, grouped, ours};
@@ -14,8 +15,10 @@ use requeue_bench::workloads::{Scale, Steady, Workload};
 
 const SEED: u64 = 20_261_120;
 const OPERATIONS: u32 = 20_000;
-/// How many keys wait.
+/// How many keys wait, if nothing else is said.
 const WAITING: usize = 10_000;
+/// A case that does nothing.
+const LOOP: &str = "loop";
 /// How many instructions our steady cycle with u64 keys may have.
 const AIM: f64 = 250.0;
 
@@ -23,113 +26,107 @@ const AIM: f64 = 250.0;
 type Sip = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 type Fold = foldhash::fast::FixedState;
 
-/// What is counted: a name, and how to do it so many times.
-type Case = (&'static str, fn(u32));
+/// How to do so many operations while so many keys wait.
+type Play = fn(usize, u32);
+/// What is counted, by the name of its column.
+type Case = (&'static str, Play);
 
 const fn cases<K: Key>() -> [Case; 4] {
     [
-        ("loop", |count| {
-            steady::<K, _>(Nothing::default(), WAITING, count);
+        (LOOP, |waiting, count| {
+            steady::<K, _>(Nothing::default(), waiting, count);
         }),
-        ("requeue", |count| {
-            steady::<K, _>(ours::<K, Fold>(), WAITING, count);
+        ("requeue", |waiting, count| {
+            steady::<K, _>(ours::<K, Fold>(), waiting, count);
         }),
-        ("port, SipHash", |count| {
-            steady::<K, _>(Port::<K, Sip>::default(), WAITING, count);
+        ("port, SipHash", |waiting, count| {
+            steady::<K, _>(Port::<K, Sip>::default(), waiting, count);
         }),
-        ("port, foldhash", |count| {
-            steady::<K, _>(Port::<K, Fold>::default(), WAITING, count);
+        ("port, foldhash", |waiting, count| {
+            steady::<K, _>(Port::<K, Fold>::default(), waiting, count);
         }),
     ]
 }
 
-/// Keys in 1,000 groups: so few that most groups come and go with a key, and so many that they
+/// Keys in 1,000 groups: with 100 waiting, most groups come and go with a key; with 10,000 they
 /// stay.
-const GROUPED: [(Case, Case); 2] = [
-    (
-        ("no groups, 100", |count| {
-            steady::<u64, _>(ours::<u64, Fold>(), 100, count);
-        }),
-        ("groups, 100", |count| {
-            steady::<u64, _>(grouped::<u64, Fold>(|key| key % 1_000), 100, count);
-        }),
-    ),
-    (
-        ("no groups, 10000", |count| {
-            steady::<u64, _>(ours::<u64, Fold>(), WAITING, count);
-        }),
-        ("groups, 10000", |count| {
-            steady::<u64, _>(grouped::<u64, Fold>(|key| key % 1_000), WAITING, count);
-        }),
-    ),
+const GROUPED: [Case; 3] = [
+    cases::<u64>()[0],
+    ("no groups", cases::<u64>()[1].1),
+    ("1,000 groups", |waiting, count| {
+        steady::<u64, _>(grouped::<u64, Fold>(|key| key % 1_000), waiting, count);
+    }),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, key, case, count] = arguments.as_slice()
+    if let [flag, key, case, waiting, count] = arguments.as_slice()
         && flag == "--run"
     {
-        let count = count.parse().unwrap_or(0);
         let cases = if key == u64::NAME {
             cases::<u64>()
         } else {
             cases::<String>()
         };
-        let grouped = GROUPED.iter().flat_map(|(plain, grouped)| [plain, grouped]);
-        for (_, run) in cases.iter().chain(grouped).filter(|(name, _)| name == case) {
-            run(count);
+        let mut all = cases.iter().chain(&GROUPED);
+        if let Some((_, run)) = all.find(|(name, _)| name == case) {
+            run(waiting.parse().unwrap_or(0), count.parse().unwrap_or(0));
         }
         return ExitCode::SUCCESS;
     }
-    println!("\n### Instructions per steady cycle, 1e4 waiting\n");
-    println!("| key | requeue | port, SipHash | port, foldhash | loop, taken off |");
-    println!("|---|--:|--:|--:|--:|");
-    let lines = [line::<u64>(), line::<String>()];
-    if lines.iter().any(Option::is_none) {
+    println!("{}", machine());
+    let mut suite = Suite::from_args();
+    suite.group("Instructions per steady cycle, u64");
+    let rows = [100, 1_000, WAITING, 100_000]
+        .map(|waiting| row::<u64>(&mut suite, &cases::<u64>(), waiting));
+    println!("\nAim: at most {AIM} for requeue with {WAITING} waiting.");
+    suite.group("Instructions per steady cycle, String");
+    let row_of_strings = row::<String>(&mut suite, &cases::<String>(), WAITING);
+    suite.group("Instructions per steady cycle in 1,000 groups, u64");
+    let rows_of_groups = [100, WAITING].map(|waiting| row::<u64>(&mut suite, &GROUPED, waiting));
+    let mut all = rows
+        .into_iter()
+        .chain([row_of_strings])
+        .chain(rows_of_groups);
+    if all.any(|row| row.is_none()) {
         eprintln!("valgrind is needed to count instructions, and did not run");
         return ExitCode::FAILURE;
     }
-    for line in lines.into_iter().flatten() {
-        println!("{line}");
+    suite.finish()
+}
+
+/// A row of the table, if it is asked for. `None` if instructions cannot be counted.
+fn row<K: Key>(suite: &mut Suite, cases: &[Case], waiting: usize) -> Option<()> {
+    let work = format!("{waiting} waiting");
+    if !suite.asks_for(&work) {
+        return Some(());
     }
-    println!("\nAim: at most {AIM} for u64.");
-    println!("\n### Instructions per steady cycle in 1,000 groups, u64\n");
-    println!("| waiting | no groups | 1,000 groups |");
-    println!("|---|--:|--:|");
-    for (plain, grouped) in GROUPED {
-        if let Some(line) = line_of_groups(plain.0, grouped.0) {
-            println!("{line}");
+    let count = |(case, _): &Case| count::<K>(case, waiting);
+    let (idle, rest) = cases.split_first()?;
+    let idle = count(idle)?;
+    let counts = rest.iter().map(count).collect::<Option<Vec<f64>>>()?;
+    let mut line = format!("| {work} |");
+    for ((name, _), with_loop) in rest.iter().zip(&counts) {
+        let (own, first) = (with_loop - idle, counts[0] - idle);
+        line += &format!(" {own:.0}");
+        if own != first {
+            line += &format!(" **{:.2}×**", own / first);
         }
+        line += " |";
+        suite.record(&work, waiting as u64, name, own, "instructions");
     }
-    ExitCode::SUCCESS
-}
-
-/// A row of the table.
-fn line<K: Key>() -> Option<String> {
-    let [idle, ours, sip, fold] = cases::<K>().map(|(case, _)| count::<K>(case));
-    let (idle, ours, sip, fold) = (idle?, ours? - idle?, sip? - idle?, fold? - idle?);
-    Some(format!(
-        "| {} | {ours:.0} | {sip:.0} **{:.2}×** | {fold:.0} **{:.2}×** | {idle:.0} |",
-        K::NAME,
-        sip / ours,
-        fold / ours,
-    ))
-}
-
-/// A row of the table of groups.
-fn line_of_groups(plain: &str, grouped: &str) -> Option<String> {
-    let idle = count::<u64>("loop")?;
-    let (plain, in_turn) = (count::<u64>(plain)? - idle, count::<u64>(grouped)? - idle);
-    Some(format!(
-        "| {} | {plain:.0} | {in_turn:.0} **{:.2}×** |",
-        grouped.trim_start_matches("groups, "),
-        in_turn / plain,
-    ))
+    let mut columns: Vec<&str> = rest.iter().map(|(name, _)| *name).collect();
+    columns.push("loop, taken off");
+    suite.print(&columns, &format!("{line} {idle:.0} |"));
+    Some(())
 }
 
 /// Instructions per operation of a case.
-fn count<K: Key>(case: &str) -> Option<f64> {
-    let of = |operations: u32| instructions(&["--run", K::NAME, case, &operations.to_string()]);
+fn count<K: Key>(case: &str, waiting: usize) -> Option<f64> {
+    let waiting = waiting.to_string();
+    let of = |operations: u32| {
+        instructions(&["--run", K::NAME, case, &waiting, &operations.to_string()])
+    };
     let (once, twice) = (of(OPERATIONS)?, of(2 * OPERATIONS)?);
     Some(twice.saturating_sub(once) as f64 / f64::from(OPERATIONS))
 }

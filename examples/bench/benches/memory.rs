@@ -14,6 +14,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Fold = foldhash::fast::RandomState;
 
+const COLUMNS: [&str; 2] = ["requeue", "port, foldhash"];
+
 /// What is done with each key.
 #[derive(Clone, Copy)]
 enum Fill {
@@ -23,32 +25,33 @@ enum Fill {
 }
 
 fn main() -> ExitCode {
-    let keys = if Suite::from_args().is_quick() {
-        100
-    } else {
-        1_000_000
-    };
-    println!("\n### Bytes per key, {keys} keys, without having reserved\n");
-    println!("| keys | requeue | port |\n|---|--:|--:|");
+    let mut suite = Suite::from_args();
+    let keys = if suite.is_quick() { 100 } else { 1_000_000 };
+    suite.group("Bytes per key, 1000000 keys, without having reserved");
     for (name, fill, aims) in [
         ("queued", Fill::Queued, ["1.8", "0.75"]),
         ("delayed", Fill::Delayed, ["1", "0.75"]),
         ("failed once, all else over", Fill::Failed, ["–", "–"]),
     ] {
-        row::<u64>(name, fill, keys, aims[0]);
-        row::<String>(name, fill, keys, aims[1]);
+        row::<u64>(&mut suite, name, fill, keys, aims[0]);
+        row::<String>(&mut suite, name, fill, keys, aims[1]);
     }
-    ExitCode::SUCCESS
+    suite.finish()
 }
 
-fn row<K: Key>(name: &str, fill: Fill, keys: u64, aim: &str) {
+fn row<K: Key>(suite: &mut Suite, name: &str, fill: Fill, keys: u64, aim: &str) {
+    let work = format!("{} {name}", K::NAME);
+    if !suite.asks_for(&work) {
+        return;
+    }
     let ours = bytes_per_key::<K, _>(ours::<K, Fold>(), fill, keys);
     let port = bytes_per_key::<K, _>(Port::<K, Fold>::default(), fill, keys);
-    println!(
-        "| {} {name} | {ours:.0} **{:.2}×** aim at most {aim}× | {port:.0} |",
-        K::NAME,
-        ours / port,
-    );
+    let ratio = ours / port;
+    let line = format!("| {work} | {ours:.0} **{ratio:.2}×** aim at most {aim}× | {port:.0} |");
+    suite.print(&COLUMNS, &line);
+    for (name, value) in COLUMNS.into_iter().zip([ours, port]) {
+        suite.record(&work, keys, name, value, "bytes");
+    }
 }
 
 /// How many bytes `subject` has taken per key once it holds so many.

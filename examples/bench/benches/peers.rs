@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     limiters::<String>(&mut suite);
     suite.group("Threads, u64 keys, beside crossbeam's channel, which drops no duplicates");
     channels(&mut suite);
-    ExitCode::SUCCESS
+    suite.finish()
 }
 
 fn delays<K: Key>(suite: &mut Suite) {

@@ -1,5 +1,7 @@
 //! Time, beside the port with two hashers.
 
+use std::process::ExitCode;
+
 use requeue_bench::harness::{Contender, Suite, machine};
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::{Port, SharedPort};
@@ -16,7 +18,7 @@ type Sip = std::hash::RandomState;
 type Aims = [Option<f64>; 2];
 const NO_AIM: Aims = [None, None];
 
-fn main() {
+fn main() -> ExitCode {
     println!("{}", machine());
     let mut suite = Suite::from_args();
     single::<u64>(
@@ -30,6 +32,7 @@ fn main() {
         [[Some(3.0), Some(2.5)], [Some(2.5), Some(2.0)]],
     );
     threaded(&mut suite);
+    suite.finish()
 }
 
 /// One row: the same workload on ours, on the port with SipHash and on the port with foldhash.
@@ -59,7 +62,14 @@ fn single<K: Key>(suite: &mut Suite, title: &'static str, steady_aims: [Aims; 2]
 }
 
 fn steady<K: Key>(suite: &mut Suite, [at_1e4, at_1e6]: [Aims; 2]) {
-    for (keys, aims) in [(100, NO_AIM), (10_000, at_1e4), (1_000_000, at_1e6)] {
+    let sizes = [
+        (100, NO_AIM),
+        (1_000, NO_AIM),
+        (10_000, at_1e4),
+        (100_000, NO_AIM),
+        (1_000_000, at_1e6),
+    ];
+    for (keys, aims) in sizes {
         let work = format!("steady, {keys} waiting");
         row!(suite, Steady<K>, &work, 25, scale(keys, 50_000), aims);
     }

@@ -1,6 +1,7 @@
 //! Tasks on Tokio: throughput beside `async-channel`, what a get costs, wake-up, and deadlines.
 
 use std::io;
+use std::process::ExitCode;
 
 use requeue_bench::harness::{Contender, Suite, machine};
 use requeue_bench::keys::Random;
@@ -12,7 +13,7 @@ use requeue_bench::threads::{self, Crew, Shared as _};
 use requeue_bench::workloads::{Round, Scale, cpu_time};
 use tokio::runtime::Runtime;
 
-fn main() -> io::Result<()> {
+fn main() -> io::Result<ExitCode> {
     println!("{}", machine());
     let mut suite = Suite::from_args();
     let current_thread = tasks::current_thread()?;
@@ -33,7 +34,7 @@ fn main() -> io::Result<()> {
     suite.group("Tokio, a deadline that comes while getters wait: CPU time of the process");
     deadlines(&mut suite, one, &current_thread);
     deadlines(&mut suite, many, &multi_thread);
-    Ok(())
+    Ok(suite.finish())
 }
 
 fn crews(suite: &mut Suite, runtime: &Runtime) {

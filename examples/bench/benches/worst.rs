@@ -34,10 +34,11 @@ const FEWER: (usize, usize) = (5, 100_000);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, case, contender, number] = arguments.as_slice()
+    if let [flag, case, contender, keys, number] = arguments.as_slice()
         && flag == "--run"
     {
-        return run_until(case, contender, number.parse().unwrap_or(0));
+        let (keys, number) = (keys.parse().unwrap_or(0), number.parse().unwrap_or(0));
+        return run_until(case, contender, keys, number);
     }
     println!("{}", machine());
     let mut suite = Suite::from_args();
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     growing::<String>(&mut suite, 1_000_000);
     suite.group("Instructions of the slowest operation, u64 keys");
     counts(&mut suite);
-    ExitCode::SUCCESS
+    suite.finish()
 }
 
 /// The contenders of a scenario on a queue of each kind.
@@ -140,11 +141,14 @@ fn ending<K: Key>() -> Vec<Contender> {
     ]
 }
 
-/// What is counted, on ours and on the port: a name, and how to do it.
-type Case = (&'static str, [Option<fn(&mut Watch)>; 2]);
+/// How to do the operations of a scenario on so many keys.
+type Play = fn(usize, &mut Watch);
+/// What is counted, on ours and on the port: a name, in which N is the number of keys, and how to
+/// do it.
+type Case = (&'static str, [Option<Play>; 2]);
 
 const SEED: u64 = 20_261_122;
-const COUNTED_KEYS: usize = 100_000;
+const COUNTED_KEYS: [usize; 3] = [1_000, 10_000, 100_000];
 const COUNTED: [&str; 2] = [QUEUE, PORT_FOLD];
 const ROUNDS: usize = 5;
 
@@ -154,8 +158,8 @@ macro_rules! case {
         (
             $name,
             [
-                Some(|watch: &mut Watch| {
-                    $play::<u64, _>(ours::<u64, FixedFold>(), COUNTED_KEYS, SEED, watch);
+                Some(|keys, watch: &mut Watch| {
+                    $play::<u64, _>(ours::<u64, FixedFold>(), keys, SEED, watch);
                 }),
                 None,
             ],
@@ -163,8 +167,8 @@ macro_rules! case {
     };
     ($name:literal: $play:ident, port) => {{
         let (name, [ours, _]): Case = case!($name: $play);
-        let port: fn(&mut Watch) = |watch| {
-            $play::<u64, _>(Port::<u64, FixedFold>::default(), COUNTED_KEYS, SEED, watch);
+        let port: Play = |keys, watch| {
+            $play::<u64, _>(Port::<u64, FixedFold>::default(), keys, SEED, watch);
         };
         (name, [ours, Some(port)])
     }};
@@ -172,17 +176,17 @@ macro_rules! case {
 
 fn cases() -> [Case; 6] {
     [
-        case!("an empty queue grows to 100000": fill, port),
-        case!("100000 due at once, then adds": produce, port),
-        case!("100000 due at once, then gets": work, port),
-        case!("100000 due at once, then both in turn": produce_and_work, port),
-        case!("shut down as 100000 are due": shut_down_due),
-        case!("shut down, 100000 delayed": take_delayed),
+        case!("an empty queue grows to N": fill, port),
+        case!("N due at once, then adds": produce, port),
+        case!("N due at once, then gets": work, port),
+        case!("N due at once, then both in turn": produce_and_work, port),
+        case!("shut down as N are due": shut_down_due),
+        case!("shut down, N delayed": take_delayed),
     ]
 }
 
-/// Does the operations of a case up to the one with this number, without it.
-fn run_until(case: &str, contender: &str, number: usize) -> ExitCode {
+/// Does the operations of a case on so many keys, up to the one with this number, without it.
+fn run_until(case: &str, contender: &str, keys: usize, number: usize) -> ExitCode {
     let cases = cases();
     let plays = cases.iter().find(|(name, _)| *name == case);
     let plays = COUNTED
@@ -190,7 +194,7 @@ fn run_until(case: &str, contender: &str, number: usize) -> ExitCode {
         .zip(plays.map_or([None; 2], |(_, plays)| *plays));
     for (_, play) in plays.filter(|(name, _)| **name == contender) {
         if let Some(play) = play {
-            play(&mut Watch::stopping_at(number));
+            play(keys, &mut Watch::stopping_at(number));
         }
     }
     ExitCode::SUCCESS
@@ -201,17 +205,32 @@ fn counts(suite: &mut Suite) {
         return;
     }
     for (case, plays) in cases() {
-        if !suite.asks_for(case) {
-            continue;
+        for keys in COUNTED_KEYS {
+            let work = case.replace('N', &keys.to_string());
+            if suite.asks_for(&work) {
+                count(suite, &work, case, plays, keys);
+            }
         }
-        let [ours, port] = [0, 1].map(|index| {
-            plays[index].map_or_else(Vec::new, |play| of_slowest(case, COUNTED[index], play))
-        });
-        for (name, count) in ours {
-            let theirs = port.iter().find(|(other, _)| *other == name);
-            let theirs = theirs.and_then(|(_, count)| *count);
-            let line = format!("| {case}: {name} | {} | {} |", show(count), show(theirs));
-            suite.print(&COUNTED, &line);
+    }
+}
+
+/// Prints one line for each kind of operation of a case.
+fn count(suite: &mut Suite, work: &str, case: &str, plays: [Option<Play>; 2], keys: usize) {
+    let [ours, port] = [0, 1].map(|index| {
+        plays[index].map_or_else(Vec::new, |play| {
+            of_slowest(case, COUNTED[index], keys, play)
+        })
+    });
+    for (name, count) in ours {
+        let theirs = port.iter().find(|(other, _)| *other == name);
+        let theirs = theirs.and_then(|(_, count)| *count);
+        let work = format!("{work}: {name}");
+        let line = format!("| {work} | {} | {} |", show(count), show(theirs));
+        suite.print(&COUNTED, &line);
+        for (name, count) in COUNTED.into_iter().zip([count, theirs]) {
+            if let Some(count) = count {
+                suite.record(&work, keys as u64, name, count as f64, "instructions");
+            }
         }
     }
 }
@@ -220,16 +239,20 @@ fn counts(suite: &mut Suite) {
 fn of_slowest(
     case: &str,
     contender: &str,
-    play: fn(&mut Watch),
+    keys: usize,
+    play: Play,
 ) -> Vec<(&'static str, Option<u64>)> {
     let rounds: Vec<Watch> = (0..ROUNDS)
         .map(|_| {
             let mut watch = Watch::default();
-            play(&mut watch);
+            play(keys, &mut watch);
             watch
         })
         .collect();
-    let until = |number: usize| instructions(&["--run", case, contender, &format!("{number:08}")]);
+    let keys = keys.to_string();
+    // As many characters however many operations are done.
+    let until =
+        |number: usize| instructions(&["--run", case, contender, &keys, &format!("{number:08}")]);
     let count = |number: usize| Some(until(number + 1)?.saturating_sub(until(number)?));
     let names = slowest(&rounds).into_iter();
     names.map(|(name, number)| (name, count(number))).collect()

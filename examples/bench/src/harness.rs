@@ -1,7 +1,10 @@
 //! Contenders in one process, round about, so that the machine's moods hit all of them alike.
 
 use core::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
+use crate::figures::{Figure, Figures, Source};
 use crate::workloads::{Round, Scale};
 
 /// A run of the benchmarks: what is asked for on the command line.
@@ -9,21 +12,27 @@ use crate::workloads::{Round, Scale};
 pub struct Suite {
     filter: String,
     quick: bool,
+    /// Where the figures are written.
+    json: Option<PathBuf>,
+    figures: Vec<Figure>,
     group: &'static str,
     /// The heading of the group is not printed before its first row.
     untitled: bool,
 }
 
 impl Suite {
-    /// Reads the command line: `[--quick] [FILTER]`. Without cargo's `--bench`, as under
-    /// `cargo test`, it is quick.
+    /// Reads the command line: `[--quick] [--json=FILE] [FILTER]`. Without cargo's `--bench`, as
+    /// under `cargo test`, it is quick.
     pub fn from_args() -> Self {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
         let filter = arguments.iter().find(|argument| !argument.starts_with('-'));
+        let json = |argument: &String| argument.strip_prefix("--json=").map(PathBuf::from);
         Self {
             filter: filter.cloned().unwrap_or_default(),
             quick: has("--quick") || !has("--bench"),
+            json: arguments.iter().find_map(json),
+            figures: Vec::new(),
             group: "",
             untitled: true,
         }
@@ -60,6 +69,9 @@ impl Suite {
         let figures = compare(contenders(scale), rounds);
         let names: Vec<&str> = figures.iter().map(|figures| figures.name).collect();
         self.print(&names, &line(work, &figures));
+        for theirs in &figures {
+            self.record(work, scale.keys as u64, theirs.name, theirs.nanos, "ns");
+        }
     }
 
     /// Returns whether the command line asks for this row of the group.
@@ -77,6 +89,57 @@ impl Suite {
             self.untitled = false;
         }
         println!("{line}");
+    }
+
+    /// Keeps a figure of the group's table for `--json`.
+    pub fn record(&mut self, work: &str, size: u64, contender: &str, value: f64, unit: &str) {
+        self.figures.push(Figure {
+            table: self.group.to_owned(),
+            work: work.to_owned(),
+            size,
+            contender: contender.to_owned(),
+            // Three places are more than any clock here knows.
+            value: (value * 1e3).round() / 1e3,
+            unit: unit.to_owned(),
+        });
+    }
+
+    /// Ends the run: writes what was recorded, if a file was named.
+    pub fn finish(self) -> ExitCode {
+        let Some(file) = &self.json else {
+            return ExitCode::SUCCESS;
+        };
+        let source = Source::here(self.command());
+        let figures = self.figures;
+        match (Figures { source, figures }).write(file) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}: {error}", file.display());
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// The command line that measures the same again.
+    fn command(&self) -> String {
+        let program = std::env::current_exe().unwrap_or_default();
+        let program = program.file_stem().unwrap_or_default().to_string_lossy();
+        // Cargo appends a hash.
+        let name = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+        let mut command = format!("cargo bench -p requeue-bench --bench {name}");
+        if cfg!(feature = "peers") {
+            command.push_str(" --features peers");
+        }
+        if self.quick || !self.filter.is_empty() {
+            command.push_str(" --");
+        }
+        if self.quick {
+            command.push_str(" --quick");
+        }
+        if !self.filter.is_empty() {
+            let _ = write!(command, " \"{}\"", self.filter);
+        }
+        command
     }
 }
 
@@ -122,7 +185,7 @@ enum Aim {
 
 /// What came of a contender.
 #[derive(Debug)]
-struct Figures {
+struct Measured {
     name: &'static str,
     /// Median nanoseconds per operation.
     nanos: f64,
@@ -133,7 +196,7 @@ struct Figures {
     aim: Option<Aim>,
 }
 
-fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Figures> {
+fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Measured> {
     let mut nanos: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     for round in 0..=rounds {
         for (contender, nanos) in contenders.iter_mut().zip(&mut nanos) {
@@ -145,7 +208,7 @@ fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Figures> {
     }
     let figures = |(contender, theirs): (&Contender<'_>, &Vec<f64>)| {
         let pairs = theirs.iter().zip(&nanos[0]);
-        Figures {
+        Measured {
             name: contender.name,
             nanos: median(theirs),
             ratio: median(theirs) / median(&nanos[0]),
@@ -171,7 +234,7 @@ fn heading(group: &str, columns: &[&str]) -> String {
 }
 
 /// `34.9 ns | 131 ns **3.76×** (3.26–4.72) aim 4×`.
-fn line(work: &str, figures: &[Figures]) -> String {
+fn line(work: &str, figures: &[Measured]) -> String {
     let mut line = format!("| {work} |");
     for (place, figures) in figures.iter().enumerate() {
         let _ = write!(line, " {} ns", three_digits(figures.nanos));

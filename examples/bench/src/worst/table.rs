@@ -51,6 +51,10 @@ pub fn row(
         for column in columns {
             let theirs = cell(column, name, &rounds);
             line.push_str(&theirs.map_or_else(|| String::from(" – |"), |it| it.show(ours)));
+            if let Some(cell) = theirs {
+                let work = format!("{work}: {name}");
+                suite.record(&work, keys as u64, column, cell.slowest, "ns");
+            }
         }
         suite.print(columns, &line);
     }

@@ -1,0 +1,125 @@
+//! Pictures of figures, as SVG.
+//!
+//! A picture is a function of its figures and of nothing else, so that a test can say whether it
+//! belongs to them.
+
+mod axis;
+mod bars;
+mod delays;
+mod lines;
+mod page;
+
+use std::error::Error;
+
+use crate::figures::Figures;
+
+pub use delays::{COMMAND as DELAYS, figures as delays};
+
+/// What a picture shows, and how.
+#[derive(Debug)]
+pub struct Picture {
+    /// The name of its files, which hold the figures as JSON and the picture as SVG.
+    pub name: &'static str,
+    title: &'static str,
+    shapes: Shapes,
+}
+
+#[derive(Debug)]
+enum Shapes {
+    Lines(lines::Lines),
+    /// One bar for each of these contenders in each row.
+    Bars(&'static [(&'static str, &'static str)]),
+}
+
+const OURS: &str = "requeue";
+const PORT_SIP: &str = "client-go's layout, SipHash";
+const PORT_FOLD: &str = "client-go's layout, foldhash";
+
+/// Every picture of figures.
+pub const PICTURES: [Picture; 6] = [
+    Picture {
+        name: "steady",
+        title: "Instructions to add, get and complete a key",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("waiting keys", axis::Scale::Logarithmic),
+            y: axis::Scale::FromZero,
+            lines: &[
+                ("", "requeue", OURS),
+                ("", "port, foldhash", PORT_FOLD),
+                ("", "port, SipHash", PORT_SIP),
+            ],
+        }),
+    },
+    Picture {
+        name: "speed",
+        title: "CPU time to add, get and complete a key",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("waiting keys", axis::Scale::Logarithmic),
+            y: axis::Scale::FromZero,
+            lines: &[
+                ("", "requeue", OURS),
+                ("", "port, foldhash", PORT_FOLD),
+                ("", "port, SipHash", PORT_SIP),
+            ],
+        }),
+    },
+    Picture {
+        name: "worst",
+        title: "Instructions of the slowest operation as all keys become due at once",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("keys that are due", axis::Scale::Logarithmic),
+            y: axis::Scale::Logarithmic,
+            lines: &[
+                ("due at once", "requeue", OURS),
+                ("due at once", "port, foldhash", "client-go's layout"),
+            ],
+        }),
+    },
+    Picture {
+        name: "fairness",
+        title: "Keys handed out until each of 999 small groups has had its turn",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("keys of one large group", axis::Scale::Logarithmic),
+            y: axis::Scale::Logarithmic,
+            lines: &[
+                ("", "requeue, groups", "requeue, groups"),
+                ("", "requeue", "requeue"),
+                ("", "client-go's layout", "client-go's layout"),
+                ("", "crossbeam", "crossbeam"),
+            ],
+        }),
+    },
+    Picture {
+        name: "memory",
+        title: "Bytes per key, of a million keys",
+        shapes: Shapes::Bars(&[("requeue", OURS), ("port, foldhash", "client-go's layout")]),
+    },
+    Picture {
+        name: "delays",
+        title: "How long a key waits after its n-th failure in a row",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("failures", axis::Scale::Linear),
+            y: axis::Scale::Logarithmic,
+            lines: &[
+                ("", "default_controller", "default_controller"),
+                ("", "default_item_based", "default_item_based"),
+                ("", "WithMaxWait, 20 s", "WithMaxWait, 20 s"),
+                ("", "ItemFastSlow", "ItemFastSlow"),
+                ("", "Bucket", "Bucket"),
+            ],
+        }),
+    },
+];
+
+/// Draws a picture.
+///
+/// # Errors
+///
+/// The figures of one of its shapes are missing.
+pub fn draw(picture: &Picture, figures: &Figures) -> Result<String, Box<dyn Error>> {
+    let drawing = match &picture.shapes {
+        Shapes::Lines(lines) => lines::draw(lines, figures)?,
+        Shapes::Bars(contenders) => bars::draw(contenders, figures)?,
+    };
+    Ok(page::finish(&drawing, picture.title, &figures.source))
+}
