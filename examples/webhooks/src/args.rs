@@ -64,7 +64,7 @@ Options:
 Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over; a second
 one stops at once. However it was stopped, the next start goes on from there.
 
-Exit code: 0 if a signal stopped it, 2 if it could not start, or etcd refuses it.
+Exit code: 0 if a signal stopped it, 2 if it could not start or etcd refuses it.
 ";
 
 /// What is asked for.
