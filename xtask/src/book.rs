@@ -32,8 +32,8 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     let (program, shown) = (program.display().to_string(), pages.display().to_string());
     let line = Invocation::new("").args([program.as_str(), "build", "docs/book", "--dest-dir"]);
     line.args([shown.as_str()]).run(&workspace.root)?;
-    let broken =
-        finish(&pages, &repository(&workspace.root)?).map_err(|error| error.to_string())?;
+    let sources = format!("file://{}", workspace.root.display());
+    let broken = finish(&pages, &sources).map_err(|error| error.to_string())?;
     println!("the book is in {shown}");
     if broken.is_empty() {
         Ok(())
@@ -126,24 +126,13 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The address of the repository, which stands in one place.
-fn repository(root: &Path) -> Result<String, String> {
-    let manifest = fs::read_to_string(root.join("Cargo.toml")).map_err(|e| e.to_string())?;
-    let mut lines = manifest.lines();
-    let address = lines.find_map(|line| line.strip_prefix("repository = \""));
-    let address = address.and_then(|rest| rest.strip_suffix('"'));
-    address
-        .map(str::to_owned)
-        .ok_or("Cargo.toml names no repository".to_owned())
-}
-
-/// Makes links that leave the book lead to the repository, where the book's sources are next to
-/// what they link to. Returns the links within the book that lead nowhere.
-fn finish(pages: &Path, repository: &str) -> io::Result<Vec<String>> {
+/// Makes links that leave the book lead to the files of this clone, because the repository has no
+/// address yet. Returns the links within the book that lead nowhere.
+fn finish(pages: &Path, sources: &str) -> io::Result<Vec<String>> {
     let mut broken = Vec::new();
     for page in links::files(pages, ".html")? {
         let text = fs::read_to_string(&page)?;
-        let text = leave(&text, repository);
+        let text = leave(&text, sources);
         let folder = page.parent().unwrap_or(pages);
         for target in within(&text) {
             if page != pages.join("404.html") && !folder.join(target).exists() {
@@ -156,7 +145,7 @@ fn finish(pages: &Path, repository: &str) -> io::Result<Vec<String>> {
 }
 
 /// `docs/book/src` is three folders deep; mdBook has made `.html` of what ended in `.md`.
-fn leave(page: &str, repository: &str) -> String {
+fn leave(page: &str, sources: &str) -> String {
     let mut pieces = page.split("href=\"../");
     let mut whole = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -168,7 +157,7 @@ fn leave(page: &str, repository: &str) -> String {
             None => format!("docs/book/{target}"),
         };
         let target = target.replace(".html", ".md");
-        whole += &format!("href=\"{repository}/blob/main/{target}\"{rest}");
+        whole += &format!("href=\"{sources}/{target}\"{rest}");
     }
     whole
 }
@@ -187,9 +176,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_that_leaves_the_book_leads_to_the_repository() {
-        let page = |to: &str| leave(&format!("<a href=\"{to}\">b</a>"), "https://r");
-        let at = |to: &str| format!("<a href=\"https://r/blob/main/{to}\">b</a>");
+    fn a_link_that_leaves_the_book_leads_to_the_sources() {
+        let page = |to: &str| leave(&format!("<a href=\"{to}\">b</a>"), "file:///r");
+        let at = |to: &str| format!("<a href=\"file:///r/{to}\">b</a>");
         assert_eq!(
             page("../../design.html#layout"),
             at("docs/design.md#layout")
