@@ -113,7 +113,7 @@ const COMMANDS: [Command; 15] = [
     Command {
         name: "shards",
         arguments: "[--seeds N] [--minutes M]",
-        about: "replicas on a real etcd, faults, and a checker of what they wrote",
+        about: "replicas on a real etcd, faults, their writes checked; then the step `replicas`",
         run: shards,
     },
     Command {

@@ -7,6 +7,7 @@ use crate::debian::shown;
 use crate::invocation::Invocation;
 use crate::report::{Stop, Verdict};
 use crate::servers::{self, with_protoc};
+use crate::webhooks;
 use crate::workspace::Workspace;
 
 /// The step of `ci`: one seed, as the tests are built.
@@ -24,7 +25,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Verdict {
     let proof = Invocation::new("cargo run --release -p requeue-shards-proof")
         .args(["--features", "etcd", "--bin", "proof", "--"])
         .args(arguments);
-    prove(with_protoc(proof, workspace)?, etcd, workspace)
+    prove(with_protoc(proof, workspace)?, etcd, workspace)?;
+    // The same on a store that people use.
+    webhooks::replicas(workspace)
 }
 
 fn prove(proof: Invocation, etcd: PathBuf, workspace: &Workspace) -> Result<(), Stop> {
