@@ -32,36 +32,29 @@ enum Shapes {
 }
 
 const OURS: &str = "requeue";
-const PORT_SIP: &str = "client-go's layout, SipHash";
-const PORT_FOLD: &str = "client-go's layout, foldhash";
+
+/// A steady cycle, beside the port with both of its hashers.
+const STEADY: lines::Lines = lines::Lines {
+    x: ("waiting keys", axis::Scale::Logarithmic),
+    y: axis::Scale::FromZero,
+    lines: &[
+        ("", "requeue", OURS),
+        ("", "port, foldhash", "client-go's layout, foldhash"),
+        ("", "port, SipHash", "client-go's layout, SipHash"),
+    ],
+};
 
 /// Every picture of figures.
 pub const PICTURES: [Picture; 6] = [
     Picture {
         name: "steady",
         title: "Instructions to add, get and complete a key",
-        shapes: Shapes::Lines(lines::Lines {
-            x: ("waiting keys", axis::Scale::Logarithmic),
-            y: axis::Scale::FromZero,
-            lines: &[
-                ("", "requeue", OURS),
-                ("", "port, foldhash", PORT_FOLD),
-                ("", "port, SipHash", PORT_SIP),
-            ],
-        }),
+        shapes: Shapes::Lines(STEADY),
     },
     Picture {
         name: "speed",
         title: "CPU time to add, get and complete a key",
-        shapes: Shapes::Lines(lines::Lines {
-            x: ("waiting keys", axis::Scale::Logarithmic),
-            y: axis::Scale::FromZero,
-            lines: &[
-                ("", "requeue", OURS),
-                ("", "port, foldhash", PORT_FOLD),
-                ("", "port, SipHash", PORT_SIP),
-            ],
-        }),
+        shapes: Shapes::Lines(STEADY),
     },
     Picture {
         name: "worst",
