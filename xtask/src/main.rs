@@ -57,8 +57,17 @@ struct Command {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
-    /// Returns whether all went well; an error is a mistake in how it was called.
-    run: fn(&[String]) -> Result<bool, String>,
+    run: Run,
+}
+
+/// What a command runs.
+enum Run {
+    /// Takes words. Returns whether all went well; an error is a mistake in how it was called.
+    Words(fn(&[String]) -> Result<bool, String>),
+    /// Hands its words on. No step of `ci`, because it takes long or needs more than others.
+    Check(fn(&Workspace, &[String]) -> Verdict),
+    /// The same without words.
+    Alone(fn(&Workspace) -> Verdict),
 }
 
 const COMMANDS: [Command; 15] = [
@@ -66,91 +75,91 @@ const COMMANDS: [Command; 15] = [
         name: "test",
         arguments: "",
         about: "the recorded traces, every test and every doctest; stops at the first failure",
-        run: test,
+        run: Run::Words(test),
     },
     Command {
         name: "ci",
         arguments: "[STEP…] [--except STEP…]",
         about: "every step, or those named, or all but those named; goes on after a failure",
-        run: ci,
+        run: Run::Words(ci),
     },
     Command {
         name: "api",
         arguments: "",
         about: "writes the lists of public items, docs/api, which the step `api` compares",
-        run: api,
+        run: Run::Alone(api::write),
     },
     Command {
         name: "bench",
         arguments: "[ARGUMENT…] | --plot [PICTURE…]",
         about: "hands its arguments to `cargo bench -p requeue-bench`, or measures what is drawn",
-        run: bench,
+        run: Run::Words(bench),
     },
     Command {
         name: "firmware",
         arguments: "",
         about: "the images of `examples/firmware`, on every emulated board",
-        run: firmware,
+        run: Run::Words(firmware),
     },
     Command {
         name: "kube",
         arguments: "[SCENARIO…]",
         about: "controllers on a real API server, which is built once; takes a quarter of an hour",
-        run: kube,
+        run: Run::Check(kube::real),
     },
     Command {
         name: "release",
         arguments: "[--dry-run [CHECK…]]",
         about: "whether a release could go out; with `--version X.Y.Z`, raises the version",
-        run: release::run,
+        run: Run::Words(release::run),
     },
     Command {
         name: "replicas",
         arguments: "[COUNT]",
         about: "three replicas of `webhooks`, to try; with a PostgreSQL and an etcd of their own",
-        run: replicas,
+        run: Run::Check(webhooks::try_replicas),
     },
     Command {
         name: "shards",
         arguments: "[--seeds N] [--minutes M]",
         about: "replicas on a real etcd, faults, their writes checked; then the step `replicas`",
-        run: shards,
+        run: Run::Check(shards::run),
     },
     Command {
         name: "soak",
         arguments: "--minutes M [--seed S]",
         about: "the tests of chance, with new seeds until the time is over",
-        run: soak::run,
+        run: Run::Words(soak::run),
     },
     Command {
         name: "platforms",
         arguments: "",
         about: "the steps `systems` and `processors`, the adapters' tests and the recordings there",
-        run: platforms,
+        run: Run::Alone(platforms::run),
     },
     Command {
         name: "miri",
         arguments: "[ARGUMENT…]",
         about: "core's tests under Miri: hands its arguments to `cargo miri test`",
-        run: miri,
+        run: Run::Check(miri::run),
     },
     Command {
         name: "deny",
         arguments: "",
         about: "the step `deny`, and known advisories, which are fetched",
-        run: deny,
+        run: Run::Alone(deny::run),
     },
     Command {
         name: "mutants",
         arguments: "[FILE…]",
         about: "whether the tests notice when core, or a file of it, is broken; takes hours",
-        run: mutants::run,
+        run: Run::Words(mutants::run),
     },
     Command {
         name: "help",
         arguments: "",
         about: "this page",
-        run: help,
+        run: Run::Words(help),
     },
 ];
 
@@ -162,7 +171,14 @@ fn dispatch(words: &[String]) -> Result<bool, String> {
     };
     let command = COMMANDS.iter().find(|command| command.name == name);
     let command = command.ok_or_else(|| format!("no command is called `{name}`"))?;
-    (command.run)(arguments)
+    match command.run {
+        Run::Words(run) => run(arguments),
+        Run::Check(run) => shown(run(&Workspace::load()?, arguments)),
+        Run::Alone(run) => {
+            refuse(arguments)?;
+            shown(run(&Workspace::load()?))
+        }
+    }
 }
 
 fn test(arguments: &[String]) -> Result<bool, String> {
@@ -173,12 +189,6 @@ fn test(arguments: &[String]) -> Result<bool, String> {
 
 fn ci(arguments: &[String]) -> Result<bool, String> {
     run(&steps::choose(arguments)?, OnFailure::GoOn)
-}
-
-fn api(arguments: &[String]) -> Result<bool, String> {
-    refuse(arguments)?;
-    let workspace = Workspace::load()?;
-    shown(api::write(&workspace))
 }
 
 fn bench(arguments: &[String]) -> Result<bool, String> {
@@ -196,39 +206,6 @@ fn bench(arguments: &[String]) -> Result<bool, String> {
 fn firmware(arguments: &[String]) -> Result<bool, String> {
     refuse(arguments)?;
     run(&steps::choose(&["firmware".to_owned()])?, OnFailure::GoOn)
-}
-
-/// No step of `ci`: it needs Debian, and takes long.
-fn kube(arguments: &[String]) -> Result<bool, String> {
-    let workspace = Workspace::load()?;
-    shown(kube::real(&workspace, arguments))
-}
-
-fn replicas(arguments: &[String]) -> Result<bool, String> {
-    let workspace = Workspace::load()?;
-    shown(webhooks::try_replicas(&workspace, arguments))
-}
-
-fn shards(arguments: &[String]) -> Result<bool, String> {
-    let workspace = Workspace::load()?;
-    shown(shards::run(&workspace, arguments))
-}
-
-fn platforms(arguments: &[String]) -> Result<bool, String> {
-    refuse(arguments)?;
-    let workspace = Workspace::load()?;
-    shown(platforms::run(&workspace))
-}
-
-fn miri(arguments: &[String]) -> Result<bool, String> {
-    let workspace = Workspace::load()?;
-    shown(miri::run(&workspace, arguments))
-}
-
-fn deny(arguments: &[String]) -> Result<bool, String> {
-    refuse(arguments)?;
-    let workspace = Workspace::load()?;
-    shown(deny::run(&workspace))
 }
 
 /// Prints how a command went that is no step.
