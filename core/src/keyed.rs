@@ -9,7 +9,7 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::{ConstEmpty, Lists};
 use crate::storage::fixed::{Fixed, FixedLists, FixedSlots};
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::storage::{Located, Phase, Place, Slots, Storage};
 
 /// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
 ///
@@ -117,23 +117,23 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
                     None => Duration::ZERO,
                 }
             }
-            Located::Absent(hash) => {
+            Located::Absent(place) => {
                 let mut record = L::Record::default();
                 let delay = self.limiter.when(&mut record, now);
                 if record != L::Record::default() {
-                    self.retain_record(hash, key.clone(), record);
+                    self.retain_record(place, key.clone(), record);
                 }
                 delay
             }
         }
     }
 
-    fn retain_record(&mut self, hash: u32, key: K, record: L::Record) {
+    fn retain_record(&mut self, place: Place<K, L::Record, S>, key: K, record: L::Record) {
         if let Some(max) = self.failure_records_max {
             self.shrink_to(max.saturating_sub(1));
         }
         if let Some(id) = self.slots.vacancy() {
-            self.slots.claim(id, hash, key, record, Phase::Idle);
+            self.slots.claim(id, place, key, record, Phase::Idle);
             self.make_youngest(id);
         }
         if let Some(max) = self.failure_records_max {

@@ -13,7 +13,7 @@ use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, Effect, NotActive, Wake};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
-use crate::storage::{Phase, Slots, Storage};
+use crate::storage::{self, Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod age;
@@ -200,6 +200,9 @@ pub struct SlotMeta<Y, T, R> {
     pub(crate) levels: R,
 }
 
+/// Where a key would be found.
+type Place<K, S, L, M> = storage::Place<K, Meta<S, L, M>, S>;
+
 pub(crate) type Meta<S, L, M> = SlotMeta<
     <L as RateLimiter>::Record,
     <M as Metrics>::Timestamps,
@@ -278,12 +281,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.lists.push_ready(id, level, now);
+            // Here and below, so that the compiler sees two branches and not three.
+            self.note_change();
         }
         if L::HOLDS {
             self.hold_after_run(id, was_dirty && is_held, now);
         }
-        self.note_change();
         if !again {
+            self.note_change();
             self.release_if_unused(id, has_failed);
         }
         self.metrics.work_duration(duration);

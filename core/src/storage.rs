@@ -62,6 +62,8 @@ pub trait Storage: sealed::Sealed {
 pub trait Slots<K, N> {
     /// What the storage itself keeps in a slot.
     type Tag;
+    /// Where a key would be found, until another one is stored.
+    type Place: Copy;
 
     /// Makes room for `additional` more keys, if the storage grows.
     fn reserve(&mut self, additional: usize) {
@@ -69,7 +71,7 @@ pub trait Slots<K, N> {
     }
 
     /// Finds the slot of a key: one lookup, O(1) expected.
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<Self::Place>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
@@ -80,7 +82,7 @@ pub trait Slots<K, N> {
     /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
     /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
     /// half-way.
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: N, phase: Phase);
+    fn claim(&mut self, vacancy: SlotId, place: Self::Place, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
     fn release(&mut self, id: SlotId);
@@ -96,13 +98,16 @@ pub trait Slots<K, N> {
     fn bound(&self) -> usize;
 }
 
+/// Where a key would be found in a storage.
+pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;
+
 /// Where a key is, or would be.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum Located {
+pub enum Located<P> {
     Found(SlotId),
-    /// Not stored. Contains the hash, so that [`Slots::claim`] need not compute it again.
-    Absent(u32),
+    /// Not stored. Says where it would be, so that [`Slots::claim`] need not find out again.
+    Absent(P),
 }
 
 /// A key and all that the queue knows about it, except its place in the lists and in the heap.

@@ -17,7 +17,7 @@ use crate::delay::Delays;
 use crate::group::{GroupLimits, Share};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
-use crate::storage::Slots;
+use crate::storage::{Located, Slots};
 
 use super::{Link, List};
 
@@ -34,6 +34,11 @@ pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
 use backing::{Rate, Rates};
 pub(crate) use control::GroupControl;
 use turns::Ring;
+
+/// Where a group is, or would be.
+pub(crate) type Seat<B> = Located<
+    <<B as Backing>::Groups as Slots<<B as Backing>::Name, Group<<B as Backing>::Lanes>>>::Place,
+>;
 
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]

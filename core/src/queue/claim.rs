@@ -13,7 +13,7 @@ use crate::outcome::Added;
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Meta, Queue};
+use super::{LOWEST, Meta, Place, Queue};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`. Returns the key if there is no room.
@@ -40,9 +40,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(added)
             }
-            Located::Absent(hash) => match self.make_room(&key, now) {
+            Located::Absent(place) => match self.make_room(&key, now) {
                 Some(room) => {
-                    self.add_new(room, hash, key, now);
+                    self.add_new(room, place, key, now);
                     Ok(Added::Ready)
                 }
                 None => Err(key),
@@ -52,13 +52,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// A new key becomes ready without a second look at its slot.
     #[inline]
-    fn add_new(&mut self, room: Room<S>, hash: u32, key: K, now: Instant) {
+    fn add_new(&mut self, room: Room<S>, place: Place<K, S, L, M>, key: K, now: Instant) {
         let id = room.id;
         let mut meta = Meta::<S, L, M>::default();
         meta.levels.set_since(now);
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
-        self.claim(room, hash, key, meta, Phase::Ready);
+        self.claim(room, place, key, meta, Phase::Ready);
         self.lists.push_ready(id, LOWEST, now);
         self.metrics.added();
         self.report_depth(LOWEST);
@@ -76,10 +76,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(id)
             }
-            Located::Absent(hash) => match self.make_room(&key, now) {
+            Located::Absent(place) => match self.make_room(&key, now) {
                 Some(room) => {
                     let meta = Meta::<S, L, M>::default();
-                    Ok(self.claim(room, hash, key, meta, Phase::Idle))
+                    Ok(self.claim(room, place, key, meta, Phase::Idle))
                 }
                 None => Err(key),
             },
@@ -99,13 +99,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok((id, self.charge_slot(id, now)))
             }
-            Located::Absent(hash) => {
+            Located::Absent(place) => {
                 let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
                 let delay = self.limiter.when(&mut meta.record, now);
-                Ok((self.claim(room, hash, key, meta, Phase::Idle), delay))
+                Ok((self.claim(room, place, key, meta, Phase::Idle), delay))
             }
         }
     }
@@ -129,13 +129,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 spare(key);
                 Ok(id)
             }
-            Located::Absent(hash) => {
+            Located::Absent(place) => {
                 let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
                 self.limiter.set_requeues(&mut meta.record, requeues);
-                Ok(self.claim(room, hash, key, meta, Phase::Idle))
+                Ok(self.claim(room, place, key, meta, Phase::Idle))
             }
         }
     }
@@ -152,7 +152,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
         let seat = self.lists.seat(&group, now)?;
-        let id = self.slots.vacancy().or_else(|| self.drop_oldest_record())?;
+        let id = match self.slots.vacancy() {
+            Some(id) => id,
+            None => self.drop_oldest_record()?,
+        };
         Some(Room { id, group, seat })
     }
 
@@ -161,13 +164,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn claim(
         &mut self,
         room: Room<S>,
-        hash: u32,
+        place: Place<K, S, L, M>,
         key: K,
         meta: Meta<S, L, M>,
         phase: Phase,
     ) -> SlotId {
         self.lists.admit(room.id, room.group, room.seat);
-        self.slots.claim(room.id, hash, key, meta, phase);
+        self.slots.claim(room.id, place, key, meta, phase);
         room.id
     }
 }

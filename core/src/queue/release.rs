@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::priority::KeyLevels;
 use crate::storage::{Located, Slots, Storage};
 
-use super::Queue;
+use super::{Place, Queue};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
@@ -75,7 +75,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Finds the slot of a key that an operation may change.
     #[inline]
-    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located
+    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located<Place<K, S, L, M>>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,

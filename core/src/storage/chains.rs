@@ -37,11 +37,11 @@ pub(super) trait Chains<I: Index> {
         }
     }
 
-    /// Takes a slot out of its chain. As many steps as the chain is long.
+    /// Takes a slot out of its chain, in which `next` follows it. As many steps as the chain is
+    /// long.
     #[inline]
-    fn leave(&mut self, chain: usize, id: SlotId) {
+    fn leave(&mut self, chain: usize, id: SlotId, next: I) {
         let gone = I::new(id);
-        let next = self.next(id);
         let Some(head) = self.heads_mut().get_mut(chain) else {
             return;
         };
@@ -113,11 +113,11 @@ mod tests {
             let index = (random >> 16) as usize % KEYS;
             match slots.locate(&key(index as u16)) {
                 Located::Found(id) => slots.release(id),
-                Located::Absent(hash) => {
+                Located::Absent(place) => {
                     let Some(vacancy) = slots.vacancy() else {
                         unreachable!("there is room for all keys");
                     };
-                    slots.claim(vacancy, hash, key(index as u16), (), Phase::Idle);
+                    slots.claim(vacancy, place, key(index as u16), (), Phase::Idle);
                 }
             }
             there[index] = !there[index];

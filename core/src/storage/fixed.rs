@@ -125,17 +125,19 @@ impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
 
 impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S, N, I> {
     type Tag = ();
+    /// The chain.
+    type Place = usize;
 
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<usize>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let hash = hash(key);
+        let chain = chain::<N>(hash(key));
         let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
-        match self.find(chain::<N>(hash), is_it) {
+        match self.find(chain, is_it) {
             Some(id) => Located::Found(id),
-            None => Located::Absent(hash),
+            None => Located::Absent(chain),
         }
     }
 
@@ -147,7 +149,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
+    fn claim(&mut self, vacancy: SlotId, chain: usize, key: K, meta: S, phase: Phase) {
         let slot = Some(Slot::new(key, meta, (), phase));
         match self.entries.get_mut(vacancy.index()) {
             Some(entry) => {
@@ -158,7 +160,6 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
                 let _ = self.entries.push(slot);
             }
         }
-        let chain = chain::<N>(hash);
         let next = self.enter(chain, vacancy);
         self.set_next(vacancy, next);
         if let Some(to) = self.chains.get_mut(vacancy.index()) {
@@ -169,7 +170,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
 
     fn release(&mut self, id: SlotId) {
         if let Some(chain) = self.chains.get(id.index()).and_then(|chain| chain.get()) {
-            self.leave(chain.index(), id);
+            self.leave(chain.index(), id, self.next(id));
         }
         self.set_next(id, self.free);
         self.free = I::new(id);

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
+use core::hint::select_unpredictable;
 use core::marker::PhantomData;
 
 use crate::id::{Index, SlotId};
@@ -105,6 +106,15 @@ pub struct Chained {
     next: u32,
 }
 
+/// Where a key would be found.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    hash: u32,
+    /// Its chain, until chains are added.
+    chain: usize,
+}
+
 /// The chains grow by linear hashing (W. Litwin, "Linear hashing: a new tool for file and table
 /// addressing", 1980): of 2^k + m chains, the first m of the first 2^k have been split, and their
 /// other halves are the last m.
@@ -122,13 +132,11 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     }
 
     /// The chain of a hash.
-    // Without a branch, because none could be predicted: which half applies is random.
     #[inline]
     fn chain(&self, hash: u32) -> usize {
-        let chain = (hash & self.mask) as usize;
+        let split = (hash & self.mask) as usize;
         let whole = (hash & self.mask >> 1) as usize;
-        let is_whole = usize::from(chain >= self.heads.len());
-        chain ^ ((chain ^ whole) & is_whole.wrapping_neg())
+        select_unpredictable(split < self.heads.len(), split, whole)
     }
 
     fn reserve_chains(&mut self, slots: usize) {
@@ -216,6 +224,7 @@ impl<K, S, H> Chains<u32> for GrowableSlots<K, S, H> {
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     type Tag = Chained;
+    type Place = Place;
 
     fn reserve(&mut self, additional: usize) {
         let new = additional.saturating_sub(self.free.len());
@@ -224,7 +233,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn locate<B>(&self, key: &B) -> Located
+    fn locate<B>(&self, key: &B) -> Located<Place>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
@@ -234,9 +243,10 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
             self.slot(id)
                 .is_some_and(|slot| slot.tag.hash == hash && key == slot.key.borrow())
         };
-        match self.find(self.chain(hash), is_it) {
+        let chain = self.chain(hash);
+        match self.find(chain, is_it) {
             Some(id) => Located::Found(id),
-            None => Located::Absent(hash),
+            None => Located::Absent(Place { hash, chain }),
         }
     }
 
@@ -250,13 +260,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn claim(&mut self, vacancy: SlotId, hash: u32, key: K, meta: S, phase: Phase) {
-        if vacancy.index() == self.entries.len() {
+    fn claim(&mut self, vacancy: SlotId, place: Place, key: K, meta: S, phase: Phase) {
+        let Place { hash, mut chain } = place;
+        if self.free.pop().is_none() {
             self.add_slot();
-        } else {
-            let _ = self.free.pop();
+            chain = self.chain(hash);
         }
-        let next = self.enter(self.chain(hash), vacancy);
+        let next = self.enter(chain, vacancy);
         if let Some(entry) = self.entries.get_mut(vacancy.index()) {
             *entry = Some(Slot::new(key, meta, Chained { hash, next }, phase));
         }
@@ -265,15 +275,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
     #[inline(always)]
     fn release(&mut self, id: SlotId) {
-        let Some(slot) = self.slot(id) else {
+        let Some(gone) = self.entries.get_mut(id.index()).and_then(Option::take) else {
             return;
         };
-        self.leave(self.chain(slot.tag.hash), id);
+        self.leave(self.chain(gone.tag.hash), id, gone.tag.next);
         self.free.push(id.0);
-        if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Last, because the key's `Drop` runs here and may panic.
-            *entry = None;
-        }
+        // Last, because the key's `Drop` runs here and may panic.
+        drop(gone);
     }
 
     #[inline]
@@ -335,9 +343,9 @@ mod tests {
     }
 
     fn store<H: BuildHasher>(slots: &mut GrowableSlots<u64, (), H>, key: u64) {
-        if let Located::Absent(hash) = slots.locate(&key) {
+        if let Located::Absent(place) = slots.locate(&key) {
             let vacancy = slots.vacancy().unwrap();
-            slots.claim(vacancy, hash, key, (), Phase::Idle);
+            slots.claim(vacancy, place, key, (), Phase::Idle);
         }
     }
 
@@ -371,8 +379,8 @@ mod tests {
         let hasher = FixedState::with_seed(7);
         let mut slots: GrowableSlots<u64, (), _> = GrowableSlots::with_capacity(hasher, 0);
         for key in 0..if cfg!(miri) { 500 } else { 5000 } {
-            if let Located::Absent(hash) = slots.locate(&key) {
-                slots.claim(SlotId(key as u32), hash, key, (), Phase::Idle);
+            if let Located::Absent(place) = slots.locate(&key) {
+                slots.claim(SlotId(key as u32), place, key, (), Phase::Idle);
             }
         }
         assert!(longest_chain(&slots) <= 6);

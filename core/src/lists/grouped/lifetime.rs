@@ -6,7 +6,7 @@ use crate::limiter::Bucket;
 use crate::storage::{Located, Phase, Slots};
 
 use super::turns::GroupLinks;
-use super::{Backing, Group, GroupedLists, LevelArray, Rate, Rates};
+use super::{Backing, Group, GroupedLists, LevelArray, Rate, Rates, Seat};
 
 impl<B: Backing> GroupedLists<B> {
     /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
@@ -107,7 +107,7 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     /// Adds a group, if it is not there. `None` if there is no room for one more.
-    pub(super) fn enter(&mut self, name: B::Name, seat: Located) -> Option<SlotId> {
+    pub(super) fn enter(&mut self, name: B::Name, seat: Seat<B>) -> Option<SlotId> {
         match seat {
             Located::Found(group) => {
                 if self.group(group).is_some_and(Group::is_unused) {
@@ -115,10 +115,10 @@ impl<B: Backing> GroupedLists<B> {
                 }
                 Some(group)
             }
-            Located::Absent(hash) => {
+            Located::Absent(place) => {
                 let vacancy = self.groups.vacancy()?;
                 let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation, self.closed);
-                self.groups.claim(vacancy, hash, name, own, Phase::Idle);
+                self.groups.claim(vacancy, place, name, own, Phase::Idle);
                 self.begin_rate(vacancy, self.limits.bucket().cloned());
                 Some(vacancy)
             }

@@ -5,17 +5,17 @@ use crate::id::SlotId;
 use crate::lists::{List, Lists};
 use crate::storage::{Located, Slots};
 
-use super::{Backing, GroupedLists, LevelArray, Members, Ring};
+use super::{Backing, GroupedLists, LevelArray, Members, Ring, Seat};
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
-    type Seat = Located;
+    type Seat = Seat<B>;
     type Index = B::Index;
     type Links = B::Members;
 
     const BLOCKS: bool = true;
 
-    fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Located> {
+    fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Seat<B>> {
         let seat = self.groups.locate(name);
         if let Located::Found(_) = seat {
             return Some(seat);
@@ -27,7 +27,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         self.groups.vacancy().map(|_| seat)
     }
 
-    fn admit(&mut self, id: SlotId, name: B::Name, seat: Located) {
+    fn admit(&mut self, id: SlotId, name: B::Name, seat: Seat<B>) {
         let seat = match seat {
             Located::Found(group) => match self.groups.slot_mut(group) {
                 Some(slot) if slot.key == name => {

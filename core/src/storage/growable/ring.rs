@@ -95,12 +95,11 @@ impl Ring {
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<u32> {
-        if self.left == self.head.len() {
-            self.replace_head();
+        if let Some(&first) = self.head.get(self.left) {
+            self.left += 1;
+            return Some(first);
         }
-        let first = self.head.get(self.left)?;
-        self.left += 1;
-        Some(*first)
+        self.pop_of_next()
     }
 
     /// How many numbers are counted that the segments do not hold: not zero while the ring is held.
@@ -146,9 +145,9 @@ impl Ring {
 
     /// Replaces a first segment whose numbers have all left.
     #[inline(never)]
-    fn replace_head(&mut self) {
+    fn pop_of_next(&mut self) -> Option<u32> {
         if self.hidden > 0 {
-            return;
+            return None;
         }
         self.head.clear();
         self.left = 0;
@@ -156,6 +155,9 @@ impl Ring {
             Some(next) => self.spare.push(mem::replace(&mut self.head, next)),
             None => mem::swap(&mut self.head, &mut self.tail),
         }
+        let first = self.head.first()?;
+        self.left = 1;
+        Some(*first)
     }
 }
 
