@@ -86,6 +86,7 @@ drawn! {
     core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, Levels<3>, 4>>>;
     core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<Levels<3>>>>;
     core_growable_with_aging_without_metrics: Direct<Aged, NoMetrics>;
+    core_fixed_4_with_groups_and_aging: Direct<Fixed<4, u8, AgingGroups>>;
     core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
 }
 
@@ -102,6 +103,7 @@ macro_rules! kinds {
 type Leveled = Growable<RandomState, Levels<3>>;
 type Aged = Growable<RandomState, Aging<Levels<3>>>;
 type Grouped = Growable<RandomState, Groups<u8>>;
+type AgingGroups = Groups<u8, Aging<Levels<3>>, 4>;
 
 kinds! {
     core_fixed_64_with_levels: Direct<Fixed<64, u8, Levels<3>>>;
@@ -111,6 +113,7 @@ kinds! {
     embassy_with_levels: OnWorkQueue<Embassy<64, Levels<3>>>;
     core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8>>>;
     core_growable_with_groups: Direct<Growable<RandomState, Groups<u8, Levels<3>>>>;
+    core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;
     std_with_groups: OnWorkQueue<Threads<Grouped>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     std_with_aging: OnWorkQueue<Threads<Aged>>;

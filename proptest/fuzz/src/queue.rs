@@ -69,7 +69,7 @@ macro_rules! candidates {
     };
 }
 
-const CANDIDATES: [Candidate; 18] = candidates! {
+const CANDIDATES: [Candidate; 20] = candidates! {
     Direct<Fixed<1>>, 3 keys;
     Direct<Fixed<2>>, 4 keys;
     Direct<Fixed<3>>, 5 keys;
@@ -88,4 +88,6 @@ const CANDIDATES: [Candidate; 18] = candidates! {
     Direct<Fixed<64, u8, Levels<3>>>, 40 keys;
     Direct<Growable<RandomState, Levels<3>>>, 9 keys;
     Direct<Growable<RandomState, Aging<Levels<3>>>>, 9 keys;
+    Direct<Fixed<4, u8, Groups<u8, Aging<Levels<3>>>>>, 6 keys;
+    Direct<Growable<RandomState, Groups<u8, Aging<Levels<3>>>>>, 9 keys;
 };

@@ -61,7 +61,7 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     }
 
     fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
-        P::age_fixed(queue, after);
+        P::age(queue, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -84,7 +84,7 @@ impl<P: Kind> Home for Growable<RandomState, P> {
     }
 
     fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
-        P::age_growable(queue, after);
+        P::age(queue, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::Effect;
 use requeue_core::{
     Aging, Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics,
-    NoPriorities, Priorities, Queue, RandomState,
+    NoPriorities, Priorities, Queue, RandomState, Storage,
 };
 
 use super::Key;
@@ -144,19 +144,12 @@ pub trait Kind: Priorities + Sized + 'static {
         queue.leave(&mut Default::default())
     }
 
-    /// Sets after which time the keys of a fixed queue age, if they do.
-    fn age_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &mut Keys<Fixed<N, I, Self>, M>,
-        after: Option<Duration>,
-    ) {
-        let _ = (queue, after);
-    }
-
-    /// The same for one that grows.
-    fn age_growable<M: Metrics>(
-        queue: &mut Keys<Growable<RandomState, Self>, M>,
-        after: Option<Duration>,
-    ) {
+    /// Sets after which time keys age, if they do.
+    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    where
+        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        M: Metrics,
+    {
         let _ = (queue, after);
     }
 }
@@ -195,17 +188,11 @@ where
 
     without_groups!();
 
-    fn age_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &mut Keys<Fixed<N, I, Self>, M>,
-        after: Option<Duration>,
-    ) {
-        queue.age_after(after);
-    }
-
-    fn age_growable<M: Metrics>(
-        queue: &mut Keys<Growable<RandomState, Self>, M>,
-        after: Option<Duration>,
-    ) {
+    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    where
+        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        M: Metrics,
+    {
         queue.age_after(after);
     }
 }
@@ -227,8 +214,9 @@ macro_rules! change {
     }};
 }
 
-impl<P: Priorities + 'static, const MAX: usize> Kind for Groups<u8, P, MAX> {
+impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     const GROUPS: bool = true;
+    const AGES: bool = P::AGES;
 
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,
@@ -258,5 +246,13 @@ impl<P: Priorities + 'static, const MAX: usize> Kind for Groups<u8, P, MAX> {
         now: Instant,
     ) -> Effect<()> {
         change!(queue, order, now)
+    }
+
+    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    where
+        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        M: Metrics,
+    {
+        P::age(queue, after);
     }
 }
