@@ -1,5 +1,6 @@
-//! `proof [--short] [--seeds N] [--minutes M] [--seed S]`: replicas, etcd, faults, and what came of
-//! it. The short version is one seed, without planted bugs and figures.
+//! `proof [--short | --marks] [--seeds N] [--minutes M] [--seed S]`: replicas, etcd, faults, and
+//! what came of it. The short version is one seed, without planted bugs and figures; `--marks`
+//! measures marks, and nothing else.
 //!
 //! `ETCD` names the program. Files are kept below `FOLDER`, or where temporary files are.
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ use std::time::Duration;
 use requeue_shards_proof::check::{Breach, Verdict, check};
 use tokio::time::Instant;
 
+use figures::Figure;
 use nemesis::Nemesis;
 use plant::Plant;
 use world::{Plan, World, emptied};
@@ -83,14 +85,35 @@ struct Call {
     seed: u64,
     /// How long the faults of each seed last.
     lasts: Duration,
-    is_short: bool,
+    scope: Scope,
+}
+
+/// What is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scope {
+    /// Engines, seeds, planted bugs and figures.
+    Whole,
+    /// Engines and a seed.
+    Short,
+    /// The figures of marks.
+    Marks,
+}
+
+impl Scope {
+    fn read(word: Option<&String>) -> Self {
+        match word.map(String::as_str) {
+            Some("--short") => Self::Short,
+            Some("--marks") => Self::Marks,
+            _ => Self::Whole,
+        }
+    }
 }
 
 impl Call {
     fn read(words: &[String]) -> Result<Self, String> {
         let (mut seeds, mut seed, mut minutes) = (None, 1, None);
-        let is_short = words.first().is_some_and(|word| word == "--short");
-        let mut words = words.iter().skip(usize::from(is_short));
+        let scope = Scope::read(words.first());
+        let mut words = words.iter().skip(usize::from(scope != Scope::Whole));
         while let Some(word) = words.next() {
             let value = words.next().ok_or_else(|| format!("{word} what?"))?;
             let mistake = |_| format!("{word} takes a number, not `{value}`");
@@ -112,10 +135,10 @@ impl Call {
             (None, None) => 15.0,
         };
         Ok(Self {
-            seeds: seeds.unwrap_or(if is_short { 1 } else { 2 }),
+            seeds: seeds.unwrap_or(if scope == Scope::Short { 1 } else { 2 }),
             seed,
             lasts: Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
-            is_short,
+            scope,
         })
     }
 }
@@ -133,6 +156,10 @@ async fn prove(call: &Call) -> io::Result<bool> {
         runs: (Duration::from_millis(8), Duration::from_millis(200)),
         changes: (300, 100),
     };
+    if call.scope == Scope::Marks {
+        let figures = figures::marks(&plan.etcd, &plan.folder.join("marks")).await?;
+        return Ok(print_figures(&figures));
+    }
     let (program, files) = (plan.etcd.clone(), plan.folder.clone());
     let checked = tokio::spawn(async move { engines::check(&program, &files).await });
     let mut is_well = match checked.await {
@@ -145,7 +172,7 @@ async fn prove(call: &Call) -> io::Result<bool> {
         "etcd {words} as every engine promises to be, on one node, with TLS, and on two of three"
     );
     is_well &= seeds(call, &plan).await?;
-    if call.is_short {
+    if call.scope == Scope::Short {
         return Ok(is_well);
     }
     is_well &= plants(&plan).await?;
@@ -251,8 +278,13 @@ async fn measured(plan: &Plan) -> io::Result<bool> {
     let mut figures = figures::measure(&mut world).await?;
     drop(world);
     figures.extend(figures::marks(&plan.etcd, &plan.folder.join("marks")).await?);
+    Ok(print_figures(&figures))
+}
+
+/// Returns whether all aims are met that a machine has to meet, whatever else it does.
+fn print_figures(figures: &[Figure]) -> bool {
     println!("\n{:<44} {:>20}  {:<16}", "measured", "value", "aim");
-    for figure in &figures {
+    for figure in figures {
         let missed = if figure.is_met { "" } else { "MISSED" };
         println!(
             "{:<44} {:>20}  {:<16} {missed}",
@@ -260,9 +292,9 @@ async fn measured(plan: &Plan) -> io::Result<bool> {
         );
     }
     // Times and rates are those of a machine that may do other work.
-    Ok(figures
+    figures
         .iter()
-        .all(|figure| figure.is_met || !figure.is_certain))
+        .all(|figure| figure.is_met || !figure.is_certain)
 }
 
 fn summary(verdict: &Verdict) -> String {
