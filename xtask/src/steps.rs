@@ -69,7 +69,7 @@ pub(crate) const STEPS: [Step; 23] = [
     },
     Step {
         name: "features",
-        about: "each pair of the features of what is published, all of them, and all but one",
+        about: "the features of what is published: each alone, all but one, and all",
         in_test: false,
         run: builds::features,
     },
