@@ -121,7 +121,7 @@ const COMMANDS: [Command; 15] = [
     },
     Command {
         name: "shards",
-        arguments: "[--seeds N] [--minutes M]",
+        arguments: "[--marks] [--seeds N] [--minutes M]",
         about: "replicas on a real etcd, faults, their writes checked; then the step `replicas`",
         run: Run::Check(shards::run),
     },
@@ -226,9 +226,11 @@ fn shown(verdict: Verdict) -> Result<bool, String> {
 fn help(arguments: &[String]) -> Result<bool, String> {
     refuse(arguments)?;
     println!("Usage: cargo xtask COMMAND\n\nCommands:");
+    let call = |command: &Command| format!("{} {}", command.name, command.arguments);
+    let calls = COMMANDS.iter().map(|command| call(command).chars().count());
+    let width = calls.max().unwrap_or(0);
     for command in &COMMANDS {
-        let call = format!("{} {}", command.name, command.arguments);
-        println!("  {call:<29} {}", command.about);
+        println!("  {:<width$} {}", call(command), command.about);
     }
     println!("\nSteps of `ci`, those of `test` marked with a star:");
     for step in &STEPS {

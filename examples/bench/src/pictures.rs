@@ -10,6 +10,7 @@ mod lines;
 mod page;
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 
 use crate::figures::Figures;
 
@@ -29,6 +30,11 @@ enum Shapes {
     Lines(lines::Lines),
     /// One bar for each of these contenders in each row.
     Bars(&'static [(&'static str, &'static str)]),
+}
+
+/// Where pictures are, each beside its figures.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/pictures")
 }
 
 const OURS: &str = "requeue";

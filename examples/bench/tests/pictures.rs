@@ -3,14 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use requeue_bench::figures::{Figure, Figures};
-use requeue_bench::pictures::{PICTURES, delays, draw};
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/pictures")
-}
+use requeue_bench::pictures::{PICTURES, delays, draw, folder};
 
 fn read(name: &str) -> Figures {
     Figures::read(&folder().join(name).with_extension("json")).unwrap()

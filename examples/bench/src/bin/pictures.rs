@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use requeue_bench::figures::{Figures, Source};
-use requeue_bench::pictures::{DELAYS, PICTURES, delays, draw};
+use requeue_bench::pictures::{DELAYS, PICTURES, delays, draw, folder};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/pictures");
+    let folder = folder();
     if std::env::args().any(|argument| argument == "--delays") {
         write_delays(&folder.join("delays.json"))?;
     }
