@@ -5,6 +5,7 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::hint::select_unpredictable;
 use core::marker::PhantomData;
+use core::mem;
 
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
@@ -87,14 +88,24 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
-    entries: Vec<Option<Slot<K, S, Chained>>>,
-    /// Vacant slots. The last to be emptied is filled first, because it is still in cache.
-    free: Vec<u32>,
+    entries: Vec<Entry<K, S>>,
+    /// How many entries are live.
+    len: usize,
+    /// The vacant entry that was emptied last. It is filled first, because it is still in cache.
+    vacant: u32,
     /// The first slot of each chain. Two or three more with each new slot.
     heads: Vec<u32>,
     /// Selects one of the first 2^(k + 1) chains, if there are 2^k or more, and not 2^(k + 1).
     mask: u32,
     hasher: H,
+}
+
+/// A slot, or room for one.
+#[derive(Debug)]
+enum Entry<K, S> {
+    Live(Slot<K, S, Chained>),
+    /// The vacant entry that was emptied before this one.
+    Vacant(u32),
 }
 
 /// A slot's place in the index.
@@ -122,7 +133,8 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     pub(crate) fn with_capacity(hasher: H, capacity: usize) -> Self {
         let mut slots = Self {
             entries: Vec::with_capacity(capacity),
-            free: Vec::new(),
+            len: 0,
+            vacant: u32::NONE,
             heads: Vec::new(),
             mask: 0,
             hasher,
@@ -171,7 +183,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     /// Makes room for one more slot, and for its chains.
     #[inline(never)]
     fn add_slot(&mut self) {
-        self.entries.push(None);
+        self.entries.push(Entry::Vacant(u32::NONE));
         let chains = chains_for(self.entries.len());
         if chains > self.heads.capacity() {
             // By an eighth, because there are more of them than of anything else.
@@ -182,19 +194,25 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 
     fn take_chain(&mut self, chain: usize) -> u32 {
         let head = self.heads.get_mut(chain);
-        head.map_or(u32::NONE, |head| core::mem::replace(head, u32::NONE))
+        head.map_or(u32::NONE, |head| mem::replace(head, u32::NONE))
     }
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
     #[inline]
     fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Chained>> {
-        self.entries.get(id.index())?.as_ref()
+        match self.entries.get(id.index())? {
+            Entry::Live(slot) => Some(slot),
+            Entry::Vacant(_) => None,
+        }
     }
 
     #[inline]
     fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Chained>> {
-        self.entries.get_mut(id.index())?.as_mut()
+        match self.entries.get_mut(id.index())? {
+            Entry::Live(slot) => Some(slot),
+            Entry::Vacant(_) => None,
+        }
     }
 }
 
@@ -227,7 +245,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     type Place = Place;
 
     fn reserve(&mut self, additional: usize) {
-        let new = additional.saturating_sub(self.free.len());
+        let new = additional.saturating_sub(self.entries.len() - self.len);
         self.entries.reserve(new);
         self.reserve_chains(self.entries.len().saturating_add(new));
     }
@@ -252,8 +270,8 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline]
     fn vacancy(&self) -> Option<SlotId> {
-        match self.free.last() {
-            Some(&id) => Some(SlotId(id)),
+        match self.vacant.get() {
+            Some(id) => Some(id),
             None if self.entries.len() >= SLOTS_MAX => None,
             None => Some(SlotId::from_index(self.entries.len())),
         }
@@ -262,24 +280,32 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     #[inline]
     fn claim(&mut self, vacancy: SlotId, place: Place, key: K, meta: S, phase: Phase) {
         let Place { hash, mut chain } = place;
-        if self.free.pop().is_none() {
+        if self.vacant == u32::NONE {
             self.add_slot();
             chain = self.chain(hash);
         }
         let next = self.enter(chain, vacancy);
         if let Some(entry) = self.entries.get_mut(vacancy.index()) {
-            *entry = Some(Slot::new(key, meta, Chained { hash, next }, phase));
+            if let Entry::Vacant(before) = *entry {
+                self.vacant = before;
+            }
+            *entry = Entry::Live(Slot::new(key, meta, Chained { hash, next }, phase));
+            self.len += 1;
         }
     }
 
     // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
     #[inline(always)]
     fn release(&mut self, id: SlotId) {
-        let Some(gone) = self.entries.get_mut(id.index()).and_then(Option::take) else {
+        let Some(entry @ Entry::Live(_)) = self.entries.get_mut(id.index()) else {
             return;
         };
+        let Entry::Live(gone) = mem::replace(entry, Entry::Vacant(self.vacant)) else {
+            return;
+        };
+        self.vacant = id.0;
+        self.len -= 1;
         self.leave(self.chain(gone.tag.hash), id, gone.tag.next);
-        self.free.push(id.0);
         // Last, because the key's `Drop` runs here and may panic.
         drop(gone);
     }
@@ -295,7 +321,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.len
     }
 
     fn bound(&self) -> usize {
@@ -347,6 +373,18 @@ mod tests {
             let vacancy = slots.vacancy().unwrap();
             slots.claim(vacancy, place, key, (), Phase::Idle);
         }
+    }
+
+    #[test]
+    fn room_for_a_slot_takes_no_more_than_the_slot() {
+        assert_eq!(
+            size_of::<Entry<u8, ()>>(),
+            size_of::<Slot<u8, (), Chained>>()
+        );
+        assert_eq!(
+            size_of::<Entry<u64, u32>>(),
+            size_of::<Slot<u64, u32, Chained>>()
+        );
     }
 
     #[test]
