@@ -7,9 +7,12 @@ use crate::workspace::Workspace;
 const FOLDER: &str = "docs/book/src/pictures";
 
 /// The pictures that show what a bench measures: the bench, and which of its rows.
-const MEASURED: [(&str, &str, &str); 5] = [
+const MEASURED: [(&str, &str, &str); 8] = [
     ("steady", "instructions", "steady cycle, u64"),
     ("speed", "speed", "u64 keys: CPU time per key: steady"),
+    ("deadlines", "peers", "delay, expire, take"),
+    ("threads", "speed", "Threads, u64 keys"),
+    ("wakeup", "tokio", "Wake-up of an idle worker"),
     ("worst", "worst", "Instructions of the slowest"),
     ("fairness", "groups", "Keys handed out"),
     ("memory", "memory", ""),

@@ -144,13 +144,13 @@ fn threaded(suite: &mut Suite) {
         let count = crew.workers;
         let aimed = count != 2;
         suite.row(
-            &format!("{count}/{count}, one by one, done with the next get"),
+            &format!("{count}/{count}, done with the next get"),
             5,
             scale,
             |scale| against_port(crew, scale, OneByOne::default, aimed.then_some(3.0)),
         );
         suite.row(
-            &format!("{count}/{count}, one by one, get then done"),
+            &format!("{count}/{count}, get then done"),
             5,
             scale,
             |scale| against_port(crew, scale, GetThenDone::default, None),

@@ -128,8 +128,8 @@ fn wake_threads(suite: &mut Suite) {
 
 fn wake_tasks(suite: &mut Suite, name: &str, runtime: &Runtime, whence: Whence) {
     let adds = match whence {
-        Whence::Outside => "added from outside",
-        Whence::Inside => "added by a task",
+        Whence::Outside => "from outside",
+        Whence::Inside => "from a task",
     };
     for percent in [50, 99] {
         let work = format!("{name}, {adds}, p{percent}");

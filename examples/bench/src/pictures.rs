@@ -51,7 +51,7 @@ const STEADY: lines::Lines = lines::Lines {
 };
 
 /// Every picture of figures.
-pub const PICTURES: [Picture; 6] = [
+pub const PICTURES: [Picture; 9] = [
     Picture {
         name: "steady",
         title: "Instructions to add, get and complete a key",
@@ -61,6 +61,31 @@ pub const PICTURES: [Picture; 6] = [
         name: "speed",
         title: "CPU time to add, get and complete a key",
         shapes: Shapes::Lines(STEADY),
+    },
+    Picture {
+        name: "deadlines",
+        title: "CPU time of a key that is delayed, becomes due, and is completed",
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("delayed keys", axis::Scale::Logarithmic),
+            y: axis::Scale::FromZero,
+            lines: &[
+                (", u64", "requeue", OURS),
+                (", u64", "DelayQueue", "tokio-util's DelayQueue"),
+            ],
+        }),
+    },
+    Picture {
+        name: "threads",
+        title: "Wall time per key, by threads that add and threads that complete",
+        shapes: Shapes::Bars(&[
+            ("requeue", "requeue-std"),
+            ("port, foldhash", "client-go's layout, foldhash"),
+        ]),
+    },
+    Picture {
+        name: "wakeup",
+        title: "From an add to the key in the hands of an idle worker",
+        shapes: Shapes::Bars(&[("requeue", OURS), ("a channel", "a channel")]),
     },
     Picture {
         name: "worst",
