@@ -1,5 +1,7 @@
 //! The users' kit, on reconcilers that are right and on some that are not, and on queues that lie.
 
+#[path = "simulation/accounts.rs"]
+mod accounts;
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
 #[path = "simulation/liar.rs"]
@@ -153,8 +155,9 @@ fn tenants(defect: Defect) -> Check<Tenants> {
         .settle(Duration::from_secs(300))
 }
 
-/// A key that is first of its tenant waits for at most one key of each other tenant, whether those
-/// hang, flood, or have their limits changed; and no tenant has more runs than it may have.
+/// A key that is first of its tenant waits for one turn of each other tenant at most, whether those
+/// hang, flood, or have their limits changed; and no tenant has more runs than it may have, at once
+/// and in a second.
 #[test]
 fn tenants_that_hang_or_flood_keep_to_their_limits_and_turns() {
     tenants(Defect::None).seeds(2_000).run();
@@ -165,6 +168,8 @@ fn each_defect_of_limits_and_turns_is_found() {
     let defects = [
         (Defect::ExceedsLimits, Property::QueueIsValid),
         (Defect::ServesTwice, Property::QueueIsValid),
+        (Defect::ExceedsRates, Property::QueueIsValid),
+        (Defect::SleepsOverATokenThatIsEarned, Property::EveryAddRuns),
         (Defect::WakesNoneAtTheEndOfARun, Property::EveryAddRuns),
         (Defect::WakesNoneAfterAChange, Property::EveryAddRuns),
         (Defect::SleepsThroughADrain, Property::DrainEnds),

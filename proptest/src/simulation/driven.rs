@@ -40,14 +40,14 @@ pub trait Driven<K>: Any {
     fn is_drained(&self) -> bool;
     /// After shutdown: takes out a key that was not worked on.
     fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<K>>>;
-    /// Whether a key that is to be run has to wait although a worker sleeps: its group may be at
-    /// its limit, say. At first none has to.
+    /// Whether a key that is to be run has to wait until then although a worker sleeps: its group
+    /// may be at its limit, say, or have no token sooner. At first none has to.
     ///
     /// A queue with limits is wrapped, and its wrapper says so by what the queue was told, and not
     /// by what it does: otherwise a key that it forgets goes unnoticed. An example is
     /// `tests/simulation/tenants.rs`.
-    fn holds_back(&self, key: &K) -> bool {
-        let _ = key;
+    fn holds_back(&self, key: &K, until: Instant) -> bool {
+        let _ = (key, until);
         false
     }
     /// Checks the queue's own invariants.

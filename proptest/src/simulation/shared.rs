@@ -252,8 +252,8 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         })
     }
 
-    pub(super) fn holds_back(&self, key: &K) -> bool {
-        self.queue.borrow().holds_back(key)
+    pub(super) fn holds_back(&self, key: &K, until: Instant) -> bool {
+        self.queue.borrow().holds_back(key, until)
     }
 
     pub(super) fn assert_valid(&self) {

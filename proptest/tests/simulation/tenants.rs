@@ -11,13 +11,13 @@ use requeue_core::{
 };
 use requeue_proptest::simulation::{CallFailed, Context, Driven, Keys, Taken, World};
 
+use crate::accounts::{Account, Plan, plan};
+
 /// A tenant, and one of its objects.
 pub(crate) type Object = (u8, u8);
 
 const TENANTS: u8 = 4;
 const FLOOD: u8 = 12;
-/// How many keys of a tenant are active at most, at first.
-const MOST: usize = 2;
 
 /// What is wrong with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,12 @@ pub(crate) enum Defect {
     None,
     /// One key too many is active.
     ExceedsLimits,
-    /// A tenant gives two keys in its turn.
+    /// A tenant gives one key too many in its turn.
     ServesTwice,
+    /// A tenant has a token too many.
+    ExceedsRates,
+    /// No getter sleeps until a tenant has its next token.
+    SleepsOverATokenThatIsEarned,
     /// The end of a run wakes no getter.
     WakesNoneAtTheEndOfARun,
     /// Nor does a limit that is raised, or the end of a pause.
@@ -43,28 +47,6 @@ pub(crate) struct Audited {
     closed: bool,
 }
 
-#[derive(Debug)]
-struct Account {
-    most: usize,
-    paused: bool,
-    active: usize,
-    /// It has had a key to hand out since, and these tenants have handed out one each.
-    waits: Option<BTreeSet<u8>>,
-}
-
-impl Account {
-    const NEW: Self = Self {
-        most: MOST,
-        paused: false,
-        active: 0,
-        waits: None,
-    };
-
-    fn may_start(&self, closed: bool) -> bool {
-        self.active < self.most.max(usize::from(closed)) && (closed || !self.paused)
-    }
-}
-
 impl Audited {
     pub(crate) fn new(defect: Defect) -> Self {
         let (base, max) = (Duration::from_millis(5), Duration::from_secs(10));
@@ -77,24 +59,33 @@ impl Audited {
             accounts: (0..TENANTS).map(|tenant| (tenant, Account::NEW)).collect(),
             closed: false,
         };
-        let limits = audited.limits(MOST);
+        let limits = audited.limits(Plan::FIRST);
         let _ = audited.queue.limit_groups(limits, Instant::EPOCH);
         audited
     }
 
-    fn limits(&self, most: usize) -> GroupLimits {
-        let limits = GroupLimits::new();
-        match self.defect {
-            Defect::ExceedsLimits => limits.max_active(most + 1),
-            Defect::ServesTwice => limits.max_active(most).weight(2),
-            _ => limits.max_active(most),
+    fn limits(&self, plan: Plan) -> GroupLimits {
+        let is = |defect| self.defect == defect;
+        let limits = GroupLimits::new()
+            .max_active(plan.most + usize::from(is(Defect::ExceedsLimits)))
+            .weight(plan.weight + u16::from(is(Defect::ServesTwice)));
+        match plan.rate {
+            Some((per_second, burst)) => {
+                let burst = u32::from(burst) + u32::from(is(Defect::ExceedsRates));
+                limits.rate(per_second.into(), burst)
+            }
+            None => limits,
         }
     }
 
-    /// Sets how many keys of a tenant are active at most.
-    fn limit(&mut self, tenant: u8, most: usize, now: Instant) -> Effect<()> {
-        self.account(tenant).most = most;
-        let limits = self.limits(most);
+    /// Sets what a tenant may do.
+    fn limit(&mut self, tenant: u8, plan: Plan, now: Instant) -> Effect<()> {
+        self.account(tenant).set_plan(plan, now);
+        for account in self.accounts.values_mut() {
+            // What a turn is has changed meanwhile.
+            account.waits = None;
+        }
+        let limits = self.limits(plan);
         let limited = self.queue.limit_group(tenant, Some(limits), now);
         self.changed(limited.map(|limited| assert_eq!(limited, Ok(()))))
     }
@@ -125,28 +116,34 @@ impl Audited {
     fn audited<T>(&mut self, effect: Effect<T>) -> Effect<T> {
         for (tenant, account) in &mut self.accounts {
             let ready = self.queue.group(tenant).map_or(0, |group| group.ready);
-            if ready == 0 || !account.may_start(self.closed) {
+            // When a tenant with a rate comes back depends on what else becomes due then.
+            let has_rate = account.plan.rate.is_some();
+            if ready == 0 || has_rate || !account.may_start(self.closed) {
                 account.waits = None;
             } else if account.waits.is_none() {
-                account.waits = Some(BTreeSet::new());
+                account.waits = Some(BTreeMap::new());
             }
         }
         effect
     }
 
-    fn handed_out(&mut self, tenant: u8) {
+    fn handed_out(&mut self, tenant: u8, now: Instant) {
         let closed = self.closed;
         let account = self.account(tenant);
         assert!(
-            account.may_start(closed),
+            account.may_start(closed) && account.has_token(now),
             "tenant {tenant} has a run too many"
         );
-        account.active += 1;
-        account.waits = None;
+        account.start(now);
+        let weight = account.plan.weight;
         for (other, account) in &mut self.accounts {
             if let Some(waits) = &mut account.waits {
-                let is_new = waits.insert(tenant);
-                assert!(is_new, "{other} waits for {tenant} a second time");
+                let handed_out = waits.entry(tenant).or_insert(0);
+                *handed_out += 1;
+                assert!(
+                    *handed_out <= weight,
+                    "{other} waits for {tenant} a second time"
+                );
             }
         }
     }
@@ -164,9 +161,13 @@ impl Driven<Object> for Audited {
     }
 
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<Object>>> {
-        let next = Driven::get(&mut self.queue, now, getter);
-        if let Next::Work(work) = &next.value {
-            self.handed_out(work.key.0);
+        let mut next = Driven::get(&mut self.queue, now, getter);
+        match &mut next.value {
+            Next::Work(work) => self.handed_out(work.key.0, now),
+            Next::Wait { until } if self.defect == Defect::SleepsOverATokenThatIsEarned => {
+                *until = None
+            }
+            _ => {}
         }
         self.audited(next)
     }
@@ -207,8 +208,9 @@ impl Driven<Object> for Audited {
         Driven::take_leftover(&mut self.queue, now)
     }
 
-    fn holds_back(&self, key: &Object) -> bool {
-        !self.accounts[&key.0].may_start(self.closed)
+    fn holds_back(&self, key: &Object, until: Instant) -> bool {
+        let account = &self.accounts[&key.0];
+        !account.may_start(self.closed) || !account.has_token_before(until)
     }
 
     fn assert_valid(&self) {
@@ -233,7 +235,7 @@ pub(crate) enum Event {
     Floods(u8),
     Hangs(u8),
     Recovers(u8),
-    Limit(u8, usize),
+    Limit(u8, Plan),
     Pause(u8),
     Resume(u8),
 }
@@ -257,7 +259,7 @@ impl World for Tenants {
             3 => tenant().prop_map(Event::Floods),
             1 => tenant().prop_map(Event::Hangs),
             1 => tenant().prop_map(Event::Recovers),
-            2 => (tenant(), 0..4usize).prop_map(|(tenant, most)| Event::Limit(tenant, most)),
+            3 => (tenant(), plan()).prop_map(|(tenant, plan)| Event::Limit(tenant, plan)),
             1 => tenant().prop_map(Event::Pause),
             1 => tenant().prop_map(Event::Resume),
         ]
@@ -278,11 +280,11 @@ impl World for Tenants {
             }
             Event::Hangs(tenant) => drop(self.hang.insert(tenant)),
             Event::Recovers(tenant) => drop(self.hang.remove(&tenant)),
-            Event::Limit(tenant, most) => {
-                if most == 0 {
+            Event::Limit(tenant, plan) => {
+                if plan.most == 0 {
                     self.stopped.insert(tenant);
                 }
-                change(tenant, &|queue, now| queue.limit(tenant, most, now));
+                change(tenant, &|queue, now| queue.limit(tenant, plan, now));
             }
             Event::Pause(tenant) => {
                 self.stopped.insert(tenant);
@@ -290,7 +292,7 @@ impl World for Tenants {
             }
             Event::Resume(tenant) => {
                 self.stopped.remove(&tenant);
-                change(tenant, &|queue, now| queue.limit(tenant, MOST, now));
+                change(tenant, &|queue, now| queue.limit(tenant, Plan::FIRST, now));
                 change(tenant, &|queue, now| queue.pause(tenant, false, now));
             }
         }

@@ -48,7 +48,7 @@ impl<W: World> Simulation<W> {
             return Ok(());
         }
         let ledger = self.shared.ledger.borrow();
-        let holds_back = |key: &&W::Key| self.shared.holds_back(key);
+        let holds_back = |key: &&W::Key| self.shared.holds_back(key, next);
         // One may sleep on for a key that waits until a run ends.
         if self.closing.is_some() && !ledger.overdue(next).any(|key| holds_back(&key)) {
             let reason = format!("worker {sleeper} sleeps on");
