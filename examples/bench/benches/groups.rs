@@ -8,8 +8,9 @@ use requeue_bench::keys::Random;
 #[cfg(feature = "peers")]
 use requeue_bench::peers::Fifo;
 use requeue_bench::port::Port;
-use requeue_bench::subject::{grouped, ours};
+use requeue_bench::subject::{Locked, grouped, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
+use requeue_core::{Groups, Growable};
 
 type Fold = foldhash::fast::RandomState;
 
@@ -24,6 +25,10 @@ fn main() -> ExitCode {
     suite.group("One thread, u64 keys in 1,000 groups: CPU time per key");
     for keys in [100, 10_000, 1_000_000] {
         steady(&mut suite, keys);
+    }
+    suite.group("One thread, u64 keys in 1,000 groups, through the lock of requeue-std");
+    for keys in [100, 10_000, 1_000_000] {
+        locked(&mut suite, keys);
     }
     suite.finish()
 }
@@ -67,6 +72,24 @@ fn steady(suite: &mut Suite, keys: usize) {
         let seed = Random::any_seed();
         let mut plain = Steady::<u64, _>::set_up(ours::<u64, Fold>(), scale, seed);
         let in_turn = grouped::<u64, Fold>(|key| key % 1_000);
+        let mut grouped = Steady::<u64, _>::set_up(in_turn, scale, seed);
+        vec![
+            Contender::new("no groups", move || plain.round()),
+            Contender::new("1,000 groups", move || grouped.round()).aim_at_most(1.3),
+        ]
+    });
+}
+
+/// The same as a user of threads sees it: with locks and guards.
+fn locked(suite: &mut Suite, keys: usize) {
+    let scale = Scale {
+        keys,
+        operations: 50_000,
+    };
+    suite.row(&format!("steady, {keys} waiting"), 25, scale, |scale| {
+        let seed = Random::any_seed();
+        let mut plain = Steady::<u64, _>::set_up(Locked::<_, Growable<Fold>>::plain(), scale, seed);
+        let in_turn = Locked::<_, Growable<Fold, Groups<u64>>>::grouped(|key| key % 1_000);
         let mut grouped = Steady::<u64, _>::set_up(in_turn, scale, seed);
         vec![
             Contender::new("no groups", move || plain.round()),

@@ -5,8 +5,10 @@ use core::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue,
+    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Reporter,
+    Storage,
 };
+use requeue_std::{Guard, WorkQueue};
 
 use crate::port::Port;
 
@@ -95,6 +97,76 @@ where
     #[inline]
     fn forget(&mut self, key: &K) {
         Queue::forget(self, key);
+    }
+}
+/// The queue of `requeue-std`, with its lock and its guards. Never dropped, so that guards can be
+/// kept.
+pub struct Locked<K, S>(&'static WorkQueue<K, ItemExponentialFailure, S>)
+where
+    K: Eq + Hash + 'static,
+    S: Storage + 'static;
+
+impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H>> {
+    /// Without groups.
+    pub fn plain() -> Self {
+        let limiter = requeue_core::default_item_based();
+        let metrics = Reporter::default();
+        Self::of(Queue::from_parts(limiter, metrics, H::default(), 0))
+    }
+}
+
+impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H, Groups<u64>>> {
+    /// With groups: `group_of` computes the group of a key.
+    pub fn grouped(group_of: fn(&K) -> u64) -> Self {
+        let limiter = requeue_core::default_item_based();
+        let (metrics, hasher) = (Reporter::default(), H::default());
+        Self::of(Queue::growable_with_groups(
+            limiter, metrics, hasher, 0, group_of,
+        ))
+    }
+}
+
+impl<K: Eq + Hash, S: Storage> Locked<K, S> {
+    fn of(queue: Queue<K, S, ItemExponentialFailure, Reporter>) -> Self {
+        let clock = requeue_std::ManualClock::new();
+        Self(Box::leak(Box::new(WorkQueue::from_queue(queue, clock))))
+    }
+}
+
+impl<K, S> Subject<K> for Locked<K, S>
+where
+    K: Eq + Hash + Clone + 'static,
+    S: Storage + 'static,
+{
+    type Run = Guard<'static, K, ItemExponentialFailure, S>;
+
+    #[inline]
+    fn add(&mut self, key: K, _: u64) {
+        let _ = self.0.add(key);
+    }
+
+    fn add_at(&mut self, key: K, due: u64, _: u64) {
+        let _ = self.0.add_at(key, Instant::from_nanos(due));
+    }
+
+    fn add_rate_limited(&mut self, key: K, _: u64) -> u64 {
+        let limited = self.0.add_rate_limited(key);
+        limited.map_or(0, |limited| nanos(limited.delay))
+    }
+
+    #[inline]
+    fn get(&mut self, _: u64) -> Option<(K, Self::Run)> {
+        let guard = self.0.try_get()?;
+        Some((guard.key().clone(), guard))
+    }
+
+    #[inline]
+    fn done(&mut self, _: &K, run: Self::Run, _: u64) {
+        let _ = run.release();
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.0.forget(key);
     }
 }
 
