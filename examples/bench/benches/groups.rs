@@ -8,7 +8,7 @@ use requeue_bench::keys::Random;
 #[cfg(feature = "peers")]
 use requeue_bench::peers::Fifo;
 use requeue_bench::port::Port;
-use requeue_bench::subject::{Locked, grouped, ours};
+use requeue_bench::subject::{Locked, Subject, grouped, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
 use requeue_core::{Groups, Growable};
 
@@ -24,11 +24,19 @@ fn main() -> ExitCode {
     waits(&mut suite);
     suite.group("One thread, u64 keys in 1,000 groups: CPU time per key");
     for keys in [100, 10_000, 1_000_000] {
-        steady(&mut suite, keys);
+        let in_turn = grouped::<u64, Fold>(|key| key % 1_000);
+        steady(&mut suite, keys, ours::<u64, Fold>(), in_turn);
     }
     suite.group("One thread, u64 keys in 1,000 groups, through the lock of requeue-std");
     for keys in [100, 10_000, 1_000_000] {
-        locked(&mut suite, keys);
+        // The same as a user of threads sees it: with locks and guards.
+        let in_turn = Locked::<_, Growable<Fold, Groups<u64>>>::grouped(|key| key % 1_000);
+        steady(
+            &mut suite,
+            keys,
+            Locked::<_, Growable<Fold>>::plain(),
+            in_turn,
+        );
     }
     suite.finish()
 }
@@ -63,34 +71,15 @@ fn waits(suite: &mut Suite) {
 }
 
 /// The cycle of a queue under load, without groups and with a thousand of them.
-fn steady(suite: &mut Suite, keys: usize) {
+fn steady(suite: &mut Suite, keys: usize, plain: impl Subject<u64>, in_turn: impl Subject<u64>) {
     let scale = Scale {
         keys,
         operations: 50_000,
     };
     suite.row(&format!("steady, {keys} waiting"), 25, scale, |scale| {
         let seed = Random::any_seed();
-        let mut plain = Steady::<u64, _>::set_up(ours::<u64, Fold>(), scale, seed);
-        let in_turn = grouped::<u64, Fold>(|key| key % 1_000);
-        let mut grouped = Steady::<u64, _>::set_up(in_turn, scale, seed);
-        vec![
-            Contender::new("no groups", move || plain.round()),
-            Contender::new("1,000 groups", move || grouped.round()).aim_at_most(1.3),
-        ]
-    });
-}
-
-/// The same as a user of threads sees it: with locks and guards.
-fn locked(suite: &mut Suite, keys: usize) {
-    let scale = Scale {
-        keys,
-        operations: 50_000,
-    };
-    suite.row(&format!("steady, {keys} waiting"), 25, scale, |scale| {
-        let seed = Random::any_seed();
-        let mut plain = Steady::<u64, _>::set_up(Locked::<_, Growable<Fold>>::plain(), scale, seed);
-        let in_turn = Locked::<_, Growable<Fold, Groups<u64>>>::grouped(|key| key % 1_000);
-        let mut grouped = Steady::<u64, _>::set_up(in_turn, scale, seed);
+        let mut plain = Steady::set_up(plain, scale, seed);
+        let mut grouped = Steady::set_up(in_turn, scale, seed);
         vec![
             Contender::new("no groups", move || plain.round()),
             Contender::new("1,000 groups", move || grouped.round()).aim_at_most(1.3),
