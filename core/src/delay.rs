@@ -83,8 +83,8 @@ pub trait Nodes {
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)>;
     /// Writes a node and the position of its slot.
     fn place(&mut self, index: usize, node: Node);
-    /// Makes room for one node at the end, which is placed next.
-    fn grow(&mut self);
+    /// Makes room for one node at the end, where that of a slot is placed next.
+    fn grow(&mut self, id: SlotId);
     /// Removes the last node.
     fn shrink(&mut self);
     fn position(&self, id: SlotId) -> Option<usize>;
@@ -108,7 +108,7 @@ impl<N: Nodes> Delays<N> {
             Some(index) if self.due_at(index) <= due => return DelayChange::Kept,
             Some(index) => (index, DelayChange::Sooner),
             None => {
-                self.nodes.grow();
+                self.nodes.grow(id);
                 (self.nodes.len() - 1, DelayChange::New)
             }
         };
@@ -124,7 +124,7 @@ impl<N: Nodes> Delays<N> {
         let position = self.nodes.position(id);
         let before = position.map(|index| self.due_at(index));
         let index = position.unwrap_or_else(|| {
-            self.nodes.grow();
+            self.nodes.grow(id);
             self.nodes.len() - 1
         });
         let sequence = self.sequence;

@@ -7,22 +7,24 @@
 
 use crate::id::{Index, SlotId};
 
-/// The arrays that chains consist of: the first slot of each chain, and the next of each slot.
+/// What chains consist of: the first slot of each chain, and the next of each slot.
 pub(super) trait Chains<I: Index> {
-    fn heads(&self) -> &[I];
-    fn heads_mut(&mut self) -> &mut [I];
-    fn next(&self, id: SlotId) -> I;
-    fn set_next(&mut self, id: SlotId, next: I);
+    /// The first slot of a chain.
+    fn head(&self, chain: usize) -> I;
+    fn head_mut(&mut self, chain: usize) -> Option<&mut I>;
+    /// The slot that follows another.
+    fn next_mut(&mut self, id: SlotId) -> Option<&mut I>;
 
-    /// Finds a slot of a chain. As many steps as the chain is long.
+    /// Finds a slot of a chain. `pass` looks at one, and returns the next, or `None` if it is the
+    /// one that is sought. As many steps as the chain is long.
     #[inline]
-    fn find(&self, chain: usize, mut is_it: impl FnMut(SlotId) -> bool) -> Option<SlotId> {
-        let mut current = self.heads().get(chain).copied().unwrap_or(I::NONE);
+    fn find(&self, chain: usize, mut pass: impl FnMut(SlotId) -> Option<I>) -> Option<SlotId> {
+        let mut current = self.head(chain);
         while let Some(id) = current.get() {
-            if is_it(id) {
-                return Some(id);
+            match pass(id) {
+                Some(next) => current = next,
+                None => return Some(id),
             }
-            current = self.next(id);
         }
         None
     }
@@ -31,7 +33,7 @@ pub(super) trait Chains<I: Index> {
     /// its next. O(1).
     #[inline]
     fn enter(&mut self, chain: usize, id: SlotId) -> I {
-        match self.heads_mut().get_mut(chain) {
+        match self.head_mut(chain) {
             Some(head) => core::mem::replace(head, I::new(id)),
             None => I::NONE,
         }
@@ -42,7 +44,7 @@ pub(super) trait Chains<I: Index> {
     #[inline]
     fn leave(&mut self, chain: usize, id: SlotId, next: I) {
         let gone = I::new(id);
-        let Some(head) = self.heads_mut().get_mut(chain) else {
+        let Some(head) = self.head_mut(chain) else {
             return;
         };
         if *head == gone {
@@ -51,11 +53,14 @@ pub(super) trait Chains<I: Index> {
         }
         let mut current = *head;
         while let Some(at) = current.get() {
-            current = self.next(at);
-            if current == gone {
-                self.set_next(at, next);
+            let Some(after) = self.next_mut(at) else {
+                return;
+            };
+            if *after == gone {
+                *after = next;
                 return;
             }
+            current = *after;
         }
     }
 }

@@ -97,19 +97,8 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
             len: 0,
         }
     }
-}
 
-impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
-    #[inline]
-    fn heads(&self) -> &[I] {
-        &self.heads
-    }
-
-    #[inline]
-    fn heads_mut(&mut self) -> &mut [I] {
-        &mut self.heads
-    }
-
+    /// The next slot in a chain, or in the free list.
     #[inline]
     fn next(&self, id: SlotId) -> I {
         self.nexts.get(id.index()).copied().unwrap_or(I::NONE)
@@ -117,9 +106,26 @@ impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
 
     #[inline]
     fn set_next(&mut self, id: SlotId, next: I) {
-        if let Some(to) = self.nexts.get_mut(id.index()) {
+        if let Some(to) = self.next_mut(id) {
             *to = next;
         }
+    }
+}
+
+impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
+    #[inline]
+    fn head(&self, chain: usize) -> I {
+        self.heads.get(chain).copied().unwrap_or(I::NONE)
+    }
+
+    #[inline]
+    fn head_mut(&mut self, chain: usize) -> Option<&mut I> {
+        self.heads.get_mut(chain)
+    }
+
+    #[inline]
+    fn next_mut(&mut self, id: SlotId) -> Option<&mut I> {
+        self.nexts.get_mut(id.index())
     }
 }
 
@@ -134,8 +140,11 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         B: Eq + Hash + ?Sized,
     {
         let chain = chain::<N>(hash(key));
-        let is_it = |id| self.slot(id).is_some_and(|slot| key == slot.key.borrow());
-        match self.find(chain, is_it) {
+        let pass = |id| match self.slot(id) {
+            Some(slot) if key == slot.key.borrow() => None,
+            _ => Some(self.next(id)),
+        };
+        match self.find(chain, pass) {
             Some(id) => Located::Found(id),
             None => Located::Absent(chain),
         }

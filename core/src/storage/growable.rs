@@ -1,6 +1,5 @@
 //! Storage that grows with the number of keys.
 
-use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::hint::select_unpredictable;
@@ -15,6 +14,7 @@ use super::{Located, Phase, Slot, Slots, Storage};
 
 mod lists;
 mod nodes;
+mod parts;
 mod removals;
 mod ring;
 mod seed;
@@ -22,6 +22,7 @@ mod segments;
 
 pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
+use parts::Parts;
 pub use seed::RandomState;
 pub(crate) use segments::Segments;
 
@@ -53,10 +54,10 @@ pub(crate) use segments::Segments;
 ///
 /// # Growth
 ///
-/// Growth costs each add the same: the index grows by two or three chains with each new slot, the
-/// ready list and the deadlines by segments. Only the slots and the heads of the chains are in
-/// vectors, which one add copies, O(n), if the allocator cannot move their pages instead.
-/// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
+/// Growth costs each add the same, however many keys there are: the index grows by two or three
+/// chains with each new slot, the ready list and the deadlines by segments. The slots and the heads
+/// of the chains are in parts, of which only the first is ever copied: up to 2^15 slots, or 2^18
+/// heads, in one add. [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Queue::reserve`]: crate::Queue::reserve
@@ -84,21 +85,27 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     type Nodes = GrowableNodes;
 }
 
-/// Slots in one vector, indexed by hash chains.
+/// Slots in parts, indexed by hash chains.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableSlots<K, S, H> {
-    entries: Vec<Entry<K, S>>,
+    entries: Parts<Entry<K, S>, ENTRIES>,
     /// How many entries are live.
     len: usize,
     /// The vacant entry that was emptied last. It is filled first, because it is still in cache.
     vacant: u32,
     /// The first slot of each chain. Two or three more with each new slot.
-    heads: Vec<u32>,
+    heads: Parts<u32, HEADS>,
     /// Selects one of the first 2^(k + 1) chains, if there are 2^k or more, and not 2^(k + 1).
     mask: u32,
     hasher: H,
 }
+
+/// How many slots a part holds.
+const ENTRIES: usize = 1 << 15;
+
+/// How many heads a part holds: 1 MiB of them.
+const HEADS: usize = 1 << 18;
 
 /// A slot, or room for one.
 #[derive(Debug)]
@@ -132,13 +139,14 @@ pub struct Place {
 impl<K, S, H> GrowableSlots<K, S, H> {
     pub(crate) fn with_capacity(hasher: H, capacity: usize) -> Self {
         let mut slots = Self {
-            entries: Vec::with_capacity(capacity),
+            entries: Parts::new(),
             len: 0,
             vacant: u32::NONE,
-            heads: Vec::new(),
+            heads: Parts::new(),
             mask: 0,
             hasher,
         };
+        slots.entries.reserve(capacity);
         slots.reserve_chains(capacity);
         slots
     }
@@ -154,7 +162,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 
     fn reserve_chains(&mut self, slots: usize) {
         let more = chains_for(slots).saturating_sub(self.heads.len());
-        self.heads.reserve_exact(more);
+        self.heads.reserve(more);
         self.add_chains(more);
     }
 
@@ -171,12 +179,16 @@ impl<K, S, H> GrowableSlots<K, S, H> {
             if new == split {
                 continue;
             }
-            let mut rest = self.take_chain(split).get();
-            while let Some(id) = rest {
-                rest = self.next(id).get();
-                let hash = self.slot(id).map_or(0, |slot| slot.tag.hash);
+            let mut rest = self.take_chain(split);
+            while let Some(id) = rest.get() {
+                let Some(Chained { hash, next }) = self.slot(id).map(|slot| slot.tag) else {
+                    break;
+                };
+                rest = next;
                 let next = self.enter(self.chain(hash), id);
-                self.set_next(id, next);
+                if let Some(slot) = self.slot_mut(id) {
+                    slot.tag.next = next;
+                }
             }
         }
     }
@@ -186,10 +198,6 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     fn add_slot(&mut self) {
         self.entries.push(Entry::Vacant(u32::NONE));
         let chains = chains_for(self.entries.len());
-        if chains > self.heads.capacity() {
-            // By an eighth, because there are more of them than of anything else.
-            self.heads.reserve_exact(self.heads.len() / 8 + 8);
-        }
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
@@ -219,25 +227,18 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 
 impl<K, S, H> Chains<u32> for GrowableSlots<K, S, H> {
     #[inline]
-    fn heads(&self) -> &[u32] {
-        &self.heads
+    fn head(&self, chain: usize) -> u32 {
+        self.heads.get(chain).copied().unwrap_or(u32::NONE)
     }
 
     #[inline]
-    fn heads_mut(&mut self) -> &mut [u32] {
-        &mut self.heads
+    fn head_mut(&mut self, chain: usize) -> Option<&mut u32> {
+        self.heads.get_mut(chain)
     }
 
     #[inline]
-    fn next(&self, id: SlotId) -> u32 {
-        self.slot(id).map_or(u32::NONE, |slot| slot.tag.next)
-    }
-
-    #[inline]
-    fn set_next(&mut self, id: SlotId, next: u32) {
-        if let Some(slot) = self.slot_mut(id) {
-            slot.tag.next = next;
-        }
+    fn next_mut(&mut self, id: SlotId) -> Option<&mut u32> {
+        Some(&mut self.slot_mut(id)?.tag.next)
     }
 }
 
@@ -258,12 +259,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         B: Eq + Hash + ?Sized,
     {
         let hash = spread(self.hasher.hash_one(key));
-        let is_it = |id| {
-            self.slot(id)
-                .is_some_and(|slot| slot.tag.hash == hash && key == slot.key.borrow())
+        let pass = |id| match self.slot(id) {
+            Some(slot) if slot.tag.hash == hash && key == slot.key.borrow() => None,
+            Some(slot) => Some(slot.tag.next),
+            None => Some(u32::NONE),
         };
         let chain = self.chain(hash);
-        match self.find(chain, is_it) {
+        match self.find(chain, pass) {
             Some(id) => Located::Found(id),
             None => Located::Absent(Place { hash, chain }),
         }
@@ -359,6 +361,8 @@ const fn spread(hash: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use foldhash::fast::FixedState;
 
     use super::*;
@@ -391,7 +395,7 @@ mod tests {
     #[test]
     fn an_empty_queue_has_no_chains() {
         let mut slots = with_capacity(0);
-        assert_eq!(slots.heads.capacity(), 0);
+        assert_eq!(slots.heads.len(), 0);
         assert!(matches!(slots.locate(&7), Located::Absent(_)));
         store(&mut slots, 7);
         assert!(matches!(slots.locate(&7), Located::Found(_)));
@@ -429,9 +433,9 @@ mod tests {
     fn longest_chain<H>(slots: &GrowableSlots<u64, (), H>) -> usize {
         let lengths = (0..slots.heads.len()).map(|chain| {
             let mut length = 0;
-            let _ = slots.find(chain, |_| {
+            let _ = slots.find(chain, |id| {
                 length += 1;
-                false
+                slots.slot(id).map(|slot| slot.tag.next)
             });
             length
         });

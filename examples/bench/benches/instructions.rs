@@ -11,7 +11,7 @@ use requeue_bench::harness::{Suite, machine};
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Nothing, Subject, grouped, ours};
-use requeue_bench::workloads::{Scale, Steady, Workload};
+use requeue_bench::workloads::{LimitedCycle, Scale, Steady, Workload};
 
 const SEED: u64 = 20_261_120;
 const OPERATIONS: u32 = 20_000;
@@ -58,6 +58,20 @@ const GROUPED: [Case; 3] = [
     }),
 ];
 
+/// Keys that fail, and leave when their delay has passed.
+const FAILING: [Case; 4] = [
+    cases::<u64>()[0],
+    ("fails, requeue", |waiting, count| {
+        failing(ours::<u64, Fold>(), waiting, count);
+    }),
+    ("fails, port, SipHash", |waiting, count| {
+        failing(Port::<u64, Sip>::default(), waiting, count);
+    }),
+    ("fails, port, foldhash", |waiting, count| {
+        failing(Port::<u64, Fold>::default(), waiting, count);
+    }),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [flag, key, case, waiting, count] = arguments.as_slice()
@@ -68,7 +82,7 @@ fn main() -> ExitCode {
         } else {
             cases::<String>()
         };
-        let mut all = cases.iter().chain(&GROUPED);
+        let mut all = cases.iter().chain(&GROUPED).chain(&FAILING);
         if let Some((_, run)) = all.find(|(name, _)| name == case) {
             run(waiting.parse().unwrap_or(0), count.parse().unwrap_or(0));
         }
@@ -84,10 +98,13 @@ fn main() -> ExitCode {
     let row_of_strings = row::<String>(&mut suite, &cases::<String>(), WAITING);
     suite.group("Instructions per steady cycle in 1,000 groups, u64");
     let rows_of_groups = [100, WAITING].map(|waiting| row::<u64>(&mut suite, &GROUPED, waiting));
+    suite.group("Instructions per fail, wait, get, forget, done, u64");
+    let rows_of_failing = [1, WAITING].map(|waiting| row::<u64>(&mut suite, &FAILING, waiting));
     let mut all = rows
         .into_iter()
         .chain([row_of_strings])
-        .chain(rows_of_groups);
+        .chain(rows_of_groups)
+        .chain(rows_of_failing);
     if all.any(|row| row.is_none()) {
         eprintln!("valgrind is needed to count instructions, and did not run");
         return ExitCode::FAILURE;
@@ -144,5 +161,20 @@ fn steady<K: Key, Q: Subject<K>>(subject: Q, keys: usize, count: u32) {
     let mut keys: Vec<K> = Random::new(!SEED).keys(2 * OPERATIONS as usize);
     let rest = keys.split_off(count as usize);
     steady.cycles(keys);
+    core::mem::forget(rest);
+}
+
+/// Runs `count` cycles through a deadline, after as many that bring the queue into its steady state.
+fn failing<Q: Subject<u64>>(subject: Q, keys: usize, count: u32) {
+    let scale = Scale {
+        keys,
+        operations: 10_000,
+    };
+    let mut cycle = LimitedCycle::set_up(subject, scale, SEED);
+    let mut random = Random::new(!SEED);
+    cycle.cycles(random.keys(scale.operations));
+    let mut keys: Vec<u64> = random.keys(2 * OPERATIONS as usize);
+    let rest = keys.split_off(count as usize);
+    cycle.cycles(keys);
     core::mem::forget(rest);
 }

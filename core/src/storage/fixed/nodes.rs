@@ -118,7 +118,7 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
         }
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self, _: SlotId) {
         debug_assert!(self.len < N, "a slot waits for at most one deadline");
         self.len += 1;
     }

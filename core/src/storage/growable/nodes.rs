@@ -4,6 +4,7 @@ use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::SlotId;
 
+use super::parts::Parts;
 use super::segments::Segments;
 
 /// The heap in groups of four children. Each group is one cache line, padded with the largest
@@ -11,17 +12,20 @@ use super::segments::Segments;
 ///
 /// Node 0, the root, is the last of group [`FIRST_GROUP`]. The children of node n are n + 1 groups
 /// further, so that the groups of a node's grandchildren begin at a multiple of four, and are in
-/// one segment.
+/// one part.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableNodes {
-    groups: Segments<Group, 64>,
+    groups: Parts<Group, GROUPS>,
     /// The node of each slot that has ever waited.
     position: Segments<u32, 1024>,
     len: usize,
 }
 
 const FIRST_GROUP: usize = 2;
+
+/// How many groups a part holds: 512 KiB of them.
+const GROUPS: usize = 1 << 13;
 
 /// Four nodes, each packed into 128 bits, which compare as (due, sequence).
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +69,7 @@ const CACHED_NODES: usize = 1 << 14;
 impl GrowableNodes {
     pub(crate) const fn new() -> Self {
         Self {
-            groups: Segments::new(),
+            groups: Parts::new(),
             position: Segments::new(),
             len: 0,
         }
@@ -104,6 +108,9 @@ impl Nodes for GrowableNodes {
 
     #[inline]
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
+        if index * ARITY + 1 >= self.len {
+            return None;
+        }
         if self.len > CACHED_NODES {
             self.touch_grandchildren(index);
         }
@@ -128,14 +135,18 @@ impl Nodes for GrowableNodes {
         if let Some(cell) = self.cell(index) {
             *cell = pack(node);
         }
-        if let Some(position) = self.position.slot(node.id.index(), NOWHERE) {
+        if let Some(position) = self.position.get_mut(node.id.index()) {
             *position = index as u32;
         }
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self, id: SlotId) {
         let (group, _) = place_of(self.len);
-        let _ = self.groups.slot(group, Group::EMPTY);
+        // One step, but for the first node, before whose group others are.
+        while self.groups.len() <= group {
+            self.groups.push(Group::EMPTY);
+        }
+        let _ = self.position.slot(id.index(), NOWHERE);
         self.len += 1;
     }
 

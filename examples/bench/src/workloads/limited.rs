@@ -20,6 +20,20 @@ pub struct LimitedCycle<K, Q> {
     now: u64,
 }
 
+impl<K: Key, Q: Subject<K>> LimitedCycle<K, Q> {
+    /// The part of a round that is measured, for those who count instructions.
+    #[inline]
+    pub fn cycles(&mut self, keys: impl IntoIterator<Item = K>) {
+        for key in keys {
+            self.now += self.subject.add_rate_limited(key, self.now);
+            if let Some((key, run)) = self.subject.get(self.now) {
+                self.subject.forget(&key);
+                self.subject.done(&key, run, self.now);
+            }
+        }
+    }
+}
+
 impl<K: Key, Q: Subject<K>> Workload<K, Q> for LimitedCycle<K, Q> {
     fn set_up(mut subject: Q, scale: Scale, seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -39,15 +53,7 @@ impl<K: Key, Q: Subject<K>> Workload<K, Q> for LimitedCycle<K, Q> {
 
     fn round(&mut self) -> Round {
         let keys: Vec<K> = self.random.keys(self.operations);
-        let time = cpu_time(|| {
-            for key in keys {
-                self.now += self.subject.add_rate_limited(key, self.now);
-                if let Some((key, run)) = self.subject.get(self.now) {
-                    self.subject.forget(&key);
-                    self.subject.done(&key, run, self.now);
-                }
-            }
-        });
+        let time = cpu_time(|| self.cycles(keys));
         Round {
             time,
             operations: self.operations,
