@@ -124,7 +124,6 @@ type Program = fn(&Path, &Path) -> Verdict;
 
 /// Everything, on every board. Goes on after a failure, and ends with one table.
 pub(crate) fn run(workspace: &Workspace) -> Verdict {
-    let folder = workspace.root.join("examples/firmware");
     let built = workspace.target().join("firmware");
     let mut table = Vec::new();
     let mut failures = Vec::new();
@@ -144,7 +143,7 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
     }
     for board in &BOARDS {
         install(board.emulator)?;
-        build(board, &folder, &built)?;
+        build(board, workspace, &built)?;
         let images = built.join(board.target).join("release");
         for image in IMAGES.iter().filter(|it| it.boards.contains(&board.name)) {
             let (passed, text) = emulate(board, image, &images)?;
@@ -185,16 +184,22 @@ pub(crate) fn run(workspace: &Workspace) -> Verdict {
 }
 
 /// Builds the images, and lints them, for one board: their code differs from board to board.
-fn build(board: &Board, folder: &Path, built: &Path) -> Verdict {
-    let line = Invocation::new("cargo build --release --locked --bins")
-        .args(["--features", board.name])
-        .args(["--target-dir".to_owned(), built.display().to_string()]);
-    toolchain::for_target(line, board.target, folder)?.run(folder)?;
-    let line = Invocation::new("cargo clippy --release --locked --lib --bins")
-        .args(["--features", board.name])
-        .args(["--target-dir".to_owned(), built.display().to_string()]);
-    let line = toolchain::for_target(line, board.target, folder)?;
-    line.args(["--", "-D", "warnings"]).run(folder)?;
+fn build(board: &Board, workspace: &Workspace, built: &Path) -> Verdict {
+    let folder = workspace.root.join("examples/firmware");
+    // An image holds paths of its sources, which must not be longer because the checkout's is.
+    let root = format!("--remap-path-prefix={}=requeue", workspace.root.display());
+    let config = format!("build.rustflags=[{root:?}]");
+    for (line, rest) in [
+        ("cargo build --bins", &[][..]),
+        ("cargo clippy --lib --bins", &["--", "-D", "warnings"]),
+    ] {
+        let line = Invocation::new(line)
+            .args(["--release", "--locked", "--config", &config])
+            .args(["--features", board.name])
+            .args(["--target-dir".to_owned(), built.display().to_string()]);
+        let line = toolchain::for_target(line, board.target, &folder)?;
+        line.args(rest.iter().copied()).run(&folder)?;
+    }
     Ok(())
 }
 
