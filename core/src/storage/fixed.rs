@@ -27,8 +27,8 @@ pub(crate) use nodes::FixedNodes;
 /// costs up to `N` comparisons, under the lock, if all keys are in one chain: an attacker who
 /// chooses the keys can bring that about, and the hasher cannot be replaced. For keys that come
 /// from outside, choose an `N` for which that is short enough, or check the keys first. On a
-/// Cortex-M3 an `add` takes 95 instructions if the key is found at once, and about 15 more for each
-/// key of the chain that precedes it: 1031 if 64 keys share a hash (`docs/firmware.md`).
+/// Cortex-M3 an `add` takes 79 instructions if the key is found at once, and about 15 more for each
+/// key of the chain that precedes it: 1015 if 64 keys share a hash (`docs/firmware.md`).
 ///
 /// # Examples
 ///

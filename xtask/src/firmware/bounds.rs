@@ -56,8 +56,8 @@ const AT_LIMIT: &str = "`try_get` while the group is at its limit";
 const LETS_RUN: &str = "`success` that lets its next key run";
 
 const BOUNDS: [Bound; 53] = [
-    bound("mps2", ONE_KEY, &[383.0, 383.0, 420.0]),
-    bound("mps2", DEDUP, &[100.0, 100.0, 111.0]),
+    bound("mps2", ONE_KEY, &[378.0, 378.0, 420.0]),
+    bound("mps2", DEDUP, &[83.0, 83.0, 98.0]),
     bound("mps2", ALONE, &[450.0, 450.0, 490.0]),
     bound("mps2", AMONG, &[721.0, 833.0, 994.0]),
     bound("mps2", SLEEP, &[345.0, 345.0, 358.0]),
@@ -66,11 +66,11 @@ const BOUNDS: [Bound; 53] = [
     bound("mps2", SMALL, &[700.0]),
     bound("mps2", SLOT, &[32.0]),
     bound("microbit", ONE_KEY, &[541.0, 545.0]),
-    bound("microbit", DEDUP, &[144.0, 142.0]),
+    bound("microbit", DEDUP, &[122.0, 119.0]),
     bound("microbit", ALONE, &[701.0, 712.0]),
     bound("microbit", AMONG, &[1130.0, 1328.0]),
     bound("virt", ONE_KEY, &[562.0, 571.0, 629.0]),
-    bound("virt", DEDUP, &[129.0, 132.0, 148.0]),
+    bound("virt", DEDUP, &[98.0, 101.0, 119.0]),
     bound("virt", ALONE, &[634.0, 639.0, 701.0]),
     bound("virt", AMONG, &[908.0, 1030.0, 1241.0]),
     bound("virt", SLOT, &[32.0]),
