@@ -113,17 +113,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         first_of: impl Fn(&S::Lists) -> Option<SlotId>,
     ) -> Option<SlotId> {
-        let mut first = first_of(&self.lists);
-        if self.has_deadlines() {
-            let own = first.unwrap_or(SlotId::NONE);
-            loop {
-                let backlog = self.release_some(own, now);
-                first = first_of(&self.lists);
-                if first.is_some() || !backlog {
-                    break;
-                }
+        if !self.has_deadlines() {
+            return first_of(&self.lists);
+        }
+        let own = first_of(&self.lists).unwrap_or(SlotId::NONE);
+        loop {
+            let backlog = self.release_some(own, now);
+            let first = first_of(&self.lists);
+            if first.is_some() || !backlog {
+                return first;
             }
         }
-        first
     }
 }

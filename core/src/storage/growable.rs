@@ -201,6 +201,14 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
+    /// The slot that [`add_slot`](Self::add_slot) adds, unless there are as many as can be numbered.
+    // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
+    #[inline(never)]
+    fn new_vacancy(&self) -> Option<SlotId> {
+        let len = self.entries.len();
+        (len < SLOTS_MAX).then(|| SlotId::from_index(len))
+    }
+
     fn take_chain(&mut self, chain: usize) -> u32 {
         let head = self.heads.get_mut(chain);
         head.map_or(u32::NONE, |head| mem::replace(head, u32::NONE))
@@ -274,9 +282,8 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     #[inline]
     fn vacancy(&self) -> Option<SlotId> {
         match self.vacant.get() {
-            Some(id) => Some(id),
-            None if self.entries.len() >= SLOTS_MAX => None,
-            None => Some(SlotId::from_index(self.entries.len())),
+            None => self.new_vacancy(),
+            vacant => vacant,
         }
     }
 
