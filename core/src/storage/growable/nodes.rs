@@ -4,7 +4,6 @@ use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::SlotId;
 
-use super::parts::Parts;
 use super::segments::Segments;
 
 /// The heap in groups of four children. Each group is one cache line, padded with the largest
@@ -12,20 +11,17 @@ use super::segments::Segments;
 ///
 /// Node 0, the root, is the last of group [`FIRST_GROUP`]. The children of node n are n + 1 groups
 /// further, so that the groups of a node's grandchildren begin at a multiple of four, and are in
-/// one part.
+/// one segment.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableNodes {
-    groups: Parts<Group, GROUPS>,
+    groups: Segments<Group, 64>,
     /// The node of each slot that has ever waited.
     position: Segments<u32, 1024>,
     len: usize,
 }
 
 const FIRST_GROUP: usize = 2;
-
-/// How many groups a part holds: 512 KiB of them.
-const GROUPS: usize = 1 << 13;
 
 /// Four nodes, each packed into 128 bits, which compare as (due, sequence).
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +65,7 @@ const CACHED_NODES: usize = 1 << 14;
 impl GrowableNodes {
     pub(crate) const fn new() -> Self {
         Self {
-            groups: Parts::new(),
+            groups: Segments::new(),
             position: Segments::new(),
             len: 0,
         }
@@ -142,10 +138,7 @@ impl Nodes for GrowableNodes {
 
     fn grow(&mut self, id: SlotId) {
         let (group, _) = place_of(self.len);
-        // One step, but for the first node, before whose group others are.
-        while self.groups.len() <= group {
-            self.groups.push(Group::EMPTY);
-        }
+        let _ = self.groups.slot(group, Group::EMPTY);
         let _ = self.position.slot(id.index(), NOWHERE);
         self.len += 1;
     }

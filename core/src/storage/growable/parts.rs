@@ -55,17 +55,6 @@ impl<T, const LEN: usize> Parts<T, LEN> {
         }
     }
 
-    /// `COUNT` adjacent items, if all are there and in one part.
-    #[inline]
-    pub(super) fn adjacent<const COUNT: usize>(&self, first: usize) -> Option<&[T; COUNT]> {
-        let part = if first < LEN {
-            &self.first
-        } else {
-            self.rest.get(of_rest::<LEN>(first))?
-        };
-        part.get(first % LEN..)?.first_chunk()
-    }
-
     /// Adds an item at the end. O(1) amortized; it copies up to `LEN` items.
     pub(super) fn push(&mut self, item: T) {
         if self.len == (self.rest.len() + 1) * LEN {
@@ -165,14 +154,5 @@ mod tests {
             (0..additional as u32).for_each(|item| parts.push(item));
             assert_eq!(room(&parts), before, "{items} and {additional}");
         }
-    }
-
-    #[test]
-    fn adjacent_items_are_in_one_part() {
-        let parts = of(15);
-        assert_eq!(parts.adjacent(8), Some(&[8, 9, 10, 11]));
-        assert_eq!(parts.adjacent(4), Some(&[4, 5, 6, 7]));
-        assert_eq!(parts.adjacent::<4>(6), None);
-        assert_eq!(parts.adjacent::<4>(12), None, "the last one is not there");
     }
 }

@@ -34,6 +34,13 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
         segment.get_mut(index % LEN)
     }
 
+    /// `COUNT` adjacent items, if all are in one segment.
+    #[inline]
+    pub(super) fn adjacent<const COUNT: usize>(&self, first: usize) -> Option<&[T; COUNT]> {
+        let segment = self.segments.get(first / LEN)?.as_ref()?;
+        segment.get(first % LEN..)?.first_chunk()
+    }
+
     /// The item at an index, whose segment is filled with `unset` if it is new.
     #[inline]
     pub(crate) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
@@ -81,5 +88,18 @@ mod tests {
             items.segments[1].is_none(),
             "no segment is allocated that is not needed"
         );
+    }
+
+    #[test]
+    fn adjacent_items_are_in_one_segment() {
+        let mut items = Segments::<u32, 4>::new();
+        for index in 0..8_u32 {
+            if let Some(item) = items.slot(index as usize, 0) {
+                *item = index;
+            }
+        }
+        assert_eq!(items.adjacent(4), Some(&[4, 5, 6, 7]));
+        assert_eq!(items.adjacent::<4>(3), None);
+        assert_eq!(items.adjacent::<4>(8), None);
     }
 }
