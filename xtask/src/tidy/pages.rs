@@ -6,7 +6,12 @@ use std::path::Path;
 use super::Breach;
 
 /// The pages that say which test holds which promise.
-pub(super) const PAGES: [&str; 2] = ["docs/verification.md", "examples/mirror/README.md"];
+pub(super) const PAGES: [&str; 4] = [
+    "docs/verification.md",
+    "docs/several-machines.md",
+    "kube/README.md",
+    "examples/mirror/README.md",
+];
 
 /// Holds each piece of code that a page quotes between backticks against the repository:
 ///
@@ -50,7 +55,7 @@ fn mistake(quoted: &str, root: &Path, steps: &[&str]) -> Option<String> {
 }
 
 /// What paths begin with.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "core/",
     "runtime-std/",
     "runtime-tokio/",
@@ -58,6 +63,7 @@ const FOLDERS: [&str; 10] = [
     "proptest/",
     "examples/",
     "kube/",
+    "shards/",
     "xtask/",
     "docs/",
     ".c",
