@@ -201,7 +201,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
-    /// The slot that [`add_slot`](Self::add_slot) adds, unless there are as many as can be numbered.
+    /// The slot that [`add_slot`](Self::add_slot) adds, unless no more slots can be numbered.
     // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
     #[inline(never)]
     fn new_vacancy(&self) -> Option<SlotId> {

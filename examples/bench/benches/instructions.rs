@@ -164,7 +164,7 @@ fn steady<K: Key, Q: Subject<K>>(subject: Q, keys: usize, count: u32) {
     core::mem::forget(rest);
 }
 
-/// Runs `count` cycles through a deadline, after as many that bring the queue into its steady state.
+/// Runs `count` cycles through a deadline, after others that bring the queue into its steady state.
 fn failing<Q: Subject<u64>>(subject: Q, keys: usize, count: u32) {
     let scale = Scale {
         keys,
