@@ -159,7 +159,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
-    /// no key is delayed. O(log n).
+    /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
+    /// [`advance`](Self::advance) makes them ready in bounded steps.
     ///
     /// A key that is also ready or active stays so. The next operation returns the wake, if a call
     /// waits for a queue that is [settled](Self::is_settled).
