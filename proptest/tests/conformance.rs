@@ -11,12 +11,12 @@ use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tas
 /// What fails for one queue is tried on all.
 const REGRESSIONS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/proptest-regressions/suite.txt"
+    "/../proptest-regressions/suite.txt"
 );
 
 const HISTORIES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/proptest-regressions/histories.txt"
+    "/../proptest-regressions/histories.txt"
 );
 
 /// The state machine, which leaves waiting to others, with room for so many keys.

@@ -30,6 +30,7 @@ const PASSES: [Pass; 4] = [
     Pass {
         packages: &[
             "requeue-proptest",
+            "requeue-proptest-tests",
             "requeue-replay",
             "requeue-std",
             "requeue-tokio",

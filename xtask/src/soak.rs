@@ -22,19 +22,19 @@ struct Part {
 const PARTS: [Part; 6] = [
     Part {
         name: "explore",
-        line: "cargo test --profile soak -p requeue-proptest --test explore -- --nocapture",
+        line: "cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
         variables: &[("REQUEUE_SOAK", "2")],
         seeds: &[],
     },
     Part {
         name: "sequences",
-        line: "cargo test --profile soak -p requeue-proptest --test conformance drawn",
+        line: "cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
         variables: &[("PROPTEST_CASES", "4000")],
         seeds: &["PROPTEST_RNG_SEED"],
     },
     Part {
         name: "faults",
-        line: "cargo test --profile soak -p requeue-proptest --test faults",
+        line: "cargo test --profile soak -p requeue-proptest-tests --test faults",
         variables: &[("REQUEUE_SOAK", "5")],
         seeds: &["REQUEUE_SEED"],
     },
@@ -46,7 +46,7 @@ const PARTS: [Part; 6] = [
     },
     Part {
         name: "worlds",
-        line: "cargo test --profile soak -p requeue-proptest --test simulation",
+        line: "cargo test --profile soak -p requeue-proptest-tests --test simulation",
         variables: &[("REQUEUE_SIM_SEEDS", "5000")],
         seeds: &["REQUEUE_SIM_FIRST"],
     },
