@@ -43,7 +43,7 @@ pub trait Storage: sealed::Sealed {
 
     /// How many due keys one operation makes ready, unless
     /// [`limit_releases`](crate::Queue::limit_releases) says otherwise: 2 in
-    /// [`Fixed`](crate::Fixed), 16 in `Growable`.
+    /// [`Fixed`](crate::Fixed), 8 in `Growable`.
     const RELEASE_MAX: u8;
 
     /// How many priority levels there are.
