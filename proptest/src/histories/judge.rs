@@ -105,9 +105,12 @@ impl Pair {
         getters: Vec<Outstanding>,
         verdict: &mut Verdict,
     ) -> Result<Vec<Outstanding>, Fault> {
+        let served = self.served_at_least(&getters, &verdict.model);
+        let has_key = |call: &&Outstanding| matches!(self.answer_of(call), Some(Answer::Work(_)));
+        let served = served.max(getters.iter().filter(has_key).count());
         let model = &mut verdict.model;
         let mut expected: Vec<Handed> = Vec::new();
-        while expected.len() < getters.len() {
+        while expected.len() < served {
             let Some(handed) = model.try_get() else {
                 break;
             };
@@ -138,6 +141,20 @@ impl Pair {
             }
             None => Ok(empty_handed),
         }
+    }
+
+    /// How many of these calls have a key at the least, as the model stands once those have been
+    /// served who wait for room. One whose time has come may have looked before them, and has
+    /// missed what they add.
+    fn served_at_least(&self, getters: &[Outstanding], model: &Model) -> usize {
+        let is_late = |call: &&Outstanding| matches!(self.answer_of(call), Some(Answer::TimedOut));
+        let patient = getters.len() - getters.iter().filter(is_late).count();
+        let there_before = handed_out(self.model.clone(), getters.len());
+        handed_out(model.clone(), patient).max(there_before)
+    }
+
+    fn answer_of(&self, call: &Outstanding) -> Option<&Answer> {
+        self.answers.get(&call.id)
     }
 
     fn judge_end(&self, call: Outstanding, verdict: &mut Verdict) -> Result<(), Fault> {
@@ -216,6 +233,11 @@ impl Pair {
         let places = self.abilities.places;
         places.is_some_and(|places| before >= places)
     }
+}
+
+/// How many keys a queue hands out to so many calls.
+fn handed_out(mut model: Model, calls: usize) -> usize {
+    (0..calls).map_while(|_| model.try_get()).count()
 }
 
 fn agree(expected: Option<End>, answer: Option<&Answer>) -> bool {
