@@ -16,24 +16,24 @@ pub(crate) fn full_disk(workspace: &Workspace) -> Verdict {
     let folder = workspace.target().join("full_disk");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let folder = folder.display().to_string();
-    let mounted = |then: &str| {
+    let mounted = |then: String| {
         let mount = "mount -t tmpfs -o size=64m none \"$WEBHOOKS_SMALL_DISK\"";
         Invocation::new("unshare --map-root-user --mount sh -c")
             .args([format!("{mount} && {then}")])
             .variable("WEBHOOKS_SMALL_DISK", &folder)
     };
-    if mounted("true").run(&workspace.root).is_err() {
+    if mounted("true".to_owned()).run(&workspace.root).is_err() {
         let why = "no small disk can be mounted here (Linux, with user namespaces, or as root)";
         return Err(Stop::NotRun(why.to_owned()));
     }
-    let test = "cargo test -p webhooks --test full_disk";
-    Ok(mounted(test).run(&workspace.root)?)
+    let test = builds::whole("cargo test --test outside", workspace)?.args(["--", "full_disk::"]);
+    Ok(mounted(test.to_string()).run(&workspace.root)?)
 }
 
 /// The tests that need the servers.
 pub(crate) fn replicas(workspace: &Workspace) -> Verdict {
-    let line = builds::whole("cargo test --test postgres --test replicas", workspace)?;
-    with_servers(line, workspace)
+    let line = builds::whole("cargo test --test outside", workspace)?;
+    with_servers(line.args(["--", "postgres::", "replicas::"]), workspace)
 }
 
 /// Runs replicas until Ctrl-C.

@@ -32,13 +32,6 @@ use tokio::task::JoinSet;
 /// Longer than any test waits unless something is broken.
 pub const BROKEN_AFTER: Duration = Duration::from_secs(120);
 
-/// Returns whether the arguments of a test program without a harness select its only test: they do
-/// not if the tests are listed, or if others are named.
-pub fn is_selected(test: &str) -> bool {
-    let mut words = std::env::args().skip(1);
-    words.all(|word| word != "--list" && (word.starts_with('-') || test.contains(&word)))
-}
-
 /// The program, with a database of its own.
 pub struct Service {
     child: Child,

@@ -1,15 +1,9 @@
 //! The README names the tests that hold its promises: they are there.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test may panic"
-)]
 
 use std::fs;
 use std::path::Path;
 
-const README: &str = include_str!("../README.md");
+const README: &str = include_str!("../../README.md");
 
 /// All sources below a folder, in one text.
 fn sources(folder: &Path, text: &mut String) {

@@ -2,24 +2,12 @@
 //!
 //! These tests hold whatever it is that shares the workers out. They wait for what has to happen
 //! and count calls; none of them measures time.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::{Manner, Place, Receiver, Service, User};
 use serde_json::json;
-use support::{Manner, Place, Receiver, Service, User};
 use tokio::sync::Semaphore;
 
 /// A delivery that hangs does so until the test ends.
@@ -99,7 +87,7 @@ async fn subscriptions_to_one_receiver_share_its_workers() {
         user.subscribe(&service, &format!("more{id}"), &hanging[0])
             .await;
     }
-    let is_full = |calls: support::Calls| calls.now >= SHARE;
+    let is_full = |calls: crate::support::Calls| calls.now >= SHARE;
     hanging[0].until_called("called", is_full).await;
     assert_served(&user, &service).await;
     assert_eq!(hanging[0].calls().most, SHARE);
@@ -114,7 +102,7 @@ async fn a_receiver_s_share_outlives_its_subscription() {
     user.subscribe(&service, "hanging", &hanging[0]).await;
     user.settled(&service).await;
     user.put_objects(&service, OBJECTS, &json!(2)).await;
-    let is_full = |calls: support::Calls| calls.now >= SHARE;
+    let is_full = |calls: crate::support::Calls| calls.now >= SHARE;
     hanging[0].until_called("called", is_full).await;
     for _ in 0..4 {
         user.delete(&service, "/subscriptions/hanging").await;
@@ -138,7 +126,7 @@ async fn a_receiver_that_fails_does_not_delay_the_retries_of_another() {
     user.put_objects(&service, MANY, &json!(1)).await;
     user.settled(&service).await;
     user.subscribe(&service, "failing", &failing).await;
-    let has_failed = |calls: support::Calls| calls.total >= MANY;
+    let has_failed = |calls: crate::support::Calls| calls.total >= MANY;
     failing.until_called("called", has_failed).await;
 
     is_down.store(true, Ordering::SeqCst);

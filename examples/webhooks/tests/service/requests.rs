@@ -1,20 +1,8 @@
 //! Which requests are served, which are refused, and what is never shown.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
 
-mod support;
-
+use crate::support::{Dead, Manner, Place, Receiver, User, assert_no_secret};
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
-use support::{Dead, Manner, Place, Receiver, User, assert_no_secret};
 
 /// Failures are over soon.
 const QUICK: [&str; 5] = ["--allow-private", "--tries", "2", "--pause", "10"];

@@ -1,22 +1,21 @@
 //! The page, as a browser shows it: a figure that only the page's own script can have put there.
-//!
-//! Without a browser on this machine there is nothing to test. Then it says so, and that is no test
-//! that passed; hence a `main` of its own.
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
 
-#[cfg(unix)]
-mod support;
+use std::env;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::is_selected;
+use crate::support::{self, BROKEN_AFTER, Manner, Place, Receiver, User};
 
 /// Under which of these names a browser is found.
-#[cfg(unix)]
 const BROWSERS: [&str; 4] = [
     "chromium",
     "chromium-browser",
@@ -24,45 +23,33 @@ const BROWSERS: [&str; 4] = [
     "google-chrome-stable",
 ];
 
-#[cfg(not(unix))]
-fn main() {
-    println!("NOT RUN: the page in a browser: the program is stopped by a signal of Unix");
-}
-
-#[cfg(unix)]
-#[tokio::main]
-async fn main() {
+pub async fn run() {
     let names = [
-        "the_page_shows_live_figures",
-        "the_page_shows_who_owns_the_shards",
+        "browser::the_page_shows_live_figures",
+        "browser::the_page_shows_who_owns_the_shards",
     ];
-    let [figures, shards] = names.map(support::is_selected);
+    let [figures, shards] = names.map(is_selected);
     if !figures && !shards {
         return;
     }
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut candidates = std::env::split_paths(&paths)
-        .flat_map(|folder| BROWSERS.map(|browser| folder.join(browser)));
-    match candidates.find(|path| path.is_file()) {
-        Some(browser) => {
-            if figures {
-                the_page_shows_live_figures(browser.clone()).await;
-                println!("test {} ... ok", names[0]);
-            }
-            if shards {
-                the_page_shows_who_owns_the_shards(browser).await;
-                println!("test {} ... ok", names[1]);
-            }
-        }
-        None => println!("NOT RUN: {names:?}: there is no Chromium on this machine"),
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let mut candidates =
+        env::split_paths(&paths).flat_map(|folder| BROWSERS.map(|browser| folder.join(browser)));
+    let Some(browser) = candidates.find(|path| path.is_file()) else {
+        return println!("NOT RUN: {names:?}: there is no Chromium on this machine");
+    };
+    if figures {
+        the_page_shows_live_figures(browser.clone()).await;
+        println!("test {} ... ok", names[0]);
+    }
+    if shards {
+        the_page_shows_who_owns_the_shards(browser).await;
+        println!("test {} ... ok", names[1]);
     }
 }
 
 /// The page as it is, and figures as a replica gives them.
-#[cfg(unix)]
-async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
-    use serde_json::json;
-
+async fn the_page_shows_who_owns_the_shards(browser: PathBuf) {
     let look = json!({
         "seq": 1, "depth": 0, "in_flight": 0, "delayed": 0, "parked": 0, "delivered": 0,
         "retries": 0, "given_up": 0, "refused": 0, "wait_p99_ms": 0.0,
@@ -87,7 +74,7 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
         (
             "/",
             "text/html",
-            include_str!("../src/page.html").to_owned(),
+            include_str!("../../src/page.html").to_owned(),
         ),
         ("/stats", "application/json", stats.to_string()),
         (
@@ -97,7 +84,7 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
         ),
     ];
     let address = support::serve(answers.into()).await;
-    let place = support::Place::new();
+    let place = Place::new();
     let (url, profile) = (format!("http://{address}/"), place.path("profile"));
     let page = tokio::task::spawn_blocking(move || dump(&browser, &profile, &url));
     let page = page.await.unwrap();
@@ -115,16 +102,7 @@ async fn the_page_shows_who_owns_the_shards(browser: std::path::PathBuf) {
     assert!(page.contains("taken here: 40"), "{page}");
 }
 
-#[cfg(unix)]
-async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
-
-    use serde_json::json;
-    use tokio::sync::Semaphore;
-
-    use support::{Manner, Place, Receiver, User};
-
+async fn the_page_shows_live_figures(browser: PathBuf) {
     const OBJECTS: usize = 7;
 
     let (place, user) = (Place::new(), User::new());
@@ -144,7 +122,7 @@ async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
     user.subscribe(&service, "slow", &slow).await;
     let down = Receiver::new(Manner::Down(Arc::new(AtomicBool::new(true)))).await;
     user.subscribe(&service, "down", &down).await;
-    let is = |key: &serde_json::Value, subscription: &str, state: &str| {
+    let is = |key: &Value, subscription: &str, state: &str| {
         key["subscription"] == subscription && key["state"] == state
     };
     user.until_queued(&service, |keys| {
@@ -176,13 +154,7 @@ async fn the_page_shows_live_figures(browser: std::path::PathBuf) {
 }
 
 /// What the page has become after three seconds of its own time.
-#[cfg(unix)]
-fn dump(browser: &std::path::Path, profile: &std::path::Path, url: &str) -> String {
-    use std::io::Read;
-    use std::process::{Command, Stdio};
-    use std::sync::mpsc::channel;
-    use std::thread;
-
+fn dump(browser: &Path, profile: &Path, url: &str) -> String {
     let mut command = Command::new(browser);
     command
         .args([
@@ -205,7 +177,7 @@ fn dump(browser: &std::path::Path, profile: &std::path::Path, url: &str) -> Stri
         let read = stdout.read_to_string(&mut page);
         let _ = sender.send(read.map(|_| page));
     });
-    let page = pages.recv_timeout(support::BROKEN_AFTER);
+    let page = pages.recv_timeout(BROKEN_AFTER);
     // It has ended, or else it is broken.
     let _ = child.kill();
     let _ = child.wait();

@@ -1,26 +1,14 @@
 //! A storm of changes, a receiver of each kind, and a kill in the middle: every live receiver ends
 //! with the newest version of everything.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
-
-mod support;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::support::{Dead, Manner, Place, Receiver, Service, User};
 use hyper::Method;
 use serde_json::json;
-use support::{Dead, Manner, Place, Receiver, Service, User};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -94,7 +82,7 @@ async fn every_live_receiver_ends_with_the_newest_version_of_everything() {
     assert!(made.iter().all(|made| *made <= CHANGES + under_way_max));
 
     assert_eq!(service.terminate().await.code(), Some(0));
-    support::assert_no_secret(&place.said(), &place.path("stderr"));
+    crate::support::assert_no_secret(&place.said(), &place.path("stderr"));
 }
 
 /// What was given up is listed, page by page, and comes to life again with its receiver.
@@ -171,14 +159,14 @@ impl Storm {
     async fn until(&self, changes: u64) {
         let mut changed = self.changed.clone();
         let wait = changed.wait_for(|changed| *changed >= changes);
-        let waited = tokio::time::timeout(support::BROKEN_AFTER, wait).await;
+        let waited = tokio::time::timeout(crate::support::BROKEN_AFTER, wait).await;
         waited.unwrap().unwrap();
     }
 
     /// Continues at a new address to the end. Returns each object's version.
     async fn end(self, address: SocketAddr) -> Vec<u64> {
         self.address.send_replace(address);
-        let written = tokio::time::timeout(support::BROKEN_AFTER, self.writers.join_all());
+        let written = tokio::time::timeout(crate::support::BROKEN_AFTER, self.writers.join_all());
         let mut versions: Vec<_> = written.await.unwrap().into_iter().flatten().collect();
         versions.sort_unstable();
         // Nothing changes any more: the slow receiver takes what comes.

@@ -1,23 +1,11 @@
 //! What is done before it stops, and what is left to the next start.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
-
-mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use crate::support::{Manner, Place, Receiver, User};
 use serde_json::json;
-use support::{Manner, Place, Receiver, User};
 use tokio::sync::Semaphore;
 
 #[tokio::test]

@@ -1,19 +1,7 @@
 //! Which browsers are let in: those on the service's own page, under a name that is its own.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
 
-mod support;
-
+use crate::support::{Place, Service, User};
 use serde_json::json;
-use support::{Place, Service, User};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

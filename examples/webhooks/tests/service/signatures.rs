@@ -1,20 +1,8 @@
 //! Signatures, verified as a receiver does it: by the library that Standard Webhooks publishes.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic, and its support is shared"
-)]
 
-mod support;
-
+use crate::support::{Manner, Place, Receiver, Service, User};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
-use support::{Manner, Place, Receiver, Service, User};
 
 /// In base64, both contain the word that no log may contain.
 const SECRET: &str = "whsec_hushAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -53,7 +41,7 @@ async fn a_receiver_can_verify_deliveries() {
         assert!(answer.status.is_success(), "{answer:?}");
         let shown = user.get(&service, "/subscriptions/s").await;
         assert_eq!(answer.json, shown.json);
-        support::assert_no_secret(&shown.json["signed"].to_string(), "signed".as_ref());
+        crate::support::assert_no_secret(&shown.json["signed"].to_string(), "signed".as_ref());
         shown.json["signed"].as_bool().unwrap()
     };
     let url = receiver.url();
@@ -70,7 +58,7 @@ async fn a_receiver_can_verify_deliveries() {
     assert!(put(&json!({"url": url, "secret": OTHER})).await);
     assert_eq!(signed_with(&user, &service, &receiver).await, [OTHER]);
     assert_eq!(service.terminate().await.code(), Some(0));
-    support::assert_no_secret(&place.said(), &place.path("stderr"));
+    crate::support::assert_no_secret(&place.said(), &place.path("stderr"));
 }
 
 #[tokio::test]
