@@ -56,8 +56,8 @@ async fn main() {
     replicas::run().await;
 }
 
-/// Returns whether the arguments select this test, as they do for a test with a harness: by any part
-/// of its name, and no test if they are to be listed.
+/// Returns whether the arguments select this test, as they do for a test with a harness: by any
+/// part of its name, and no test if they are to be listed.
 fn is_selected(test: &str) -> bool {
     let words = || std::env::args().skip(1);
     let mut parts = words().filter(|word| !word.starts_with('-')).peekable();
