@@ -69,7 +69,7 @@ use crate::priority::{NoPriorities, Priorities, sealed};
 /// assert_eq!(queue.try_get(now).value.unwrap().key.address, 41);
 /// ```
 ///
-/// What is done with all keys of a group has no method of its own:
+/// There is no method that acts on all keys of a group:
 /// [`retain`](crate::binding::WorkQueue::retain) cancels them, by what they are named, and so does
 /// [`retain_some`](crate::Queue::retain_some).
 pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);

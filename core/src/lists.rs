@@ -27,7 +27,7 @@ pub trait Lists {
     /// The links of the failure records, which other lists may share.
     type Links: Links<Self::Index>;
 
-    /// Whether keys may be ready and have to wait, because of their groups.
+    /// Whether a ready key may have to wait, because of its group.
     const BLOCKS: bool = false;
 
     /// Where the group of a key is, or would be; `None` if there is no room for one more.

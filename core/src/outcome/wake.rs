@@ -50,7 +50,7 @@ impl<T> Effect<T> {
     }
 }
 
-/// Which calls that wait to wake: a set.
+/// The set of waiting calls to wake.
 ///
 /// # Examples
 ///

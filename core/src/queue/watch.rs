@@ -243,7 +243,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(value)
     }
 
-    /// The runs that a key is due.
+    /// The runs that are still due for a key.
     fn known_work(&mut self, id: SlotId) -> Awaits {
         let Some(slot) = self.slots.slot_mut(id) else {
             return Awaits::Nothing;

@@ -16,8 +16,8 @@ use crate::roots::Roots;
 use crate::text::Escaped;
 use crate::watch::Watch;
 
-/// Keys that fail wait for themselves alone: the default limiter's common bucket, made to spare a
-/// server, would have a thousand failures wait for each other.
+/// Each failed key waits for its own backoff only. The default limiter's common bucket, made to
+/// spare a server, would have a thousand failures wait for each other.
 pub(crate) type Queue = WorkQueue<Key>;
 
 pub(crate) struct Mirror {

@@ -1,4 +1,4 @@
-//! One shard, as one member believes: a plain state machine.
+//! One shard, as one member sees it: a plain state machine.
 //!
 //! ```text
 //!            claim            is the owner           belongs elsewhere

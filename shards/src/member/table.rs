@@ -1,4 +1,4 @@
-//! Who owns what, as one member believes. Times are arguments, and what is to be done is returned.
+//! Who owns what, as one member sees it. Times are arguments, and what is to be done is returned.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
