@@ -3,84 +3,78 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use requeue_schedules::{Waits, explore, explore_all, is_at_rest, join, with};
+use requeue_schedules::{Waits, is_at_rest, join, with};
 use requeue_std::{Action, Drained};
 use shuttle::thread;
 
-both!(
-    a_wait_for_the_drain_ends_with_it,
-    a_drain_ends_with_the_last_active_key,
-    a_drain_ends_with_a_worker_that_asks_for_the_next_key,
-    shutting_down_interrupts_a_drain,
-);
+both! {
+    explore:
+        a_wait_for_the_drain_ends_with_it,
+        shutting_down_interrupts_a_drain;
+    explore_all:
+        a_drain_ends_with_the_last_active_key,
+        a_drain_ends_with_a_worker_that_asks_for_the_next_key;
+}
 
 fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
-    explore::<Q>("three wait for the drain", || {
-        let queue = Q::new();
-        queue.add_many([1, 2], |_| unreachable!());
-        let finished = Arc::new(AtomicUsize::new(0));
-        let workers = (0..2).map(|_| {
-            let finished = Arc::clone(&finished);
-            with(&queue, move |queue| {
-                while let Some(guard) = queue.get() {
-                    finished.fetch_add(1, Ordering::SeqCst);
-                    guard.success().unwrap();
-                }
-            })
-        });
-        let mut threads: Vec<_> = workers.collect();
-        for _ in 0..2 {
-            let finished = Arc::clone(&finished);
-            threads.push(with(&queue, move |queue| {
-                assert_eq!(queue.drain(), Drained::Complete);
-                assert_eq!(finished.load(Ordering::SeqCst), 2);
-            }));
-        }
-        assert_eq!(queue.drain(), Drained::Complete);
-        assert_eq!(finished.load(Ordering::SeqCst), 2);
-        join(threads);
-        is_at_rest(&queue);
+    let queue = Q::new();
+    queue.add_many([1, 2], |_| unreachable!());
+    let finished = Arc::new(AtomicUsize::new(0));
+    let workers = (0..2).map(|_| {
+        let finished = Arc::clone(&finished);
+        with(&queue, move |queue| {
+            while let Some(guard) = queue.get() {
+                finished.fetch_add(1, Ordering::SeqCst);
+                guard.success().unwrap();
+            }
+        })
     });
+    let mut threads: Vec<_> = workers.collect();
+    for _ in 0..2 {
+        let finished = Arc::clone(&finished);
+        threads.push(with(&queue, move |queue| {
+            assert_eq!(queue.drain(), Drained::Complete);
+            assert_eq!(finished.load(Ordering::SeqCst), 2);
+        }));
+    }
+    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(finished.load(Ordering::SeqCst), 2);
+    join(threads);
+    is_at_rest(&queue);
 }
 
 fn a_drain_ends_with_the_last_active_key<Q: Waits>() {
-    explore_all::<Q>("drain while the last key is completed", || {
-        let queue = Q::new();
-        queue.add(1).unwrap();
-        let guard = queue.get().unwrap();
-        let drain = with(&queue, Q::drain);
-        guard.success().unwrap();
-        assert_eq!(drain.join().unwrap(), Drained::Complete);
-        is_at_rest(&queue);
-    });
+    let queue = Q::new();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    let drain = with(&queue, Q::drain);
+    guard.success().unwrap();
+    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    is_at_rest(&queue);
 }
 
 fn a_drain_ends_with_a_worker_that_asks_for_the_next_key<Q: Waits>() {
-    explore_all::<Q>("drain while the last worker asks for more", || {
-        let queue = Q::new();
-        queue.add(1).unwrap();
-        let guard = queue.get().unwrap();
-        queue.shut_down();
-        let drain = with(&queue, Q::drain);
-        assert!(queue.next(guard, Action::Success).is_none());
-        assert_eq!(drain.join().unwrap(), Drained::Complete);
-        is_at_rest(&queue);
-    });
+    let queue = Q::new();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    queue.shut_down();
+    let drain = with(&queue, Q::drain);
+    assert!(queue.next(guard, Action::Success).is_none());
+    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    is_at_rest(&queue);
 }
 
 fn shutting_down_interrupts_a_drain<Q: Waits>() {
-    explore::<Q>("drain interrupted", || {
-        let queue = Q::new();
-        queue.add(1).unwrap();
-        let guard = queue.get().unwrap();
-        let drain = with(&queue, Q::drain);
-        while !queue.shutting_down() {
-            thread::yield_now();
-        }
-        queue.shut_down();
-        // The key is still active.
-        assert_eq!(drain.join().unwrap(), Drained::Interrupted);
-        guard.success().unwrap();
-        is_at_rest(&queue);
-    });
+    let queue = Q::new();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    let drain = with(&queue, Q::drain);
+    while !queue.shutting_down() {
+        thread::yield_now();
+    }
+    queue.shut_down();
+    // The key is still active.
+    assert_eq!(drain.join().unwrap(), Drained::Interrupted);
+    guard.success().unwrap();
+    is_at_rest(&queue);
 }

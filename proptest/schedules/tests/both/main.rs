@@ -7,28 +7,29 @@
     reason = "a test that panics has failed"
 )]
 
-/// Tests each scenario with both queues.
+/// Tests each scenario with both queues: `explore` under schedules that are drawn, `explore_all` under
+/// every one.
 macro_rules! both {
-    ([$threads:ident, $tasks:ident] $($scenario:ident),+ $(,)?) => {
-        mod threads {
-            $(
+    ([$threads:ident, $tasks:ident] $($explore:ident: $($scenario:ident),+);+ $(;)?) => {
+        both!(threads, $threads, $($explore: $($scenario),+);+);
+        both!(tasks, $tasks, $($explore: $($scenario),+);+);
+    };
+    ($name:ident, $queue:ident, $($explore:ident: $($scenario:ident),+);+) => {
+        mod $name {
+            use requeue_schedules::$queue as Queue;
+            $($(
                 #[test]
                 fn $scenario() {
-                    super::$scenario::<requeue_schedules::$threads>();
+                    requeue_schedules::$explore::<Queue>(
+                        stringify!($scenario),
+                        super::$scenario::<Queue>,
+                    );
                 }
-            )+
-        }
-        mod tasks {
-            $(
-                #[test]
-                fn $scenario() {
-                    super::$scenario::<requeue_schedules::$tasks>();
-                }
-            )+
+            )+)+
         }
     };
-    ($($scenario:ident),+ $(,)?) => {
-        both!([Threads, Tasks] $($scenario),+);
+    ($($explore:ident: $($scenario:ident),+);+ $(;)?) => {
+        both!([Threads, Tasks] $($explore: $($scenario),+);+);
     };
 }
 

@@ -4,230 +4,207 @@
 use std::time::Duration;
 
 use requeue_schedules::{
-    Ending, Ledger, SECOND, Waits, at_any_moment, explore, join, stopper, uneven, with,
+    Ending, Ledger, SECOND, Waits, at_any_moment, join, stopper, uneven, with,
 };
 use requeue_std::{Concurrency, Drained};
 use shuttle::sync::Barrier;
 use shuttle::thread::{self, JoinHandle};
 
-both!(
-    a_worker_is_stopped_at_any_moment,
-    what_workers_have_not_done_is_handed_back,
-    what_is_ready_when_there_is_no_grace_is_handed_back,
-    what_is_ready_when_the_grace_is_over_is_handed_back,
-    a_wait_for_the_drain_ends_when_workers_end,
-    a_drain_may_be_interrupted_while_workers_end,
-    two_runs_share_what_there_is,
-    workers_add_keys_while_they_are_stopped,
-    a_key_that_is_given_up_is_not_handed_back,
-    workers_that_are_dismissed_lose_no_key,
-    there_come_as_many_workers_as_were_last_asked_for,
-    a_run_without_workers_drains_when_it_is_shut_down,
-);
+both! {
+    explore:
+        a_worker_is_stopped_at_any_moment,
+        what_workers_have_not_done_is_handed_back,
+        what_is_ready_when_there_is_no_grace_is_handed_back,
+        what_is_ready_when_the_grace_is_over_is_handed_back,
+        a_wait_for_the_drain_ends_when_workers_end,
+        a_drain_may_be_interrupted_while_workers_end,
+        two_runs_share_what_there_is,
+        workers_add_keys_while_they_are_stopped,
+        a_key_that_is_given_up_is_not_handed_back,
+        workers_that_are_dismissed_lose_no_key,
+        there_come_as_many_workers_as_were_last_asked_for,
+        a_run_without_workers_drains_when_it_is_shut_down;
+}
 
 fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
     // With the thread that supervises there are more schedules than can all be tried.
-    explore::<Q>("run: a worker, a key, shut down", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        assert!(ledger.add(&queue, 1));
-        let stopper = with(&queue, |queue| queue.shut_down());
-        let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
-        assert!(leftovers.is_empty());
-        stopper.join().unwrap();
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    assert!(ledger.add(&queue, 1));
+    let stopper = with(&queue, |queue| queue.shut_down());
+    let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
+    assert!(leftovers.is_empty());
+    stopper.join().unwrap();
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn what_workers_have_not_done_is_handed_back<Q: Waits>() {
-    explore::<Q>("run: keys that fail, shut down at any moment", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let others = [
-            ledger.producer(&queue, [1, 2, 3, 1, 4]),
-            stopper(&queue),
-            with(&queue, |_| time_passes::<Q>()),
-        ];
-        let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
-        join(others);
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let others = [
+        ledger.producer(&queue, [1, 2, 3, 1, 4]),
+        stopper(&queue),
+        with(&queue, |_| time_passes::<Q>()),
+    ];
+    let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
+    join(others);
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn what_is_ready_when_there_is_no_grace_is_handed_back<Q: Waits>() {
-    explore::<Q>("run: shut down without grace", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let others = [
-            ledger.producer(&queue, [1, 2, 3]),
-            ledger.producer(&queue, [4, 2, 1]),
-            stopper(&queue),
-        ];
-        let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
-        let leftovers = ledger.run(&queue, workers, uneven);
-        join(others);
-        ledger.settle(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let others = [
+        ledger.producer(&queue, [1, 2, 3]),
+        ledger.producer(&queue, [4, 2, 1]),
+        stopper(&queue),
+    ];
+    let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+    let leftovers = ledger.run(&queue, workers, uneven);
+    join(others);
+    ledger.settle(&queue, leftovers);
 }
 
 fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Waits>() {
-    explore::<Q>("run: grace that ends at any moment", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        for key in 1..=4 {
-            assert!(ledger.add(&queue, key));
-        }
-        let others = [
-            stopper(&queue),
-            with(&queue, |_| {
-                time_passes::<Q>();
-                time_passes::<Q>();
-            }),
-        ];
-        let workers = ledger.workers(2).drain_deadline(SECOND);
-        let leftovers = ledger.run(&queue, workers, uneven);
-        join(others);
-        ledger.settle(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    for key in 1..=4 {
+        assert!(ledger.add(&queue, key));
+    }
+    let others = [
+        stopper(&queue),
+        with(&queue, |_| {
+            time_passes::<Q>();
+            time_passes::<Q>();
+        }),
+    ];
+    let workers = ledger.workers(2).drain_deadline(SECOND);
+    let leftovers = ledger.run(&queue, workers, uneven);
+    join(others);
+    ledger.settle(&queue, leftovers);
 }
 
 fn a_wait_for_the_drain_ends_when_workers_end<Q: Waits>() {
-    explore::<Q>("run: drained by another, without grace", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        for key in 1..=3 {
-            assert!(ledger.add(&queue, key));
-        }
-        let drains = [(); 2].map(|()| {
-            let ledger = ledger.clone();
-            with(&queue, move |queue| {
-                at_any_moment();
-                assert_eq!(queue.drain(), Drained::Complete);
-                assert!(ledger.is_idle());
-            })
-        });
-        let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
-        let leftovers = ledger.run(&queue, workers, uneven);
-        join(drains);
-        ledger.settle(&queue, leftovers);
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    for key in 1..=3 {
+        assert!(ledger.add(&queue, key));
+    }
+    let drains = [(); 2].map(|()| {
+        let ledger = ledger.clone();
+        with(&queue, move |queue| {
+            at_any_moment();
+            assert_eq!(queue.drain(), Drained::Complete);
+            assert!(ledger.is_idle());
+        })
     });
+    let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+    let leftovers = ledger.run(&queue, workers, uneven);
+    join(drains);
+    ledger.settle(&queue, leftovers);
 }
 
 fn a_drain_may_be_interrupted_while_workers_end<Q: Waits>() {
-    explore::<Q>("run: drained by one, shut down by another", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let drained = ledger.clone();
-        let others = [
-            ledger.producer(&queue, [1, 2, 3]),
-            with(&queue, move |queue| {
-                at_any_moment();
-                match queue.drain() {
-                    Drained::Complete => assert!(drained.is_idle()),
-                    other => assert_eq!(other, Drained::Interrupted),
-                }
-            }),
-            stopper(&queue),
-        ];
-        let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
-        join(others);
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let drained = ledger.clone();
+    let others = [
+        ledger.producer(&queue, [1, 2, 3]),
+        with(&queue, move |queue| {
+            at_any_moment();
+            match queue.drain() {
+                Drained::Complete => assert!(drained.is_idle()),
+                other => assert_eq!(other, Drained::Interrupted),
+            }
+        }),
+        stopper(&queue),
+    ];
+    let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
+    join(others);
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn two_runs_share_what_there_is<Q: Waits>() {
-    explore::<Q>("run: two on one queue", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let runs = [None, Some(Duration::ZERO)].map(|grace| {
-            let ledger = ledger.clone();
-            with(&queue, move |queue| {
-                let workers = ledger.workers(1);
-                let workers = match grace {
-                    Some(grace) => workers.drain_deadline(grace),
-                    None => workers,
-                };
-                ledger.run(queue, workers, uneven)
-            })
-        });
-        let others = [ledger.producer(&queue, [1, 2, 3, 1]), stopper(&queue)];
-        let leftovers = runs.map(|run| run.join().unwrap());
-        join(others);
-        ledger.settle(&queue, leftovers.into_iter().flatten());
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let runs = [None, Some(Duration::ZERO)].map(|grace| {
+        let ledger = ledger.clone();
+        with(&queue, move |queue| {
+            let workers = ledger.workers(1);
+            let workers = match grace {
+                Some(grace) => workers.drain_deadline(grace),
+                None => workers,
+            };
+            ledger.run(queue, workers, uneven)
+        })
     });
+    let others = [ledger.producer(&queue, [1, 2, 3, 1]), stopper(&queue)];
+    let leftovers = runs.map(|run| run.join().unwrap());
+    join(others);
+    ledger.settle(&queue, leftovers.into_iter().flatten());
 }
 
 fn workers_add_keys_while_they_are_stopped<Q: Waits>() {
-    explore::<Q>("run: keys that add keys", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        assert!(ledger.add(&queue, 1));
-        let stopper = stopper(&queue);
-        let (adding, adder) = (queue.clone(), ledger.clone());
-        let leftovers = ledger.run(&queue, ledger.workers(2), move |key, number| {
-            if number == 1 && key < 4 {
-                adder.add(&adding, key);
-                adder.add(&adding, key + 1);
-            }
-            uneven(key, number)
-        });
-        stopper.join().unwrap();
-        ledger.settle_drained(&queue, leftovers);
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    assert!(ledger.add(&queue, 1));
+    let stopper = stopper(&queue);
+    let (adding, adder) = (queue.clone(), ledger.clone());
+    let leftovers = ledger.run(&queue, ledger.workers(2), move |key, number| {
+        if number == 1 && key < 4 {
+            adder.add(&adding, key);
+            adder.add(&adding, key + 1);
+        }
+        uneven(key, number)
     });
+    stopper.join().unwrap();
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn a_key_that_is_given_up_is_not_handed_back<Q: Waits>() {
-    explore::<Q>("run: keys given up", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let others = [ledger.producer(&queue, [2, 3, 2, 3]), stopper(&queue)];
-        let leftovers = ledger.run(&queue, ledger.workers(2).max_retries(0), uneven);
-        join(others);
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let others = [ledger.producer(&queue, [2, 3, 2, 3]), stopper(&queue)];
+    let leftovers = ledger.run(&queue, ledger.workers(2).max_retries(0), uneven);
+    join(others);
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn workers_that_are_dismissed_lose_no_key<Q: Waits>() {
-    explore::<Q>("run: workers come and go", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let concurrency = Concurrency::new(2);
-        let others = [
-            ledger.producer(&queue, [1, 2, 3, 4, 1]),
-            changer(&concurrency, [1, 3, 0, 1]),
-            stopper(&queue),
-        ];
-        let workers = ledger.workers(1).concurrency(&concurrency);
-        let leftovers = ledger.run(&queue, workers, uneven);
-        join(others);
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let concurrency = Concurrency::new(2);
+    let others = [
+        ledger.producer(&queue, [1, 2, 3, 4, 1]),
+        changer(&concurrency, [1, 3, 0, 1]),
+        stopper(&queue),
+    ];
+    let workers = ledger.workers(1).concurrency(&concurrency);
+    let leftovers = ledger.run(&queue, workers, uneven);
+    join(others);
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
-    explore::<Q>("run: two keys that need two workers", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let concurrency = Concurrency::new(1);
-        let changer = changer(&concurrency, [3, 0, 2]);
-        assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
-        let (together, stopping) = (Barrier::new(2), queue.clone());
-        let workers = ledger.workers(1).concurrency(&concurrency);
-        let leftovers = ledger.run(&queue, workers, move |_, _| {
-            together.wait();
-            stopping.shut_down();
-            Ending::Done
-        });
-        assert!(leftovers.is_empty());
-        changer.join().unwrap();
-        ledger.settle_drained(&queue, leftovers);
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let concurrency = Concurrency::new(1);
+    let changer = changer(&concurrency, [3, 0, 2]);
+    assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
+    let (together, stopping) = (Barrier::new(2), queue.clone());
+    let workers = ledger.workers(1).concurrency(&concurrency);
+    let leftovers = ledger.run(&queue, workers, move |_, _| {
+        together.wait();
+        stopping.shut_down();
+        Ending::Done
     });
+    assert!(leftovers.is_empty());
+    changer.join().unwrap();
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn a_run_without_workers_drains_when_it_is_shut_down<Q: Waits>() {
-    explore::<Q>("run: no worker, shut down", || {
-        let (queue, ledger) = (Q::new(), Ledger::default());
-        let concurrency = Concurrency::new(0);
-        let others = [
-            ledger.producer(&queue, [1, 2]),
-            changer(&concurrency, [1, 0]),
-            stopper(&queue),
-        ];
-        let workers = ledger.workers(1).concurrency(&concurrency);
-        let leftovers = ledger.run(&queue, workers, |_, _| Ending::Done);
-        join(others);
-        assert!(leftovers.is_empty());
-        ledger.settle_drained(&queue, leftovers);
-    });
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let concurrency = Concurrency::new(0);
+    let others = [
+        ledger.producer(&queue, [1, 2]),
+        changer(&concurrency, [1, 0]),
+        stopper(&queue),
+    ];
+    let workers = ledger.workers(1).concurrency(&concurrency);
+    let leftovers = ledger.run(&queue, workers, |_, _| Ending::Done);
+    join(others);
+    assert!(leftovers.is_empty());
+    ledger.settle_drained(&queue, leftovers);
 }
 
 fn changer<const N: usize>(concurrency: &Concurrency, to: [usize; N]) -> JoinHandle<()> {
