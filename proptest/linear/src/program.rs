@@ -57,30 +57,31 @@ pub enum Step {
 /// The keys of the programs.
 pub(crate) const KEYS: Key = 3;
 
-/// Draws programs whose delays are multiples of `tick`: any, and twice as many that are short and
-/// about the same key.
-fn programs(tick: Duration) -> impl Strategy<Value = Program> {
-    prop_oneof![1 => any_program(tick), 2 => duels(tick)]
+/// What the delays of the programs are multiples of.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// Draws programs: any, and twice as many that are short and about the same key.
+fn programs() -> impl Strategy<Value = Program> {
+    prop_oneof![1 => any_program(), 2 => duels()]
 }
 
-/// Returns `count` programs whose delays are multiples of `tick`, the same for the same seed.
+/// Returns `count` programs whose delays are seconds, the same for the same seed.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
 /// use requeue_linear::seeded_programs;
 ///
-/// let programs = || seeded_programs(Duration::from_secs(1), 7, 100);
+/// let programs = || seeded_programs(7, 100);
 /// assert!(programs().eq(programs()));
 /// assert_eq!(programs().count(), 100);
 /// ```
-pub fn seeded_programs(tick: Duration, seed: u64, count: usize) -> impl Iterator<Item = Program> {
+pub fn seeded_programs(seed: u64, count: usize) -> impl Iterator<Item = Program> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
-    let programs = programs(tick);
+    let programs = programs();
     let draw = move || {
         programs
             .new_tree(&mut runner)
@@ -90,8 +91,8 @@ pub fn seeded_programs(tick: Duration, seed: u64, count: usize) -> impl Iterator
     iter::from_fn(draw).take(count)
 }
 
-fn any_program(tick: Duration) -> impl Strategy<Value = Program> {
-    let thread = vec(step(tick), 1..8);
+fn any_program() -> impl Strategy<Value = Program> {
+    let thread = vec(step(), 1..8);
     vec(thread, 2..=4).prop_map(|threads| Program { threads })
 }
 
@@ -99,9 +100,9 @@ fn any_program(tick: Duration) -> impl Strategy<Value = Program> {
 ///
 /// A race is between two calls on a key that is in a certain state, so every kind of call is as
 /// likely as any other, and nothing else goes on.
-fn duels(tick: Duration) -> impl Strategy<Value = Program> {
-    let bouts = vec(sharp(tick), 1..=4);
-    let thread = (opening(tick), bouts).prop_map(|(mut steps, bouts)| {
+fn duels() -> impl Strategy<Value = Program> {
+    let bouts = vec(sharp(), 1..=4);
+    let thread = (opening(), bouts).prop_map(|(mut steps, bouts)| {
         steps.extend(bouts);
         steps
     });
@@ -109,12 +110,12 @@ fn duels(tick: Duration) -> impl Strategy<Value = Program> {
 }
 
 /// Steps that bring keys into a state that matters to the calls which follow.
-fn opening(tick: Duration) -> impl Strategy<Value = Vec<Step>> {
+fn opening() -> impl Strategy<Value = Vec<Step>> {
     let add = |key| Step::Plain(Request::Add(key));
-    let delayed = Step::Plain(Request::AddAfter(1, tick * 2));
+    let delayed = Step::Plain(Request::AddAfter(1, TICK * 2));
     let failed = Step::Plain(Request::AddRateLimited(1));
     let many = || Step::Plain(Request::AddMany(vec![1, 2, 3]));
-    let passing = Step::Plain(Request::Advance(tick * 3));
+    let passing = Step::Plain(Request::Advance(TICK * 3));
     select(vec![
         vec![],
         vec![],
@@ -133,12 +134,12 @@ fn opening(tick: Duration) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// One call, of any kind, mostly on the first key.
-fn sharp(tick: Duration) -> BoxedStrategy<Step> {
+fn sharp() -> BoxedStrategy<Step> {
     let key = || prop_oneof![3 => Just(1), 1 => 2..=KEYS];
     let keys = subsequence((1..=KEYS).collect::<Vec<_>>(), 2..=usize::from(KEYS));
     let plain = prop_oneof![
         2 => key().prop_map(Request::Add),
-        2 => (key(), delay(tick)).prop_map(|(key, delay)| Request::AddAfter(key, delay)),
+        2 => (key(), delay()).prop_map(|(key, delay)| Request::AddAfter(key, delay)),
         2 => key().prop_map(Request::AddRateLimited),
         2 => keys.prop_shuffle().prop_map(Request::AddMany),
         2 => key().prop_map(Request::Forget),
@@ -146,10 +147,10 @@ fn sharp(tick: Duration) -> BoxedStrategy<Step> {
         2 => key().prop_map(Request::State),
         2 => key().prop_map(Request::NumRequeues),
         1 => Just(Request::Len),
-        1 => (1..=3u32).prop_map(move |ticks| Request::Advance(tick * ticks)),
+        1 => (1..=3u32).prop_map(|ticks| Request::Advance(TICK * ticks)),
         1 => prop_oneof![closing(), Just(Request::ShuttingDown)],
     ];
-    let how = || action(tick);
+    let how = action;
     prop_oneof![
         16 => plain.prop_map(Step::Plain),
         2 => Just(Step::TryGet),
@@ -165,15 +166,15 @@ fn sharp(tick: Duration) -> BoxedStrategy<Step> {
 }
 
 /// Boxed, since the name of its type would fill pages of a backtrace.
-fn step(tick: Duration) -> BoxedStrategy<Step> {
+fn step() -> BoxedStrategy<Step> {
     let plain = prop_oneof![
-        12 => adding(tick),
+        12 => adding(),
         4 => looking(),
         1 => closing(),
-        2 => (1..=3u32).prop_map(move |ticks| Request::Advance(tick * ticks)),
+        2 => (1..=3u32).prop_map(|ticks| Request::Advance(TICK * ticks)),
         1 => key().prop_map(Request::DoneKey),
     ];
-    let how = || action(tick);
+    let how = action;
     prop_oneof![
         10 => plain.prop_map(Step::Plain),
         4 => Just(Step::TryGet),
@@ -192,10 +193,10 @@ fn key() -> impl Strategy<Value = Key> {
     1..=KEYS
 }
 
-fn adding(tick: Duration) -> impl Strategy<Value = Request> {
+fn adding() -> impl Strategy<Value = Request> {
     prop_oneof![
         6 => key().prop_map(Request::Add),
-        3 => (key(), delay(tick)).prop_map(|(key, delay)| Request::AddAfter(key, delay)),
+        3 => (key(), delay()).prop_map(|(key, delay)| Request::AddAfter(key, delay)),
         2 => key().prop_map(Request::AddRateLimited),
         1 => vec(key(), 0..4).prop_map(Request::AddMany),
         1 => key().prop_map(Request::Forget),
@@ -219,20 +220,20 @@ fn closing() -> impl Strategy<Value = Request> {
     ]
 }
 
-fn delay(tick: Duration) -> impl Strategy<Value = Duration> {
+fn delay() -> impl Strategy<Value = Duration> {
     prop_oneof![
         1 => Just(Duration::ZERO),
-        6 => (1..=4u32).prop_map(move |ticks| tick * ticks),
+        6 => (1..=4u32).prop_map(|ticks| TICK * ticks),
         1 => Just(Duration::MAX),
     ]
 }
 
-fn action(tick: Duration) -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         2 => Just(Action::Release),
         2 => Just(Action::Success),
-        1 => delay(tick).prop_map(Action::RequeueAfter),
+        1 => delay().prop_map(Action::RequeueAfter),
         2 => Just(Action::Retry),
-        1 => delay(tick).prop_map(Action::RetryAfter),
+        1 => delay().prop_map(Action::RetryAfter),
     ]
 }

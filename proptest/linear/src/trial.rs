@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
-use std::time::Duration;
 
 use requeue_core::binding::{Clock, Finish, Lock, State, WaitList, WorkQueue};
 use requeue_core::{Action, Guard, Metrics, RateLimiter, Storage};
 use requeue_proptest::subject::{Key, Known, Left, LimiterSpec, Scheduled, Setup};
 
 use crate::chart::draw_marked;
-use crate::program::{KEYS, Program, Step};
+use crate::program::{KEYS, Program, Step, TICK};
 use crate::{Failure, QueueSpec, Recorder, Request, Response, check};
 
 /// How many states the search remembers. The histories that are drawn here need some hundred.
@@ -20,13 +19,8 @@ const STATES_MAX: usize = 100_000;
 pub trait Shared: Send + Sync + Sized + 'static {
     /// A key that was handed out.
     type Guard<'q>: Debug;
-    /// The length of the delays in the programs. A clock that goes by itself needs one that does
-    /// not pass while a program runs, and rounds what it returns to whole ones.
-    const TICK: Duration;
-    /// Whether [`Request::Advance`] moves the clock.
-    const MOVES_ITS_CLOCK: bool;
 
-    /// Returns an empty queue.
+    /// Returns an empty queue, on a clock that [`Request::Advance`] alone moves.
     fn new(setup: &Setup) -> Self;
 
     /// Makes a call, and keeps in `runs` what is handed out. [`without_waiting`] does it for all
@@ -142,7 +136,7 @@ pub struct Trial<Q> {
 impl<Q: Shared> Trial<Q> {
     /// Returns a trial on a new queue.
     pub fn new(program: &Program) -> Self {
-        let base_ns = u64::try_from(Q::TICK.as_nanos()).unwrap_or(u64::MAX);
+        let base_ns = u64::try_from(TICK.as_nanos()).unwrap_or(u64::MAX);
         let max_ns = base_ns.saturating_mul(1000);
         let setup = Setup::new(LimiterSpec::Exponential { base_ns, max_ns });
         Self {
@@ -241,7 +235,6 @@ impl<Q: Shared> Worker<'_, Q> {
 
     async fn step(&mut self, step: &Step) {
         let request = match *step {
-            Step::Plain(Request::Advance(_)) if !Q::MOVES_ITS_CLOCK => return,
             Step::Plain(ref request) => request.clone(),
             Step::TryGet => Request::TryGet(self.number()),
             Step::GetNow => Request::GetNow(self.number()),

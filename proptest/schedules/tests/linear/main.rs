@@ -3,8 +3,7 @@
 #![cfg(shuttle)]
 #![allow(clippy::panic, reason = "a test that panics has failed")]
 
-mod tasks;
-mod threads;
+mod shared;
 
 use std::sync::Arc;
 
@@ -14,8 +13,7 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 fn explore_programs<N: Waits, Q: Shared>() {
-    let draw = |seed, count| seeded_programs(Q::TICK, seed, count);
-    explore_each::<N, _, _>("programs", draw, |program| {
+    explore_each::<N, _, _>("programs", seeded_programs, |program| {
         let trial = Arc::new(Trial::<Q>::new(program));
         let thread = |thread| {
             let trial = Arc::clone(&trial);
@@ -34,10 +32,10 @@ fn explore_programs<N: Waits, Q: Shared>() {
 
 #[test]
 fn threads() {
-    explore_programs::<Threads, threads::SharedThreads>();
+    explore_programs::<Threads, shared::Threads>();
 }
 
 #[test]
 fn tasks() {
-    explore_programs::<Tasks, tasks::SharedTasks>();
+    explore_programs::<Tasks, shared::Tasks>();
 }
