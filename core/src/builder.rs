@@ -19,9 +19,10 @@ use crate::storage::growable::{Growable, RandomState};
 /// Builds a queue whose storage grows. Made by the `builder` of a runtime's `WorkQueue`, or by
 /// [`Queue::builder`].
 ///
-/// `R` is the runtime. Only [`limiter`](Self::limiter) and [`levels`](Self::levels) change the type
-/// of a runtime's queue: a struct that holds one need not change for other figures, other metrics
-/// or another clock.
+/// `R` is the runtime. Only [`limiter`](Self::limiter), [`levels`](Self::levels),
+/// [`aging`](Self::aging) and [`build_with_groups`](Self::build_with_groups) change the type of a
+/// runtime's queue: a struct that holds one need not change for other figures, a limit on its keys,
+/// other metrics or another clock.
 ///
 /// # Examples
 ///
@@ -48,8 +49,24 @@ where
     limiter: L,
     metrics: M,
     levels: PhantomData<P>,
+    room: Room,
+}
+
+/// How many keys a queue takes.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Before it grows.
     capacity: usize,
+    keys_max: usize,
     failure_records_max: usize,
+}
+
+impl Room {
+    const UNLIMITED: Self = Self {
+        capacity: 0,
+        keys_max: usize::MAX,
+        failure_records_max: usize::MAX,
+    };
 }
 
 /// No runtime: the [`Builder`] of a bare [`Queue`].
@@ -140,8 +157,7 @@ impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, NoPriorities> {
             limiter: default_controller(),
             metrics,
             levels: PhantomData,
-            capacity: 0,
-            failure_records_max: usize::MAX,
+            room: Room::UNLIMITED,
         }
     }
 }
@@ -202,8 +218,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
             limiter,
             metrics: self.metrics,
             levels: self.levels,
-            capacity: self.capacity,
-            failure_records_max: self.failure_records_max,
+            room: self.room,
         }
     }
 
@@ -249,15 +264,39 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
             limiter: self.limiter,
             metrics: self.metrics,
             levels: PhantomData,
-            capacity: self.capacity,
-            failure_records_max: self.failure_records_max,
+            room: self.room,
         }
     }
 
-    /// Sets how many keys the queue takes before it grows. The default is none. See
-    /// [`Queue::with_capacity`].
+    /// Sets how many keys the queue takes before it grows. The default is none. This is no limit:
+    /// see [`max_keys`](Self::max_keys) and [`Queue::with_capacity`].
     pub fn capacity(mut self, keys: usize) -> Self {
-        self.capacity = keys;
+        self.room.capacity = keys;
+        self
+    }
+
+    /// Sets how many keys the queue holds at most: ready, active, delayed, or held for their
+    /// failures alone. There is no limit by default.
+    ///
+    /// The type of the queue stays the same, and it behaves as one of [`Fixed`](crate::Fixed)
+    /// storage with so much room: a new key for which there is none is
+    /// [refused](crate::Rejected::Full), or waits for room. With zero, the queue takes no key.
+    /// [`Queue::limit_keys`] changes the limit later.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Added, Instant, Queue, Rejected};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue = Queue::builder().max_keys(2).build();
+    /// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
+    /// assert_eq!(queue.add("node-9", now).value, Err(Rejected::Full("node-9")));
+    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Coalesced));
+    /// assert_eq!(queue.capacity(), Some(2));
+    /// ```
+    pub fn max_keys(mut self, keys: usize) -> Self {
+        self.room.keys_max = keys;
         self
     }
 
@@ -265,7 +304,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// discarded. There is no limit by default, as in client-go. [`Queue::limit_failure_records`]
     /// has an example.
     pub fn failure_records(mut self, keys: usize) -> Self {
-        self.failure_records_max = keys;
+        self.room.failure_records_max = keys;
         self
     }
 }
@@ -299,8 +338,7 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
             limiter: self.limiter,
             metrics,
             levels: self.levels,
-            capacity: self.capacity,
-            failure_records_max: self.failure_records_max,
+            room: self.room,
         }
     }
 }
@@ -384,9 +422,8 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         P: Priorities<Naming<K> = ()>,
     {
         let hasher = RandomState::default();
-        let mut queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.capacity);
-        queue.limit_failure_records(self.failure_records_max);
-        R::assemble(queue, self.clock)
+        let queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.room.capacity);
+        R::assemble(complete(queue, self.room), self.clock)
     }
 
     /// As [`build`](Self::build), but the keys belong to [`Groups`]: `group_of` computes the group
@@ -415,10 +452,25 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         G: Eq + Hash,
     {
         let hasher = RandomState::default();
-        let (limiter, metrics) = (self.limiter, self.metrics);
-        let mut queue =
-            Queue::growable_with_groups(limiter, metrics, hasher, self.capacity, group_of);
-        queue.limit_failure_records(self.failure_records_max);
-        R::assemble(queue, self.clock)
+        let (limiter, metrics, room) = (self.limiter, self.metrics, self.room);
+        let queue = Queue::growable_with_groups(limiter, metrics, hasher, room.capacity, group_of);
+        R::assemble(complete(queue, room), self.clock)
     }
+}
+
+/// Does what comes once all parts of the queue are known.
+fn complete<K, L, M, P>(
+    mut queue: Queue<K, Growable<RandomState, P>, L, M>,
+    room: Room,
+) -> Queue<K, Growable<RandomState, P>, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    P: Priorities,
+{
+    // Nothing waits yet.
+    let _ = queue.limit_keys(room.keys_max);
+    queue.limit_failure_records(room.failure_records_max);
+    queue
 }

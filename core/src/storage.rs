@@ -38,7 +38,8 @@ pub(crate) mod growable;
 /// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
 /// ```
 pub trait Storage: sealed::Sealed {
-    /// How many keys fit, `None` if the storage grows.
+    /// How many keys fit, `None` if the storage grows. How many fit into a queue that grows is
+    /// [limited](crate::Queue::capacity) at run time.
     const CAPACITY: Option<usize>;
 
     /// How many due keys one operation makes ready, unless
@@ -93,6 +94,15 @@ pub trait Slots<K, N> {
 
     /// The number of keys stored.
     fn len(&self) -> usize;
+
+    /// How many keys fit, `None` if there is no limit.
+    fn capacity(&self) -> Option<usize>;
+
+    /// Whether more keys are stored than fit, because the limit was lowered.
+    #[inline]
+    fn is_over_full(&self) -> bool {
+        false
+    }
 
     /// One more than the largest slot number in use: the bound for scans over all slots.
     fn bound(&self) -> usize;

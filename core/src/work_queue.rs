@@ -22,6 +22,8 @@ mod debounce;
 mod displace;
 mod expedite;
 mod groups;
+#[cfg(feature = "alloc")]
+mod limit;
 mod pause;
 mod produce;
 mod query;

@@ -45,8 +45,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             assert!(waits, "Q8: no deadline is before the end of a hold");
         }
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
-        if let Some(capacity) = S::CAPACITY {
-            assert!(live <= capacity, "Q1: no more keys than fit");
+        if let Some(capacity) = self.capacity() {
+            let was_lowered = self.slots.is_over_full();
+            assert!(live <= capacity || was_lowered, "Q1: no more keys than fit");
         }
         assert_eq!(active, self.active, "Q3: active slots are counted");
         assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
@@ -109,6 +110,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             records <= self.failure_records_max,
             "Q5: no more than allowed"
         );
+        let fits = records == 0 || !self.slots.is_over_full();
+        assert!(fits, "Q5: none in a queue that holds more keys than fit");
         let mut next = self.lists.oldest_record();
         for _ in 0..records {
             assert!(

@@ -208,10 +208,11 @@ mod growable {
     use crate::lists::Lists;
     use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
+    use crate::outcome::Effect;
     use crate::priority::Priorities;
     use crate::sleepers::Sleepers;
-    use crate::storage::Storage;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
+    use crate::storage::{Slots, Storage};
 
     use super::{Queue, Watched};
 
@@ -342,6 +343,44 @@ mod growable {
                 watched: Watched::NONE,
                 epoch: 0,
             }
+        }
+
+        /// Sets how many keys the queue holds at most; [`usize::MAX`] for any number. There is no
+        /// limit by default. O(1), and O(1) per failure record that makes way.
+        ///
+        /// From then on the queue is as full with so many keys as one of [`Fixed`] storage: a new
+        /// key is [refused](crate::Rejected::Full), and a key that is held for its failures alone
+        /// makes way for it. Takes no memory in advance.
+        ///
+        /// A queue that holds more keys than that keeps all that are ready, active or delayed, and
+        /// discards failure records, the oldest first. It refuses new keys, and displaces none for
+        /// them, until fewer keys are left than fit. With a limit of zero it takes no new key. If
+        /// the limit is raised, a call that [waits for room](crate::binding::WorkQueue) is woken.
+        ///
+        /// [`Fixed`]: crate::Fixed
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Added, Growable, Instant, NoLimit, Queue, Rejected};
+        ///
+        /// let now = Instant::EPOCH;
+        /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
+        /// let _ = queue.add_many(["node-7", "node-8", "node-9"], now, |_| {});
+        /// let _ = queue.limit_keys(2);
+        /// assert_eq!((queue.capacity(), queue.held_len()), (Some(2), 3));
+        /// assert_eq!(queue.add("node-1", now).value, Err(Rejected::Full("node-1")));
+        ///
+        /// let _ = queue.limit_keys(4);
+        /// assert_eq!(queue.add("node-1", now).value, Ok(Added::Ready));
+        /// ```
+        #[must_use = "a call that is not woken waits on"]
+        pub fn limit_keys(&mut self, keys: usize) -> Effect<()> {
+            // Before, because a key's `Drop` may panic: the limit is the old one then.
+            while self.slots.len() > keys && self.drop_oldest_record().is_some() {}
+            self.slots.limit(keys);
+            self.note_change();
+            self.effect(())
         }
 
         /// Sets how many keys may be held for their failures alone, and discards the oldest records

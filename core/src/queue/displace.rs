@@ -9,7 +9,7 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{Effect, Leftover, Rejected, Scheduled};
-use crate::storage::Storage;
+use crate::storage::{Slots, Storage};
 
 use super::{LOWEST, Queue};
 
@@ -60,8 +60,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
                 return Effect { value, wake };
             }
         };
-        // A key that made way would not make room for a group.
-        let displaced = if self.lists.seat(&self.naming.group_of(&key), now).is_some() {
+        // A key that made way would make room neither for a group nor in a queue that holds more
+        // keys than fit.
+        let seat = self.lists.seat(&self.naming.group_of(&key), now);
+        let displaced = if seat.is_some() && !self.slots.is_over_full() {
             self.displace_below(options.priority.unwrap_or(LOWEST))
         } else {
             None

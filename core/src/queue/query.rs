@@ -220,7 +220,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.slots.len()
     }
 
-    /// Returns how many keys fit, `None` if the storage grows. O(1).
+    /// Returns how many keys fit, `None` if the queue grows without a
+    /// [limit](crate::Builder::max_keys). O(1).
     ///
     /// # Examples
     ///
@@ -230,8 +231,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let queue: Queue<u16, Fixed<300, u16>, NoLimit> = Queue::new(NoLimit);
     /// assert_eq!(queue.capacity(), Some(300));
     /// ```
-    pub const fn capacity(&self) -> Option<usize> {
-        S::CAPACITY
+    pub fn capacity(&self) -> Option<usize> {
+        self.slots.capacity()
     }
 
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],

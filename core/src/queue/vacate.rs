@@ -38,7 +38,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return;
         }
         self.lists.retain_record(id);
-        if self.lists.records_len() > self.failure_records_max {
+        if self.lists.records_len() > self.failure_records_max || self.slots.is_over_full() {
             let _ = self.drop_oldest_record();
         }
     }

@@ -204,6 +204,10 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         self.len
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(N)
+    }
+
     fn bound(&self) -> usize {
         self.entries.len()
     }

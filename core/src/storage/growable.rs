@@ -94,6 +94,11 @@ pub struct GrowableSlots<K, S, H> {
     len: usize,
     /// The vacant entry that was emptied last. It is filled first, because it is still in cache.
     vacant: u32,
+    /// A vacant entry below this number is filled without asking how many keys fit: any, unless
+    /// there are more entries than keys fit, and then none.
+    unasked: u32,
+    /// How many keys fit.
+    keys_max: u32,
     /// The first slot of each chain. Two or three more with each new slot.
     heads: Parts<u32, HEADS>,
     /// Selects one of the first 2^(k + 1) chains, if there are 2^k or more, and not 2^(k + 1).
@@ -142,6 +147,8 @@ impl<K, S, H> GrowableSlots<K, S, H> {
             entries: Parts::new(),
             len: 0,
             vacant: u32::NONE,
+            unasked: u32::NONE,
+            keys_max: SLOTS_MAX as u32,
             heads: Parts::new(),
             mask: 0,
             hasher,
@@ -149,6 +156,14 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         slots.entries.reserve(capacity);
         slots.reserve_chains(capacity);
         slots
+    }
+
+    /// Sets how many keys fit. Keys that are stored stay, and so do their slots.
+    pub(crate) fn limit(&mut self, keys: usize) {
+        // Few enough for the type.
+        self.keys_max = keys.min(SLOTS_MAX) as u32;
+        let has_surplus = self.entries.len() > self.keys_max as usize;
+        self.unasked = if has_surplus { 0 } else { u32::NONE };
     }
 
     /// The chain of a hash.
@@ -201,12 +216,16 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
-    /// The slot that [`add_slot`](Self::add_slot) adds, unless no more slots can be numbered.
+    /// The vacant slot, or else the one that [`add_slot`](Self::add_slot) adds, if one more key
+    /// fits.
     // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
     #[inline(never)]
-    fn new_vacancy(&self) -> Option<SlotId> {
-        let len = self.entries.len();
-        (len < SLOTS_MAX).then(|| SlotId::from_index(len))
+    fn vacancy_if_room(&self) -> Option<SlotId> {
+        if self.len >= self.keys_max as usize {
+            return None;
+        }
+        let new = || SlotId::from_index(self.entries.len());
+        Some(self.vacant.get().unwrap_or_else(new))
     }
 
     fn take_chain(&mut self, chain: usize) -> u32 {
@@ -281,9 +300,10 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline]
     fn vacancy(&self) -> Option<SlotId> {
-        match self.vacant.get() {
-            None => self.new_vacancy(),
-            vacant => vacant,
+        if self.vacant < self.unasked {
+            Some(SlotId(self.vacant))
+        } else {
+            self.vacancy_if_room()
         }
     }
 
@@ -332,6 +352,16 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     fn len(&self) -> usize {
         self.len
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        let keys_max = self.keys_max as usize;
+        (keys_max < SLOTS_MAX).then_some(keys_max)
+    }
+
+    #[inline]
+    fn is_over_full(&self) -> bool {
+        self.len > self.keys_max as usize
     }
 
     fn bound(&self) -> usize {

@@ -156,6 +156,18 @@ where
         self.lock.with(|state| state.queue.held_len())
     }
 
+    /// Returns how many keys fit, `None` if the queue grows without a limit. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// assert_eq!(queue.capacity(), Some(4));
+    /// ```
+    pub fn capacity(&self) -> Option<usize> {
+        self.lock.with(|state| state.queue.capacity())
+    }
+
     /// Returns when the queue was first shut down, `None` if it was not. O(1).
     ///
     /// # Examples
