@@ -472,5 +472,6 @@ where
     // Nothing waits yet.
     let _ = queue.limit_keys(room.keys_max);
     queue.limit_failure_records(room.failure_records_max);
+    queue.metrics_mut().attach(P::LEVELS);
     queue
 }

@@ -104,6 +104,12 @@ pub trait Metrics {
         let _ = keys;
     }
 
+    /// Receives, from a `Builder`, how many priority levels the queue has.
+    #[doc(hidden)]
+    fn attach(&mut self, levels: u8) {
+        let _ = levels;
+    }
+
     /// Whether every operation needs the time.
     #[doc(hidden)]
     #[inline]

@@ -111,8 +111,8 @@ impl Figures {
 #[tokio::test(start_paused = true)]
 async fn a_dashboard_of_kubernetes_shows_the_queue() {
     let figures = Figures::default();
-    let builder = with_local_recorder(&figures, || WorkQueue::builder().metrics("webhooks"));
-    let queue = builder.build();
+    let builder = WorkQueue::builder().metrics("webhooks");
+    let queue = with_local_recorder(&figures, || builder.build());
 
     queue.add_many([1, 2, 1, 3], |_| unreachable!());
     assert_eq!(figures.gauge("workqueue_depth"), 3.0);
@@ -201,8 +201,8 @@ async fn a_dashboard_of_controller_runtime_shows_the_runs() {
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_each_priority_is_shown() {
     let figures = Figures::default();
-    let builder = WorkQueue::builder().levels::<2>();
-    let queue = with_local_recorder(&figures, || builder.metrics("webhooks")).build();
+    let builder = WorkQueue::builder().levels::<2>().metrics("webhooks");
+    let queue = with_local_recorder(&figures, || builder.build());
     let depths =
         || [0, 1].map(|level| figures.gauge(&format!("workqueue_depth_by_priority {level}")));
 
@@ -229,6 +229,20 @@ async fn the_depth_of_each_priority_is_shown() {
         3.0,
         "no key is counted twice"
     );
+}
+
+#[test]
+fn the_levels_may_come_after_the_name_and_the_recorder_before_the_queue() {
+    let before = WorkQueue::builder().levels::<2>().metrics("webhooks");
+    let after = WorkQueue::builder().metrics("webhooks").levels::<2>();
+    for builder in [before, after] {
+        let figures = Figures::default();
+        let queue = with_local_recorder(&figures, || builder.build());
+        queue.add_many([1, 2, 3], |_| unreachable!());
+        assert_eq!(figures.gauge("workqueue_depth"), 3.0);
+        assert_eq!(figures.gauge("workqueue_depth_by_priority 0"), 3.0);
+        assert_eq!(figures.gauge("workqueue_depth_by_priority 1"), 0.0);
+    }
 }
 
 #[test]

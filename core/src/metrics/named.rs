@@ -6,9 +6,7 @@ use core::time::Duration;
 
 use super::{Metrics, Times};
 use crate::builder::{Builder, Runtime};
-use crate::limiter::RateLimiter;
 use crate::metrics::reporter::Reporter;
-use crate::priority::Priorities;
 use ::metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
@@ -38,7 +36,8 @@ use ::metrics::{
 /// runs.
 ///
 /// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
-/// counts a key twice. It is reported after a call of [`levels`](Self::levels).
+/// counts a key twice. It is reported after a call of [`levels`](Self::levels), which
+/// [`Builder::metrics`](crate::Builder) makes.
 ///
 /// The three ages are set by [`report_running`](crate::Queue::report_running). For an exporter that
 /// turns histograms into summaries by default, set [`DURATION_BUCKETS`].
@@ -70,6 +69,8 @@ pub struct NamedMetrics {
     retries: Counter,
     coalesced: Counter,
     delayed: Gauge,
+    /// Only the name is known yet.
+    is_detached: bool,
 }
 
 /// The upper bounds, in seconds, of the two histograms in Kubernetes: from a microsecond, each ten
@@ -77,15 +78,12 @@ pub struct NamedMetrics {
 pub const DURATION_BUCKETS: [f64; 10] =
     [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 
-impl<R: Runtime, L: RateLimiter, P: Priorities> Builder<R, L, Reporter, P> {
-    /// Reports the metrics of the queue under this name, through [`NamedMetrics`]. Call this after
-    /// [`levels`](Self::levels), so that each level is reported.
+impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
+    /// Reports the metrics of the queue under this name, through [`NamedMetrics`], to the recorder
+    /// that is installed when the queue is [built](Self::build). If the queue has
+    /// [`levels`](Self::levels), each of them is reported.
     pub fn metrics(self, name: impl Into<SharedString>) -> Self {
-        let mut metrics = NamedMetrics::new(name);
-        if P::LEVELS > 1 {
-            metrics = metrics.levels(P::LEVELS);
-        }
-        self.report_to(metrics)
+        self.report_to(NamedMetrics::detached(name.into()))
     }
 }
 
@@ -112,6 +110,29 @@ impl NamedMetrics {
             coalesced: counter!("workqueue_coalesced_total", "name" => name()),
             delayed: gauge!("workqueue_delayed", "name" => name()),
             name: name(),
+            is_detached: false,
+        }
+    }
+
+    /// Metrics that go nowhere until [`attach`](Metrics::attach).
+    fn detached(name: SharedString) -> Self {
+        let (gauge, counter, histogram) = (Gauge::noop, Counter::noop, Histogram::noop);
+        Self {
+            depth: gauge(),
+            depth_max: gauge(),
+            deepest: 0,
+            depth_by_priority: Vec::new(),
+            name,
+            adds: counter(),
+            queue_duration: histogram(),
+            work_duration: histogram(),
+            unfinished_work: gauge(),
+            longest_running: gauge(),
+            oldest_ready: gauge(),
+            retries: counter(),
+            coalesced: counter(),
+            delayed: gauge(),
+            is_detached: true,
         }
     }
 
@@ -191,6 +212,17 @@ impl Metrics for NamedMetrics {
 
     fn delayed(&mut self, keys: usize) {
         self.delayed.set(count(keys));
+    }
+
+    fn attach(&mut self, levels: u8) {
+        if self.is_detached {
+            let attached = Self::new(self.name.clone());
+            *self = if levels > 1 {
+                attached.levels(levels)
+            } else {
+                attached
+            };
+        }
     }
 }
 

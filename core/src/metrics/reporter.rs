@@ -162,6 +162,10 @@ impl Metrics for Reporter {
         self.report(|to| to.delayed(keys));
     }
 
+    fn attach(&mut self, levels: u8) {
+        self.report(|to| to.attach(levels));
+    }
+
     #[inline]
     fn needs_time(&self) -> bool {
         self.0.is_some()
