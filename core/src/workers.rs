@@ -3,18 +3,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
-use core::hash::Hash;
 use core::time::Duration;
 
 use crate::action::Retries;
-use crate::limiter::RateLimiter;
-use crate::lock::Lock;
-use crate::metrics::Metrics;
-use crate::storage::Storage;
-use crate::time::Clock;
 use crate::trace::{Trace, log_failure};
-use crate::wait::WaitList;
-use crate::work_queue::{State, WorkQueue};
 
 #[cfg(feature = "std")]
 mod ages;
@@ -185,9 +177,13 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Sets for how long after shutdown ready keys are still worked on. The keys that are left then
-    /// are returned as leftovers. There is no limit by default. A run that has begun is always
-    /// waited for.
+    /// Sets for how long after shutdown ready keys are still worked on. There is no limit by
+    /// default.
+    ///
+    /// The keys that are left then are returned as leftovers, in their order, also those that wait
+    /// for a token of a [rate of runs](crate::WithRunRate) or for a run of their group to end. They
+    /// are not taken: they use no token, and start no [cool-down](crate::WithHolds::cool_down). A
+    /// run that has begun is always waited for.
     ///
     /// # Examples
     ///
@@ -246,25 +242,6 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// runtimes.
     pub fn drain_limit(&self) -> Option<Duration> {
         self.drain_deadline
-    }
-
-    /// Returns whether the [deadline](Self::drain_deadline) has passed, so that a key that was
-    /// taken becomes a leftover. For runtimes. O(1).
-    pub fn is_past_drain_deadline<S, L, M, W, Q, C>(&self, queue: &WorkQueue<Q, C>) -> bool
-    where
-        K: Eq + Hash,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList,
-        Q: Lock<State = State<K, S, L, M, W>>,
-        C: Clock,
-    {
-        let Some(limit) = self.drain_deadline else {
-            return false;
-        };
-        let closed_at = queue.closed_at();
-        closed_at.is_some_and(|closed_at| queue.clock().now() >= closed_at + limit)
     }
 
     /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt

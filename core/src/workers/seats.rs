@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::hash::Hash;
+use core::time::Duration;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
@@ -10,6 +11,7 @@ use crate::outcome::{Effect, Next};
 use crate::queue::Queue;
 use crate::sleepers::Getter;
 use crate::storage::Storage;
+use crate::time::Clock;
 use crate::work::Work;
 
 /// The workers that a `run` has, numbered from 0. A worker is surplus if its number is not less
@@ -92,6 +94,8 @@ pub struct Member {
     number: usize,
     /// Whether it ends because it is surplus.
     is_surplus: bool,
+    /// For how long after shutdown it takes keys.
+    drain_limit: Option<Duration>,
 }
 
 impl Member {
@@ -100,22 +104,64 @@ impl Member {
         Self {
             number,
             is_surplus: false,
+            drain_limit: None,
         }
     }
 
-    /// Returns whether the worker may be surplus. [`poll_get`](Self::poll_get) decides it.
-    pub const fn may_be_surplus(&self, wanted: usize) -> bool {
-        self.number >= wanted
+    /// Sets for how long after shutdown the worker takes keys:
+    /// [`Workers::drain_limit`](crate::Workers::drain_limit).
+    pub const fn drain_limit(mut self, limit: Option<Duration>) -> Self {
+        self.drain_limit = limit;
+        self
     }
 
-    /// As [`Queue::poll_get`], but ends the call of a surplus worker, as in a queue that is closed.
-    /// A wake that was sent to it passes on. While the queue drains no worker is surplus: the
-    /// others may have ended, and a key that was added during its last run is ready again.
+    /// Returns whether the worker has to look with [`poll_get`](Self::poll_get). If not, it may
+    /// take a key in any way.
+    pub const fn has_to_look(&self, wanted: usize) -> bool {
+        self.number >= wanted || self.drain_limit.is_some()
+    }
+
+    /// As [`Queue::poll_get`], but ends the call of a surplus worker, and of every worker once the
+    /// time for draining is over, as in a queue that is closed and has no ready key. A wake that
+    /// was sent to the worker passes on. A worker that has to wait in a queue that is closed looks
+    /// again when that time is over.
+    ///
+    /// While the queue drains no worker is surplus: the others may have ended, and a key that was
+    /// added during its last run is ready again.
+    ///
+    /// `clock` is the queue's. It is read only in a queue that is closed, if there is a limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::binding::{Clock, Getter, Member, Next};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// struct At(u64);
+    /// impl Clock for At {
+    ///     fn now(&self) -> Instant {
+    ///         Instant::EPOCH + Duration::from_secs(self.0)
+    ///     }
+    /// }
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.add("node-7", now);
+    /// let _ = queue.shut_down(now);
+    ///
+    /// let mut member = Member::new(0).drain_limit(Some(Duration::from_secs(10)));
+    /// let late = member.poll_get(1, &mut queue, &At(10), now, &mut Getter::new());
+    /// assert_eq!(late.value, Next::Closed);
+    /// let taken = member.poll_get(1, &mut queue, &At(9), now, &mut Getter::new());
+    /// assert!(matches!(taken.value, Next::Work(_)));
+    /// ```
     pub fn poll_get<K, S, L, M>(
         &mut self,
         wanted: usize,
         queue: &mut Queue<K, S, L, M>,
-        now: Instant,
+        clock: &impl Clock,
+        mut now: Instant,
         getter: &mut Getter,
     ) -> Effect<Next<Work<K>>>
     where
@@ -124,10 +170,23 @@ impl Member {
         L: RateLimiter,
         M: Metrics,
     {
-        self.is_surplus = self.may_be_surplus(wanted) && !queue.shutting_down();
-        if self.is_surplus {
+        self.is_surplus = self.number >= wanted && !queue.shutting_down();
+        let ends_at = match (queue.closed_at(), self.drain_limit) {
+            (Some(closed_at), Some(limit)) => Some(closed_at + limit),
+            _ => None,
+        };
+        if ends_at.is_some() {
+            // A queue that needs no time was given none.
+            now = clock.now();
+        }
+        if self.is_surplus || ends_at.is_some_and(|end| now >= end) {
             return queue.leave(getter).map(|()| Next::Closed);
         }
-        queue.poll_get(now, getter)
+        queue.poll_get(now, getter).map(|next| match next {
+            Next::Wait { until } => Next::Wait {
+                until: [until, ends_at].into_iter().flatten().min(),
+            },
+            other => other,
+        })
     }
 }

@@ -11,7 +11,6 @@
 use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use requeue_core::binding::{Clock, Effect, Member, Next, Wait, Wake};
 use requeue_core::{Action, Failure, Instant, Queue, RateLimiter, RunContext, Storage, Workers};
@@ -104,41 +103,33 @@ where
 
     /// One worker's loop: each turn ends a run and takes the next key under one lock.
     fn work(&self, number: usize) {
-        let Some(mut joined) = self.roster.join(number) else {
+        let Some(mut joined) = self.roster.join(number, self.workers.drain_limit()) else {
             return;
         };
-        let mut next = self.take(&mut joined.member, None);
-        while let Some(guard) = next {
-            if self.workers.is_past_drain_deadline(self.queue) {
-                // The key becomes a leftover, without a failure.
-                let _ = guard.retry_after(Duration::ZERO);
-                return;
-            }
+        let shared = &*self.queue.shared;
+        let mut call = Wait::for_key(shared);
+        while let Some(guard) = self.take(&mut joined.member, call) {
             let action = self.reconcile(&guard);
-            next = self.take(&mut joined.member, Some((guard, action)));
+            call = Wait::after(guard, action, shared);
         }
     }
 
-    /// Ends a run and returns the next key. `None` if there is none any more, or the worker is
-    /// surplus.
+    /// Returns the next key, and ends a run before, if that is part of the call. `None` if there is
+    /// none any more, or the worker is surplus.
     fn take(
         &self,
         member: &mut Member,
-        ends: Option<(Guard<'_, K, L, S>, Action)>,
+        mut call: Wait<&'r Shared<K, L, S>>,
     ) -> Option<Guard<'r, K, L, S>> {
         let shared = &*self.queue.shared;
-        let mut call = match ends {
-            Some((guard, action)) => Wait::after(guard, action, shared),
-            None => Wait::for_key(shared),
-        };
         // Most calls find a key, and need not be ones that can wait.
-        if !member.may_be_surplus(self.allowed())
+        if !member.has_to_look(self.allowed())
             && let Some(work) = call.try_get()
         {
             return Some(Guard::new(work, shared));
         }
         let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
-            member.poll_get(self.allowed(), queue, now, getter)
+            member.poll_get(self.allowed(), queue, self.queue.clock(), now, getter)
         };
         let work = self.queue.wait(call, None, look).ok()?;
         Some(Guard::new(work, shared))

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
+use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::{Member, Seats};
@@ -86,11 +87,12 @@ impl<K> Roster<K> {
         })
     }
 
-    /// A worker joins, until what this returns is dropped. `None` if it may not begin.
-    pub(super) fn join(&self, number: usize) -> Option<Joined<'_, K>> {
+    /// A worker joins, until what this returns is dropped. After shutdown it takes keys for `limit`.
+    /// `None` if it may not begin.
+    pub(super) fn join(&self, number: usize, limit: Option<Duration>) -> Option<Joined<'_, K>> {
         let joined = Joined {
             roster: self,
-            member: Member::new(number),
+            member: Member::new(number).drain_limit(limit),
         };
         drop(self.state.lock());
         (!self.is_refused()).then_some(joined)

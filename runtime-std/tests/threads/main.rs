@@ -8,6 +8,7 @@
 
 mod backoff;
 mod ends;
+mod leftovers;
 mod panics;
 mod run;
 mod waiting;

@@ -9,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use requeue_core::binding::{Member, Seats, Wait};
 use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
@@ -113,42 +112,34 @@ where
     async fn work(self: Arc<Self>, number: usize) {
         let mut seat = Seat {
             seats: &self.seats,
-            member: Member::new(number),
+            member: Member::new(number).drain_limit(self.workers.drain_limit()),
         };
-        let mut next = self.take(&mut seat.member, None).await;
-        while let Some(guard) = next {
-            if self.workers.is_past_drain_deadline(&self.queue) {
-                // The key becomes a leftover, without a failure.
-                let _ = guard.retry_after(Duration::ZERO);
-                return;
-            }
+        let mut call = Wait::for_key(&*self.queue.shared);
+        while let Some(guard) = self.take(&mut seat.member, call).await {
             let action = self.reconcile(&guard).await;
-            next = self.take(&mut seat.member, Some((guard, action))).await;
+            call = Wait::after(guard, action, &*self.queue.shared);
         }
     }
 
-    /// Ends a run and returns the next key. `None` if there is none any more, or the worker is
-    /// surplus. The run ends in any case, even if the future is dropped.
+    /// Returns the next key, and ends a run before, if that is part of the call. `None` if there is
+    /// none any more, or the worker is surplus. The run ends in any case, even if the future is
+    /// dropped.
     async fn take(
         &self,
         member: &mut Member,
-        ends: Option<(Guard<K, L, S>, Action)>,
+        mut call: Wait<&Shared<K, L, S>>,
     ) -> Option<Guard<K, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
-        let mut call = match ends {
-            Some((guard, action)) => Wait::after(guard, action, &*queue.shared),
-            None => Wait::for_key(&*queue.shared),
-        };
         let mut work = None;
         // Most calls find a key, and need not be ones that can wait.
-        if !member.may_be_surplus(wanted.get()) {
+        if !member.has_to_look(wanted.get()) {
             let look =
                 |context: &mut Context<'_>| poll_in_turn(context, |_| Poll::Ready(call.try_get()));
             work = poll_fn(look).await;
         }
         if work.is_none() {
-            let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
-                member.poll_get(wanted.get(), queue, now, getter)
+            let look = |state: &mut Queue<_, _, _, _>, now, getter: &mut _| {
+                member.poll_get(wanted.get(), state, queue.clock(), now, getter)
             };
             work = queue.wait(call, None, look).await.ok();
         }
