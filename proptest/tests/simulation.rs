@@ -2,6 +2,8 @@
 
 #[path = "simulation/accounts.rs"]
 mod accounts;
+#[path = "simulation/drains.rs"]
+mod drains;
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
 #[path = "simulation/liar.rs"]
@@ -149,7 +151,11 @@ fn each_lie_of_a_queue_is_found() {
 
 fn tenants(defect: Defect) -> Check<Tenants> {
     Check::new(Tenants::default)
-        .workers(Workers::new(3).timeout(Duration::from_secs(5)))
+        .workers(
+            Workers::new(3)
+                .timeout(Duration::from_secs(5))
+                .drain_deadline(Duration::from_secs(2)),
+        )
         .queue(move || Audited::new(defect))
         // A drain of all keys, each of which hangs until its timeout.
         .settle(Duration::from_secs(300))

@@ -24,6 +24,8 @@ pub trait Driven<K>: Any {
     ) -> Effect<Result<Scheduled, Rejected<K>>>;
     /// One look of a worker that may have to wait.
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<K>>>;
+    /// A worker goes, and may have slept before.
+    fn leave(&mut self, getter: &mut Getter) -> Effect<()>;
     /// Completes the run of a key, and says what becomes of it.
     fn finish(
         &mut self,
@@ -105,6 +107,10 @@ where
             Next::Wait { until } => Next::Wait { until },
             Next::Closed => Next::Closed,
         })
+    }
+
+    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        self.leave(getter)
     }
 
     fn finish(

@@ -182,6 +182,10 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         self.act(|queue| queue.get(now, getter))
     }
 
+    pub(super) fn leave(&self, getter: &mut Getter) {
+        self.act(|queue| queue.leave(getter));
+    }
+
     pub(super) fn finish(
         &self,
         ticket: Ticket,

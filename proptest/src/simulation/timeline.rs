@@ -69,7 +69,7 @@ impl fmt::Display for What {
             Self::Panics(message) => write!(f, "run PANICS: {message}"),
             Self::Aborted => f.write_str("run is ABORTED, its future dropped"),
             Self::Finished(outcome) => write!(f, "the key is {outcome}"),
-            Self::TooLate => f.write_str("too late to begin: the key is left over"),
+            Self::TooLate => f.write_str("too late to begin with a key: the worker goes"),
             Self::ShutsDown(how) => write!(f, "the queue is SHUT DOWN: {how}"),
             Self::HandedBack(Duration::ZERO) => f.write_str("handed back"),
             Self::HandedBack(left) => write!(f, "handed back, {left:?} too early"),

@@ -111,6 +111,10 @@ impl Driven<u8> for Liar {
         Effect { value, wake }
     }
 
+    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        self.queue.leave(getter)
+    }
+
     fn finish(
         &mut self,
         ticket: Ticket,

@@ -172,6 +172,11 @@ impl Driven<Object> for Audited {
         self.audited(next)
     }
 
+    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+        let left = self.queue.leave(getter);
+        self.audited(left)
+    }
+
     fn finish(
         &mut self,
         ticket: Ticket,

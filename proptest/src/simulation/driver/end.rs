@@ -47,6 +47,10 @@ impl<W: World> Simulation<W> {
         if self.workers.iter().any(|s| s.has_turn && idle(&s.state)) {
             return Ok(());
         }
+        if self.drain_end().is_some_and(|end| next > end) {
+            let reason = format!("worker {sleeper} sleeps on when the time for it is over");
+            return Err(self.breach(Property::DrainEnds, &reason));
+        }
         let ledger = self.shared.ledger.borrow();
         let holds_back = |key: &&W::Key| self.shared.holds_back(key, next);
         // One may sleep on for a key that waits until a run ends.
@@ -55,11 +59,11 @@ impl<W: World> Simulation<W> {
             return Err(self.breach(Property::DrainEnds, &reason));
         }
         match ledger.overdue(next).find(|key| !holds_back(key)) {
-            Some(key) if !self.is_too_late() => {
+            Some(key) => {
                 let reason = format!("{key:?} is to be run, and worker {sleeper} sleeps");
                 Err(self.breach(Property::EveryAddRuns, &reason))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -4,10 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use requeue_core::binding::{Next, Ticket};
-use requeue_core::{Action, Failure, Finished, RunContext};
+use requeue_core::{Action, Failure, Finished, Instant, RunContext};
 
 use super::{Breach, Property, Simulation, World};
 use crate::caught::{describe, guarded};
@@ -28,22 +27,21 @@ impl<W: World> Simulation<W> {
     }
 
     fn look(&mut self, number: usize) -> Result<(), Breach> {
-        let is_too_late = self.is_too_late();
+        let drain_end = self.drain_end();
         let worker = &mut self.workers[number];
+        if drain_end.is_some_and(|end| self.shared.now() >= end) {
+            self.shared.leave(&mut worker.getter);
+            self.shared.write(Who::Worker(number), None, What::TooLate);
+            worker.state = State::Gone;
+            return Ok(());
+        }
         match self.shared.get(&mut worker.getter) {
-            Next::Work(work) if is_too_late => {
-                let Taken { key, ticket, .. } = work;
-                let who = Who::Worker(number);
-                self.shared.write(who, Some(&key), What::TooLate);
-                worker.state = State::Gone;
-                self.finish(&key, ticket, Action::RetryAfter(Duration::ZERO))?;
-                Ok(())
-            }
             Next::Work(work) => {
                 self.begin(number, work)?;
                 self.go_on(number)
             }
             Next::Wait { until } => {
+                let until = [until, drain_end].into_iter().flatten().min();
                 let until = until.filter(|until| !until.is_never());
                 worker.alarm = until.map(|at| self.shared.plan(at, 0, Task::Alarm(number)));
                 self.line.push_back(number);
@@ -56,12 +54,10 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    /// Whether keys that are handed out are left over, because the drain takes too long.
-    pub(super) fn is_too_late(&self) -> bool {
-        match self.closing {
-            Some((since, Some(limit))) => self.shared.now() >= since + limit,
-            _ => false,
-        }
+    /// When workers take no more keys, because the drain takes too long.
+    pub(super) fn drain_end(&self) -> Option<Instant> {
+        let (since, limit) = self.closing?;
+        Some(since + limit?)
     }
 
     fn begin(&mut self, number: usize, work: Taken<W::Key>) -> Result<(), Breach> {
