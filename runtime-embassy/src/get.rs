@@ -52,6 +52,7 @@ where
     /// queue.shut_down();
     /// assert_eq!(block_on(queue.get()).unwrap_err(), GetError::Closed);
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get(&self) -> Result<Guard<'_, R, K, N, L, WAITERS, P>, GetError>
     where
         K: Clone,
@@ -70,6 +71,7 @@ where
     /// # Cancel safety
     ///
     /// As [`get`](Self::get).
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_timeout(
         &self,
         timeout: Duration,
@@ -91,6 +93,7 @@ where
     /// # Cancel safety
     ///
     /// As [`get`](Self::get).
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_deadline(
         &self,
         deadline: Instant,

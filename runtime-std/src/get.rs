@@ -27,6 +27,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.shut_down();
     /// assert!(queue.get().is_none());
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn get(&self) -> Option<Guard<'_, K, L, S>>
     where
         K: Clone,
@@ -122,6 +123,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// batch.success().unwrap();
     /// assert_eq!(queue.len(), 2);
     /// ```
+    #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
     pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, S>>
     where
         K: Clone,
@@ -165,6 +167,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// }
     /// assert_eq!(seen, ["a", "b"]);
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn next(&self, guard: Guard<'_, K, L, S>, action: Action) -> Option<Guard<'_, K, L, S>>
     where
         K: Clone,

@@ -41,6 +41,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(queue.get().await.is_none());
     /// # }
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get(&self) -> Option<Guard<K, L, S>>
     where
         K: Clone,
@@ -67,6 +68,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add("node-7").unwrap();
     /// queue.try_get().unwrap().success().unwrap();
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn try_get(&self) -> Option<Guard<K, L, S>>
     where
         K: Clone,
@@ -104,6 +106,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(!queue.contains(&"node-7"));
     /// # }
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, S>, GetError>
     where
         K: Clone,
@@ -138,6 +141,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(Instant::now(), deadline);
     /// # }
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_deadline(
         &self,
         deadline: tokio::time::Instant,
@@ -173,6 +177,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```
+    #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
     pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, S>>
     where
         K: Clone,

@@ -44,6 +44,7 @@ where
     /// ```
     #[doc(alias = "Get")]
     #[inline]
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn try_get(&self) -> Option<Guard<K, &Self>>
     where
         K: Clone,
@@ -71,6 +72,7 @@ where
     /// assert!(!queue.contains("node-8"));
     /// ```
     #[inline]
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn try_next<G>(&self, guard: Guard<K, G>, action: Action) -> Option<Guard<K, &Self>>
     where
         K: Clone,
