@@ -37,7 +37,7 @@ fn main() -> std::io::Result<()> {
         );
 
         has_route.store(true, Ordering::Relaxed);
-        let _ = dead.retry("node-7", &*queue);
+        let _ = dead.retry("node-7", &queue);
         queue.wait_settled();
         println!("dead: {:?}", dead.map(10, |key, _| key.clone()));
         queue.shut_down();

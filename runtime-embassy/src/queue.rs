@@ -3,10 +3,14 @@
 use core::fmt;
 use core::hash::Hash;
 use core::ops::Deref;
+use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::{FixedWaitList, State};
-use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
+use requeue_core::{
+    AddOptions, Added, Fixed, ItemExponentialFailure, NoMetrics, Priorities, Producer, Queue,
+    RateLimiter, Rejected, Scheduled,
+};
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
@@ -75,7 +79,7 @@ pub type Guard<
 /// [`forget`](requeue_core::binding::WorkQueue::forget),
 /// [`try_get`](requeue_core::binding::WorkQueue::try_get) and the rest, none of which waits. The
 /// methods below are those that wait. An event source that only adds keys takes a `&'static dyn
-/// Producer<K>`, which `&*QUEUE` is.
+/// Producer<K>`, which `&QUEUE` is.
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one has set a timer
 /// for the earliest deadline, the others none. An operation wakes a task only if one waits, after
@@ -294,6 +298,31 @@ where
     /// ```
     pub fn clock_moved(&self) {
         self.wake_all();
+    }
+}
+
+impl<R, K, const N: usize, L, const WAITERS: usize, P> Producer<K>
+    for WorkQueue<R, K, N, L, WAITERS, P>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    P: Parts,
+{
+    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
+        self.shared.add(key)
+    }
+
+    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+        self.shared.add_after(key, delay)
+    }
+
+    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
+        self.shared.add_rate_limited(key)
+    }
+
+    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
+        self.shared.add_with(key, options)
     }
 }
 

@@ -71,7 +71,7 @@ fn an_event_source_needs_a_producer_and_no_more() {
         edges: &'static (dyn Producer<u16> + Sync),
     }
 
-    let pin = Pin { edges: &*QUEUE };
+    let pin = Pin { edges: &QUEUE };
     assert_eq!(pin.edges.add(7), Ok(Added::Ready));
     assert_eq!(pin.edges.add_after(8, SECOND), Ok(Added::Delayed));
     assert_eq!(pin.edges.add(9), Err(Rejected::Full(9)));

@@ -111,6 +111,34 @@ fn named_metrics_change_no_type() {
     }));
 }
 
+fn report(source: &dyn Producer<String>, node: &str) {
+    source.add(node.to_owned()).unwrap();
+}
+
+fn watch(source: impl Producer<String> + Send + 'static, node: &'static str) {
+    let watcher = thread::spawn(move || report(&source, node));
+    watcher.join().unwrap();
+}
+
+#[test]
+fn a_queue_is_a_producer_by_value_and_behind_any_pointer() {
+    let queue: WorkQueue<String> = WorkQueue::new();
+    report(&queue, "a");
+    report(&&queue, "b");
+    watch(queue.clone(), "c");
+    watch(Arc::new(queue.clone()), "d");
+    watch(Box::new(queue.clone()), "e");
+    watch(queue.producer(), "f");
+    let source = &queue as &dyn Producer<String>;
+    let later = source.add_after("a".to_owned(), SECOND);
+    assert_eq!(later, Ok(Added::Delayed));
+    let scheduled = source.add_rate_limited("g".to_owned()).unwrap();
+    assert_eq!(scheduled.delay, Duration::from_millis(5));
+    let options = AddOptions::new();
+    assert!(source.add_with("h".to_owned(), options).is_ok());
+    assert_eq!((queue.len(), queue.delayed_len()), (7, 2));
+}
+
 #[test]
 fn an_event_source_needs_a_producer_and_no_more() {
     let clock = ManualClock::new();

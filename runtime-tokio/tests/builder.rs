@@ -64,6 +64,21 @@ async fn other_numbers_metrics_and_a_clock_change_no_type() {
     assert_eq!(app.queue.get().await.unwrap().waited(), 7 * SECOND);
 }
 
+async fn watch(source: impl Producer<String>, node: &str) {
+    source.add(node.to_owned()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_a_producer_by_value_and_behind_any_pointer() {
+    let queue: WorkQueue<String> = WorkQueue::new();
+    watch(&queue, "a").await;
+    watch(queue.producer(), "b").await;
+    tokio::spawn(watch(queue.clone(), "c")).await.unwrap();
+    let source: Box<dyn Producer<String>> = Box::new(queue.clone());
+    watch(source, "d").await;
+    assert_eq!(queue.len(), 4);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_event_source_needs_a_producer_and_no_more() {
     let app = App {
