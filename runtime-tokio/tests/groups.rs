@@ -47,7 +47,7 @@ async fn a_group_that_hangs_leaves_workers_to_the_others() {
         steady,
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|number| ("steady", number))
     );
-    let hanging = queue.group(&"hanging").unwrap();
+    let hanging = queue.group("hanging").unwrap();
     assert_eq!((hanging.active, hanging.ready), (2, 998));
     run.abort();
 }

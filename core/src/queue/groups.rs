@@ -1,5 +1,6 @@
 //! Groups: their limits, and what they hold.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
@@ -106,7 +107,7 @@ where
     /// ```
     pub fn pause_group(&mut self, name: G, now: Instant) -> Effect<Result<(), G>> {
         let _ = self.release_due(SlotId::NONE, now);
-        let paused = self.lists.pause(name, true);
+        let paused = self.lists.pause(name);
         self.effect(paused)
     }
 
@@ -126,10 +127,13 @@ where
     /// assert_eq!(queue.try_get(now).value.unwrap().key, ("a", 1));
     /// ```
     #[must_use = "a getter that is not woken sleeps on"]
-    pub fn resume_group(&mut self, name: G, now: Instant) -> Effect<()> {
+    pub fn resume_group<B>(&mut self, name: &B, now: Instant) -> Effect<()>
+    where
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         let _ = self.release_due(SlotId::NONE, now);
-        // Only a pause needs room.
-        let _ = self.lists.pause(name, false);
+        self.lists.resume(name);
         self.effect(())
     }
 
@@ -146,11 +150,15 @@ where
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.add_many([("a", 1), ("a", 2)], now, |_| {});
     /// let _work = queue.try_get(now);
-    /// let a = queue.group(&"a").unwrap();
+    /// let a = queue.group("a").unwrap();
     /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
-    /// assert_eq!(queue.group(&"b"), None);
+    /// assert_eq!(queue.group("b"), None);
     /// ```
-    pub fn group(&self, name: &G) -> Option<GroupState> {
+    pub fn group<B>(&self, name: &B) -> Option<GroupState>
+    where
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         self.lists.state(name)
     }
 

@@ -1,5 +1,6 @@
 //! Groups: their limits, and what they hold.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::group::{GroupLimits, GroupState};
@@ -87,7 +88,11 @@ where
     /// Hands out keys of a group again, at the end of the turn, and wakes a call that waits if
     /// there is something for it. O(levels).
     /// [`pause_group`](Self::pause_group) has an example.
-    pub fn resume_group(&self, name: G) {
+    pub fn resume_group<B>(&self, name: &B)
+    where
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         self.with(|queue, now| queue.resume_group(name, now));
     }
 
@@ -100,10 +105,14 @@ where
     #[doc = include_str!("example_groups.txt")]
     /// queue.add(("a", 1)).unwrap();
     /// queue.pause_group("a").unwrap();
-    /// let a = queue.group(&"a").unwrap();
+    /// let a = queue.group("a").unwrap();
     /// assert!(a.ready == 1 && a.paused);
     /// ```
-    pub fn group(&self, name: &G) -> Option<GroupState> {
+    pub fn group<B>(&self, name: &B) -> Option<GroupState>
+    where
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
         self.lock.with(|state| state.queue.group(name))
     }
 

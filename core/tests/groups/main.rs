@@ -245,12 +245,26 @@ fn a_pause_holds_a_group_and_no_other() {
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
     let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.resume_group(0, NOW).wake, Wake::ONE);
+    assert_eq!(queue.resume_group(&0, NOW).wake, Wake::ONE);
     assert!(matches!(
         queue.poll_get(NOW, &mut getter).value,
         Next::Work(_)
     ));
     assert_eq!(queue.group(&0).unwrap().active, 1);
+}
+
+#[test]
+fn a_group_is_found_by_what_its_name_borrows() {
+    let mut queue: Queue<(String, u32), Growable<RandomState, Groups<String>>, NoLimit> =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
+            key.0.clone()
+        });
+    queue.add(("a".to_owned(), 0), NOW).value.unwrap();
+    queue.pause_group("a".to_owned(), NOW).value.unwrap();
+    assert!(queue.group("a").unwrap().paused);
+    let _ = queue.resume_group("a", NOW);
+    assert!(!queue.group("a").unwrap().paused);
+    assert!(queue.try_get(NOW).value.is_some());
 }
 
 #[test]
@@ -269,7 +283,7 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
     queue.limit_group(1, None, NOW).value.unwrap();
     assert_eq!(queue.groups_len(), 0);
     queue.limit_group(2, None, NOW).value.unwrap();
-    let _ = queue.resume_group(3, NOW);
+    let _ = queue.resume_group(&3, NOW);
     assert_eq!(queue.groups_len(), 0, "what removes limits adds no group");
 }
 

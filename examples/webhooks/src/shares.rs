@@ -136,7 +136,7 @@ impl Shares {
         let limits = rate.map(|rate| state.limits().rate(rate, burst(rate)));
         // A growable queue has room for every group.
         let _ = self.queue.limit_group(Arc::clone(id), limits);
-        self.queue.resume_group(Arc::clone(id));
+        self.queue.resume_group(id);
         state.resume(&self.queue, now);
     }
 
@@ -152,7 +152,7 @@ impl Shares {
         let state = &mut *self.locked();
         state.remove(id);
         let _ = self.queue.limit_group(Arc::clone(id), None);
-        self.queue.resume_group(Arc::clone(id));
+        self.queue.resume_group(id);
         state.resume(&self.queue, now);
     }
 
@@ -276,7 +276,7 @@ impl State {
             if queue.group(&id).is_some_and(|group| group.ready > 0) {
                 expected.push(self.begin(host));
             }
-            queue.resume_group(id);
+            queue.resume_group(&id);
         }
         for call in expected {
             self.end(&call);

@@ -209,7 +209,7 @@ macro_rules! change {
                 there_is_room(queue.limit_group(*group, cap.as_ref().map(Cap::limits), $now))
             }
             GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
-            GroupOrder::Resume(group) => queue.resume_group(*group, $now),
+            GroupOrder::Resume(group) => queue.resume_group(group, $now),
         }
     }};
 }

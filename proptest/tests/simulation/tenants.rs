@@ -96,7 +96,7 @@ impl Audited {
             let paused = self.queue.pause_group(tenant, now);
             paused.map(|paused| assert_eq!(paused, Ok(())))
         } else {
-            self.queue.resume_group(tenant, now)
+            self.queue.resume_group(&tenant, now)
         };
         self.changed(effect)
     }

@@ -1,5 +1,8 @@
 //! Setting the limits of groups.
 
+use core::borrow::Borrow;
+use core::hash::Hash;
+
 use crate::group::{GroupLimits, GroupState};
 use crate::id::SlotId;
 use crate::storage::{Located, Slots};
@@ -15,8 +18,16 @@ pub trait GroupControl {
     fn limit_all(&mut self, limits: GroupLimits);
     /// Sets the limits of a group, or removes them. Returns the name if there is no room.
     fn limit(&mut self, name: Self::Name, limits: Option<GroupLimits>) -> Result<(), Self::Name>;
-    fn pause(&mut self, name: Self::Name, paused: bool) -> Result<(), Self::Name>;
-    fn state(&self, name: &Self::Name) -> Option<GroupState>;
+    /// Pauses a group. Returns the name if there is no room.
+    fn pause(&mut self, name: Self::Name) -> Result<(), Self::Name>;
+    fn resume<N>(&mut self, name: &N)
+    where
+        Self::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized;
+    fn state<N>(&self, name: &N) -> Option<GroupState>
+    where
+        Self::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized;
     fn len(&self) -> usize;
     /// One more than the highest slot of a group.
     fn bound(&self) -> usize;
@@ -52,15 +63,35 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
         })
     }
 
-    fn pause(&mut self, name: B::Name, paused: bool) -> Result<(), B::Name> {
-        self.change(name, !paused, |lists, group| {
+    fn pause(&mut self, name: B::Name) -> Result<(), B::Name> {
+        self.change(name, false, |lists, group| {
             if let Some(own) = lists.group_mut(group) {
-                own.paused = paused;
+                own.paused = true;
             }
         })
     }
 
-    fn state(&self, name: &B::Name) -> Option<GroupState> {
+    fn resume<N>(&mut self, name: &N)
+    where
+        B::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized,
+    {
+        let Located::Found(group) = self.groups.locate(name) else {
+            return;
+        };
+        // One that is not paused may be leaving, and must not come back for this.
+        if let Some(own) = self.group_mut(group).filter(|own| own.paused) {
+            own.paused = false;
+            self.refresh(group);
+            self.retire(group);
+        }
+    }
+
+    fn state<N>(&self, name: &N) -> Option<GroupState>
+    where
+        B::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized,
+    {
         let Located::Found(group) = self.groups.locate(name) else {
             return None;
         };

@@ -41,10 +41,8 @@ fn assert_refused(shares: &Shares, id: &str, millis: u64) {
 }
 
 fn is_paused(shares: &Shares, id: &str) -> bool {
-    shares
-        .queue
-        .group(&id.into())
-        .is_some_and(|group| group.paused)
+    let group = shares.queue.group(id);
+    group.is_some_and(|group| group.paused)
 }
 
 /// Makes a subscription's host one that takes what it gets.

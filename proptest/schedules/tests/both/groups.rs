@@ -162,7 +162,7 @@ fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped
     queue.pause_group(1).unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, mut threads) = holders(&queue, 2, &gate);
-    threads.push(with(&queue, |queue| queue.resume_group(1)));
+    threads.push(with(&queue, |queue| queue.resume_group(&1)));
     queue.add_many([11, 12], |_| unreachable!());
     assert_eq!(next(&taken), [11, 12]);
     drop(closed);
@@ -201,7 +201,7 @@ fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored 
     queue.limit_groups(GroupLimits::new());
     assert_eq!(next(&taken), [90, 100]);
     for group in 1..=8 {
-        queue.resume_group(group);
+        queue.resume_group(&group);
     }
     assert_eq!(next(&taken), [10, 20, 30, 40, 50, 60, 70, 80]);
     drop(closed);
