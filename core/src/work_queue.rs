@@ -156,6 +156,25 @@ impl<Q, C> WorkQueue<Q, C> {
     pub const fn clock(&self) -> &C {
         &self.clock
     }
+
+    /// Returns the time by the queue's clock, in which its deadlines are. O(1), without the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// queue.add_at("lease-3", queue.now() + Duration::from_secs(60)).unwrap();
+    /// let due = queue.state("lease-3").unwrap().due.unwrap();
+    /// assert_eq!(due.saturating_since(queue.now()), Duration::from_secs(60));
+    /// ```
+    pub fn now(&self) -> Instant
+    where
+        C: Clock,
+    {
+        self.clock.now()
+    }
 }
 
 impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use requeue::std::{ManualClock, WorkQueue};
-use requeue::{Entry, Instant, Timed, binding::Clock};
+use requeue::{Entry, Instant, Timed};
 
 fn why(entry: &Entry<&str>, now: Instant) -> String {
     let (state, failures) = (entry.state, entry.state.requeues);
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut shown: Vec<_> = queue.snapshot().take(1000).collect();
     shown.sort_by_key(|entry| entry.key);
     for entry in shown {
-        println!("{}: {}", entry.key, why(&entry, clock.now()));
+        println!("{}: {}", entry.key, why(&entry, queue.now()));
     }
     Ok(())
 }

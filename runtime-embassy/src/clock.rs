@@ -23,7 +23,6 @@ use requeue_core::binding::{Clock, Timer};
 /// ```
 /// use core::time::Duration;
 /// use requeue_embassy::EmbassyClock;
-/// use requeue_embassy::core::binding::Clock;
 ///
 /// let earlier = EmbassyClock.now();
 /// // A test on the host moves the time itself; a board need not.
@@ -35,6 +34,12 @@ use requeue_core::binding::{Clock, Timer};
 pub struct EmbassyClock;
 
 impl EmbassyClock {
+    /// Returns the time at the beginning of the current tick.
+    #[inline]
+    pub fn now(self) -> Instant {
+        Self::at(embassy_time::Instant::now())
+    }
+
     /// Converts one of embassy-time's instants.
     ///
     /// # Examples
@@ -55,7 +60,7 @@ impl EmbassyClock {
 impl Clock for EmbassyClock {
     #[inline]
     fn now(&self) -> Instant {
-        Self::at(embassy_time::Instant::now())
+        (*self).now()
     }
 }
 
@@ -109,14 +114,45 @@ impl<R: RawMutex> ManualClock<R> {
         }
     }
 
+    /// Returns the time that the clock shows.
+    pub fn now(&self) -> Instant {
+        self.now.lock(Cell::get)
+    }
+
     /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting tasks see it after
     /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::ManualClock;
+    /// use requeue_embassy::core::Instant;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    ///
+    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
+    /// clock.advance(Duration::from_secs(60));
+    /// clock.advance(Duration::from_secs(30));
+    /// assert_eq!(clock.now(), Instant::EPOCH + Duration::from_secs(90));
+    /// ```
     pub fn advance(&self, by: Duration) {
         self.now.lock(|now| now.set(now.get() + by));
     }
 
     /// Sets the clock. Waiting tasks see it as after [`advance`](Self::advance). `now` must not lie
     /// in the past, because a [`Clock`] does not go backwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_embassy::ManualClock;
+    /// use requeue_embassy::core::Instant;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    ///
+    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
+    /// clock.set(Instant::from_nanos(1_000_000));
+    /// assert_eq!(clock.now(), Instant::from_nanos(1_000_000));
+    /// ```
     pub fn set(&self, now: Instant) {
         self.now.lock(|present| present.set(now));
     }
@@ -130,7 +166,7 @@ impl<R: RawMutex> Default for ManualClock<R> {
 
 impl<R: RawMutex> Clock for ManualClock<R> {
     fn now(&self) -> Instant {
-        self.now.lock(Cell::get)
+        self.now()
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::binding::{Clock, Lock};
+use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Times};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{

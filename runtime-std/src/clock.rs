@@ -81,7 +81,6 @@ impl From<ManualClock> for QueueClock {
 ///
 /// ```
 /// use requeue_std::SystemClock;
-/// use requeue_std::core::binding::Clock;
 ///
 /// let clock = SystemClock::new();
 /// let earlier = clock.now();
@@ -103,6 +102,11 @@ impl SystemClock {
         }
     }
 
+    /// Returns the time that has passed since the clock was made.
+    pub fn now(&self) -> Instant {
+        Instant::EPOCH + self.epoch.elapsed()
+    }
+
     fn park(&self, parker: &Parker, until: Option<Instant>) {
         let until = until.filter(|due| !due.is_never());
         let left = until.map(|due| due.saturating_since(self.now()).min(WAIT_MAX));
@@ -118,7 +122,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Instant {
-        Instant::EPOCH + self.epoch.elapsed()
+        self.now()
     }
 }
 
@@ -160,6 +164,11 @@ impl ManualClock {
         Self::default()
     }
 
+    /// Returns the time that the clock shows.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
+    }
+
     /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting threads see it after
     /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
     pub fn advance(&self, by: Duration) {
@@ -177,7 +186,6 @@ impl ManualClock {
     /// ```
     /// use requeue_std::ManualClock;
     /// use requeue_std::core::Instant;
-    /// use requeue_std::core::binding::Clock;
     ///
     /// let clock = ManualClock::new();
     /// clock.set(Instant::from_nanos(1_000_000));
@@ -238,6 +246,6 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Instant {
-        Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
+        self.now()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::{Clock, Lock};
+use requeue_tokio::core::binding::Lock;
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
     Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
@@ -404,7 +404,7 @@ async fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
     queue.add_many([1, 2], |_| unreachable!());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let (errors, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
-    let (began, epoch) = (Instant::now(), queue.clock().now());
+    let (began, epoch) = (Instant::now(), queue.now());
     let call = move |calls: &Mutex<Vec<_>>, key: u32, what: String| {
         calls
             .lock()

@@ -53,7 +53,7 @@ where
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.add("node-7").unwrap();
-    /// let now = queue.clock().now();
+    /// let now = queue.now();
     /// let saved: Vec<_> = queue.snapshot().filter_map(|entry| entry.leftover(now)).collect();
     /// # queue.clear();
     /// // In the next process.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use requeue::binding::Clock;
 use requeue::{Entry, Instant};
 
 use crate::key::Key;
@@ -17,7 +16,7 @@ const LINES_MAX: usize = 20;
 /// Returns a line for some of the keys, those that run longest and are due soonest first, and one
 /// for the rest.
 pub(crate) fn lines(queue: &Queue) -> Vec<String> {
-    let now = queue.clock().now();
+    let now = queue.now();
     let entries = queue.snapshot().take(LOOK_MAX);
     let mut shown: Vec<_> = entries.filter_map(|entry| show(&entry, now)).collect();
     shown.sort();

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use requeue::binding::Clock;
 use requeue::tokio::{Action, Failure, WorkQueue, Workers};
 use requeue::{DefaultController, Groups, Growable, Instant, RandomState};
 use serde::Serialize;
@@ -326,7 +325,7 @@ impl Dispatcher {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.queue.clock().now()
+        self.queue.now()
     }
 }
 

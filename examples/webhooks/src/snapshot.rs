@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue::binding::Clock;
 use requeue::{Entry, Instant};
 use serde::Serialize;
 
@@ -54,7 +53,7 @@ enum State {
 
 /// Returns up to `limit` of the keys.
 pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
-    let now = queue.clock().now();
+    let now = queue.now();
     let mut ready = 0;
     let keys = queue.snapshot().take(LOOK_MAX).filter(|entry| {
         ready += usize::from(entry.state.ready);

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, GrowableWaitList, Lock, State};
+use requeue_core::binding::{GrowableWaitList, Lock, State};
 use requeue_core::{Growable, Instant, Reporter};
 use requeue_std::{Locked, ManualClock, QueueClock, Shared, WorkQueue};
 

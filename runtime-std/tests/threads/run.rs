@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::Instant;
-use requeue_std::core::binding::Clock;
 use requeue_std::core::{ItemExponentialFailure, NoLimit, WithHolds, WithRunRate};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 

@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::Clock;
 use requeue_std::core::{Instant, Rejected};
 use requeue_std::{Action, Drained, GetError, ManualClock};
 use requeue_test_tools::in_time;

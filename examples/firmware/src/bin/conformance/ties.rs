@@ -1,7 +1,7 @@
 //! Keys with equal deadlines leave in the order in which the deadlines were set.
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::binding::{Clock, Lock};
+use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{NoLimit, NoMetrics};
 use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
 
