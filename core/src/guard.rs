@@ -204,8 +204,10 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
         self.requeues.saturating_add(1)
     }
 
-    /// Returns how long the key was ready, or dirty, before it was handed out. Zero if the queue's
-    /// metrics keep no [`Times`](crate::Times).
+    /// Returns how long the key was ready, or dirty, before it was handed out. Always zero if the
+    /// queue's metrics keep no [`Times`](crate::Times): without metrics it reads no clock for this.
+    /// [`Timed`](crate::Timed) keeps times and nothing else: with a runtime's builder,
+    /// `report_to(Timed)`.
     pub fn waited(&self) -> Duration {
         self.waited
     }

@@ -80,8 +80,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         self.run_with(workers, |key, _| reconcile(key))
     }
 
-    /// As [`run`](Self::run), but also passes the reconciler a [`RunContext`]: the attempt, how
-    /// long the key waited, and its priority.
+    /// As [`run`](Self::run), but also passes the reconciler a [`RunContext`]: the attempt, the
+    /// priority and the deadline, and how long the key waited.
+    ///
+    /// That is zero unless the queue keeps times: with metrics it does, and with
+    /// `builder().report_to(Timed)`, which only keeps [times](requeue_core::Timed).
     ///
     /// # Errors
     ///
