@@ -86,7 +86,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_std::WorkQueue;
+/// use requeue_std::{Drained, WorkQueue};
 ///
 /// let queue: WorkQueue<&str> = WorkQueue::new();
 /// let worker = std::thread::spawn({
@@ -103,7 +103,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///
 /// queue.add("pod-a").unwrap();
 /// queue.add("pod-b").unwrap();
-/// queue.drain();
+/// assert_eq!(queue.drain(), Drained::Complete);
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///

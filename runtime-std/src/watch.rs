@@ -20,7 +20,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue_std::{Drained, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// queue.add_many(["node-7", "node-8"], |_| {});
@@ -34,7 +34,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///     assert!(!queue.contains("node-8"));
     ///     // It takes keys as before.
     ///     queue.add("node-9").unwrap();
-    ///     queue.drain();
+    ///     assert_eq!(queue.drain(), Drained::Complete);
     /// });
     /// ```
     pub fn wait_idle(&self) {

@@ -86,7 +86,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::WorkQueue;
+/// use requeue_tokio::{Drained, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -105,7 +105,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// queue.add("pod-a").unwrap();
 /// queue.add("pod-b").unwrap();
-/// queue.drain().await;
+/// assert_eq!(queue.drain().await, Drained::Complete);
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
 /// # }
 /// ```
