@@ -393,7 +393,9 @@ impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
         self
     }
 
-    /// Sets the clock. The default is the runtime's own; a test uses one that it moves itself.
+    /// Sets the clock. The default is the runtime's own. On threads a test uses a `ManualClock`,
+    /// which it moves itself. On Tokio there is one kind of clock, which a test pauses with
+    /// `tokio::time::pause`, and this sets only its epoch.
     pub fn clock(mut self, clock: impl Into<R::Clock>) -> Self {
         self.clock = clock.into();
         self
