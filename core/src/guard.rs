@@ -303,6 +303,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
     /// ```
     #[doc(alias = "AddAfter")]
+    #[doc(alias = "Done")]
     pub fn requeue_after(self, delay: Duration) -> Result<Finished, NotActive> {
         self.finish(Action::RequeueAfter(delay))
     }
@@ -350,6 +351,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// assert!(queue.contains("volume-4"));
     /// ```
     #[doc(alias = "AddAfter")]
+    #[doc(alias = "Done")]
     pub fn retry_after(self, delay: Duration) -> Result<Finished, NotActive> {
         self.finish(Action::RetryAfter(delay))
     }

@@ -98,6 +98,9 @@ pub use token_bucket::Bucket;
 /// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(10));
 /// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(20));
 /// ```
+#[doc(alias = "TypedRateLimiter")]
+#[doc(alias = "MaxOfRateLimiter")]
+#[doc(alias = "TypedMaxOfRateLimiter")]
 pub trait RateLimiter {
     /// What the limiter keeps for one key: its failure record.
     ///

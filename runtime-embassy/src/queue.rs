@@ -229,6 +229,8 @@ where
     /// # PLAIN.add(1).unwrap();
     /// # MORE.add(1).unwrap();
     /// ```
+    #[doc(alias = "NewRateLimitingQueue")]
+    #[doc(alias = "NewTypedRateLimitingQueue")]
     pub const fn new(limiter: L) -> Self {
         Self::from_queue(Queue::new(limiter), EmbassyClock)
     }

@@ -171,6 +171,8 @@ impl<K: Eq + Hash> WorkQueue<K> {
     /// queue.add("node-7").unwrap();
     /// assert_eq!(queue.len(), 1);
     /// ```
+    #[doc(alias = "NewRateLimitingQueue")]
+    #[doc(alias = "NewTypedRateLimitingQueue")]
     pub fn new() -> Self {
         WorkQueue::builder().build()
     }
@@ -192,6 +194,8 @@ impl WorkQueue<()> {
     /// let scheduled = queue.add_rate_limited("node-7").unwrap();
     /// assert_eq!(scheduled.delay, Duration::from_secs(1));
     /// ```
+    #[doc(alias = "NewRateLimitingQueueWithConfig")]
+    #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
         Builder::default()
     }

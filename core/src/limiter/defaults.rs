@@ -46,6 +46,7 @@ pub type DefaultItemBased = ItemExponentialFailure;
 /// assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::from_millis(10));
 /// ```
 #[doc(alias = "DefaultControllerRateLimiter")]
+#[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub const fn default_controller() -> DefaultController {
     (
         ItemExponentialFailure::new(Duration::from_millis(5), MAX),
@@ -66,6 +67,7 @@ pub const fn default_controller() -> DefaultController {
 /// assert_eq!(limiter.when(&mut failures, Instant::EPOCH), Duration::from_millis(8));
 /// ```
 #[doc(alias = "DefaultItemBasedRateLimiter")]
+#[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub const fn default_item_based() -> DefaultItemBased {
     ItemExponentialFailure::new(Duration::from_millis(1), MAX)
 }

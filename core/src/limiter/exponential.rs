@@ -40,6 +40,8 @@ use crate::{Instant, RateLimiter};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[doc(alias = "ItemExponentialFailureRateLimiter")]
+#[doc(alias = "TypedItemExponentialFailureRateLimiter")]
 pub struct ItemExponentialFailure {
     /// Nanoseconds, of which at most 53 bits are significant.
     base: u64,

@@ -26,6 +26,8 @@ use crate::{Instant, RateLimiter};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[doc(alias = "ItemFastSlowRateLimiter")]
+#[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow {
     fast: Duration,
     slow: Duration,

@@ -26,6 +26,8 @@ use crate::{Instant, RateLimiter};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[doc(alias = "WithMaxWaitRateLimiter")]
+#[doc(alias = "TypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<L> {
     inner: L,
     max: Duration,

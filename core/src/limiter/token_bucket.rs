@@ -48,6 +48,8 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 /// ```
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[doc(alias = "BucketRateLimiter")]
+#[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
     /// Tokens per second: not NaN, not negative, at most [`Bucket::UNLIMITED_RATE`].
     rate: f64,
