@@ -42,7 +42,7 @@ mod snapshot;
 mod stale_tickets;
 mod ties;
 mod timed_getters;
-mod timekeeper_hand_over;
+mod timer_owner_hand_over;
 mod wake_obligations;
 mod watch_wakes;
 

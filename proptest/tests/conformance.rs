@@ -152,12 +152,12 @@ const OF_CAPACITY: &[&str] = &[
     "capacity::a_key_that_is_done_gives_its_room_back",
     "capacity::delayed_and_active_keys_take_room",
     "reclaim::work_is_never_dropped_for_room",
-    "reclaim::a_memory_that_is_forgotten_is_not_dropped_twice",
+    "reclaim::a_failure_record_that_is_forgotten_is_not_dropped_twice",
     "differences::a_full_queue_hands_the_key_back",
     "differences::a_key_that_is_held_is_never_refused",
-    "differences::the_oldest_memory_of_failures_makes_room",
+    "differences::the_oldest_failure_record_makes_room",
 ];
-const OF_GROWING: &[&str] = &["differences::memories_of_failures_can_be_limited"];
+const OF_GROWING: &[&str] = &["differences::failure_records_can_be_limited"];
 const OF_LEVELS: &[&str] = &[
     "priorities::the_highest_level_comes_first",
     "priorities::keys_of_a_level_keep_their_order",
@@ -187,11 +187,11 @@ const OF_PANICS: &[&str] = &[
 ];
 const OF_PLACES: &[&str] = &["wake_obligations::a_call_that_finds_no_place_harms_no_other"];
 const OF_FUTURES: &[&str] = &[
-    "wake_obligations::one_who_is_polled_without_a_wake_sleeps_on",
-    "cancelled_getters::one_who_was_woken_passes_the_wake_on",
-    "cancelled_getters::a_keeper_hands_the_watch_over",
-    "cancelled_getters::one_who_sleeps_takes_no_wake_along",
-    "cancelled_getters::all_who_were_woken_pass_their_wakes_on",
+    "wake_obligations::a_getter_polled_without_a_wake_keeps_waiting",
+    "cancelled_getters::a_woken_getter_passes_the_wake_on",
+    "cancelled_getters::a_cancelled_timer_owner_hands_the_timer_over",
+    "cancelled_getters::a_sleeping_getter_takes_no_wake_along",
+    "cancelled_getters::every_woken_getter_passes_its_wake_on",
     "cancelled_getters::a_place_is_given_back",
     "cancelled_getters::a_run_that_was_declared_over_is_completed",
     "drain_wakes::a_cancelled_wait_for_the_drain_harms_no_other",
@@ -201,7 +201,7 @@ const OF_FUTURES: &[&str] = &[
 /// The groups of rules about calls that wait.
 const OF_CALLS: &[&str] = &[
     "wake_obligations",
-    "timekeeper_hand_over",
+    "timer_owner_hand_over",
     "cancelled_getters",
     "drain_wakes",
     "timed_getters",

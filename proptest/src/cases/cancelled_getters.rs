@@ -3,25 +3,25 @@ use requeue_core::Action;
 use super::calls::{add, add_after, advance, cancel, get};
 use crate::histories::{CallScript, Step};
 
-pub(crate) fn one_who_was_woken_passes_the_wake_on() -> CallScript {
+pub(crate) fn a_woken_getter_passes_the_wake_on() -> CallScript {
     CallScript::new([get(), get(), Step::Settle, add(1), cancel(0), Step::Settle])
 }
 
-pub(crate) fn a_keeper_hands_the_watch_over() -> CallScript {
-    let keeper = [add_after(1, 10), get(), get(), Step::Settle, cancel(0)];
+pub(crate) fn a_cancelled_timer_owner_hands_the_timer_over() -> CallScript {
+    let owner = [add_after(1, 10), get(), get(), Step::Settle, cancel(0)];
     CallScript::new(
-        keeper
+        owner
             .into_iter()
             .chain([Step::Settle, advance(10), Step::Settle]),
     )
 }
 
-pub(crate) fn one_who_sleeps_takes_no_wake_along() -> CallScript {
+pub(crate) fn a_sleeping_getter_takes_no_wake_along() -> CallScript {
     let calls = [get(), get(), get(), Step::Settle, cancel(0), Step::Settle];
     CallScript::new(calls.into_iter().chain([add(1), Step::Settle]))
 }
 
-pub(crate) fn all_who_were_woken_pass_their_wakes_on() -> CallScript {
+pub(crate) fn every_woken_getter_passes_its_wake_on() -> CallScript {
     let calls = [get(), get(), get(), get(), Step::Settle];
     let keys = [
         Step::AddMany(vec![1, 2]),

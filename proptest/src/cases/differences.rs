@@ -247,7 +247,7 @@ pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     script.subject.assert_valid();
 }
 
-pub(crate) fn the_oldest_memory_of_failures_makes_room(script: &mut Script) {
+pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
     let new = script.fill();
     for key in 1..new {
         let ticket = script.get(key);
@@ -274,7 +274,7 @@ pub(crate) fn the_oldest_memory_of_failures_makes_room(script: &mut Script) {
     script.refused(refused, Rejected::Full(refused));
 }
 
-pub(crate) fn memories_of_failures_can_be_limited(script: &mut Script) {
+pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
     let mut setup = Setup::exponential();
     setup.failure_records_max = 2;
     script.renew(&setup);

@@ -15,7 +15,7 @@ fn at_most_one() -> Step {
     Step::Order(GroupOrder::LimitAll(cap))
 }
 
-pub(crate) fn the_end_of_a_run_wakes_one_who_waits_for_its_group() -> CallScript {
+pub(crate) fn the_end_of_a_run_wakes_a_getter_of_its_group() -> CallScript {
     CallScript::new([
         at_most_one(),
         add(3),
@@ -29,7 +29,7 @@ pub(crate) fn the_end_of_a_run_wakes_one_who_waits_for_its_group() -> CallScript
     ])
 }
 
-pub(crate) fn one_who_sleeps_is_the_timer_of_a_rate() -> CallScript {
+pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
     let rate = Rate {
         per_second: FloatBits(100.0),
         burst: 1,
@@ -51,7 +51,7 @@ pub(crate) fn one_who_sleeps_is_the_timer_of_a_rate() -> CallScript {
     ])
 }
 
-pub(crate) fn a_group_that_is_resumed_wakes_one_who_waits() -> CallScript {
+pub(crate) fn a_group_that_is_resumed_wakes_a_getter() -> CallScript {
     CallScript::new([
         Step::Order(GroupOrder::Pause(0)),
         get(),

@@ -19,7 +19,7 @@ pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
     }
 }
 
-pub(crate) fn a_memory_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
+pub(crate) fn a_failure_record_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
     let capacity = script.capacity();
     for key in 1..=capacity {
         script.fail(key, 1);

@@ -22,7 +22,7 @@ fn wait(place: Key) -> Step {
     start(Call::AddWait(MANY + place))
 }
 
-pub(crate) fn a_place_that_becomes_free_wakes_one_who_waits_for_it() -> CallScript {
+pub(crate) fn a_place_that_becomes_free_wakes_one_waiter() -> CallScript {
     full([
         wait(1),
         Step::Settle,
@@ -34,7 +34,7 @@ pub(crate) fn a_place_that_becomes_free_wakes_one_who_waits_for_it() -> CallScri
     ])
 }
 
-pub(crate) fn those_who_wait_for_room_are_served_in_their_order() -> CallScript {
+pub(crate) fn calls_that_wait_for_room_are_served_in_order() -> CallScript {
     full([
         wait(1),
         wait(2),

@@ -8,7 +8,7 @@ fn get_within(millis: u64) -> Step {
     start(Call::GetTimeout(Duration::from_millis(millis)))
 }
 
-pub(crate) fn one_gives_up_at_its_time_and_not_before() -> CallScript {
+pub(crate) fn a_getter_gives_up_at_its_time_and_not_before() -> CallScript {
     let early = [get_within(10), Step::Settle, advance(9), Step::Settle];
     CallScript::new(early.into_iter().chain([advance(1), Step::Settle]))
 }
@@ -33,7 +33,7 @@ pub(crate) fn a_key_that_comes_in_the_last_moment_is_handed_out() -> CallScript 
     ])
 }
 
-pub(crate) fn one_who_gives_up_takes_no_wake_along() -> CallScript {
+pub(crate) fn a_getter_that_gives_up_takes_no_wake_along() -> CallScript {
     let calls = [
         get_within(10),
         get(),

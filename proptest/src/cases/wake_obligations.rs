@@ -6,7 +6,7 @@ use super::calls::{add, add_after, advance, cancel, get, shut_down, start};
 use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
-pub(crate) fn a_key_that_is_ready_wakes_one_who_sleeps() -> CallScript {
+pub(crate) fn a_ready_key_wakes_a_getter() -> CallScript {
     CallScript::new([get(), Step::Settle, add(1), Step::Settle])
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn a_wake_for_a_key_that_is_gone_is_not_missed_later() -> CallScript 
     ])
 }
 
-pub(crate) fn a_key_that_comes_back_wakes_one_who_sleeps() -> CallScript {
+pub(crate) fn a_key_that_comes_back_wakes_a_getter() -> CallScript {
     CallScript::new([
         add(1),
         Step::TryGet,
@@ -83,7 +83,7 @@ pub(crate) fn what_is_ready_is_handed_out_before_calls_end() -> CallScript {
     ])
 }
 
-pub(crate) fn one_who_is_polled_without_a_wake_sleeps_on() -> CallScript {
+pub(crate) fn a_getter_polled_without_a_wake_keeps_waiting() -> CallScript {
     let (polled, polled_too) = (Step::Nudge(0), Step::Nudge(1));
     let calls = [get(), get(), polled, polled_too, Step::Settle];
     let later = [

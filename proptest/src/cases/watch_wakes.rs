@@ -13,7 +13,7 @@ fn script<const N: usize>(call: Call, steps: [Step; N]) -> CallScript {
     CallScript::new(active(call).into_iter().chain(steps))
 }
 
-pub(crate) fn the_end_of_the_last_run_wakes_those_who_wait_for_it() -> CallScript {
+pub(crate) fn the_end_of_the_last_run_wakes_every_waiter() -> CallScript {
     script(
         Call::WaitIdle,
         [

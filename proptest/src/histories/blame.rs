@@ -86,6 +86,6 @@ fn of_a_completion(how: Action) -> &'static Rule {
 
 /// The rule of those who sleep.
 pub(super) fn of_a_wake() -> Option<&'static Rule> {
-    let name = "a_key_that_is_ready_wakes_one_who_sleeps";
+    let name = "a_ready_key_wakes_a_getter";
     Some(Rule::named("wake_obligations", name))
 }

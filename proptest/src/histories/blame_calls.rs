@@ -73,24 +73,24 @@ impl Since {
     /// The rule that is broken if a key is ready and a getter sleeps.
     fn blame_for_a_key(&self, served: bool) -> &'static Rule {
         let cancelled = |name| Rule::named("cancelled_getters", name);
-        let keeper = |name| Rule::named("timekeeper_hand_over", name);
+        let keeper = |name| Rule::named("timer_owner_hand_over", name);
         let wakes = |name| Rule::named("wake_obligations", name);
         if self.was_cancelled && self.was_added {
-            cancelled("one_who_was_woken_passes_the_wake_on")
+            cancelled("a_woken_getter_passes_the_wake_on")
         } else if served {
             wakes("a_getter_that_is_served_wakes_the_next")
         } else if self.was_added {
-            wakes("a_key_that_is_ready_wakes_one_who_sleeps")
+            wakes("a_ready_key_wakes_a_getter")
         } else if self.moved_forward {
             keeper("a_deadline_that_moves_forward_is_watched")
         } else if self.came_before {
             keeper("a_deadline_before_the_watched_one_is_watched")
         } else if self.ever_cancelled {
-            cancelled("a_keeper_hands_the_watch_over")
+            cancelled("a_cancelled_timer_owner_hands_the_timer_over")
         } else if self.gave_up {
-            keeper("a_keeper_that_times_out_hands_the_watch_over")
+            keeper("a_timer_owner_that_times_out_hands_the_timer_over")
         } else {
-            keeper("a_deadline_wakes_one_who_sleeps")
+            keeper("a_deadline_wakes_a_getter")
         }
     }
 }
@@ -207,7 +207,10 @@ impl Pair {
                 Rule::named("wake_obligations", "shutting_down_wakes_every_call")
             }
             (Some(End::TimedOut | End::TimedOutOrClosed), _) | (None, Some(Answer::TimedOut)) => {
-                Rule::named("timed_getters", "one_gives_up_at_its_time_and_not_before")
+                Rule::named(
+                    "timed_getters",
+                    "a_getter_gives_up_at_its_time_and_not_before",
+                )
             }
             (Some(End::Drained(Drained::Interrupted)), _) => {
                 Rule::named("drain_wakes", "shutting_down_ends_the_wait_for_the_drain")
@@ -219,18 +222,16 @@ impl Pair {
                 "wake_obligations",
                 "a_call_that_finds_no_place_harms_no_other",
             ),
-            (Some(End::Added(_)), _) | (None, Some(Answer::Added(_))) => Rule::named(
-                "room_wakes",
-                "a_place_that_becomes_free_wakes_one_who_waits_for_it",
-            ),
+            (Some(End::Added(_)), _) | (None, Some(Answer::Added(_))) => {
+                Rule::named("room_wakes", "a_place_that_becomes_free_wakes_one_waiter")
+            }
             (Some(End::Cancelled(_)), _) | (None, Some(Answer::Cancelled(_))) => Rule::named(
                 "watch_wakes",
                 "a_cancelled_key_is_waited_for_until_its_run_has_ended",
             ),
-            (Some(End::Done), _) | (None, Some(Answer::Done)) => Rule::named(
-                "watch_wakes",
-                "the_end_of_the_last_run_wakes_those_who_wait_for_it",
-            ),
+            (Some(End::Done), _) | (None, Some(Answer::Done)) => {
+                Rule::named("watch_wakes", "the_end_of_the_last_run_wakes_every_waiter")
+            }
             _ => Rule::named("drain_wakes", "the_last_active_key_ends_the_drain"),
         };
         Fault {

@@ -90,8 +90,7 @@ fn finds_among<P: Plan>(
 #[test]
 fn a_lost_baton_is_found() {
     finds::<LostBaton>(5, &["is cancelled", "sleeps on"], "cancelled_getters");
-    let failure =
-        failure_of::<LostBaton>("cancelled_getters", "one_who_was_woken_passes_the_wake_on");
+    let failure = failure_of::<LostBaton>("cancelled_getters", "a_woken_getter_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");
 }
 
@@ -117,9 +116,9 @@ fn a_lowered_deadline_that_is_not_armed_again_is_found() {
         "call #1 should have answered key",
         "sleeps on",
     ];
-    finds::<LateAlarm>(7, &phrases, "timekeeper_hand_over");
+    finds::<LateAlarm>(7, &phrases, "timer_owner_hand_over");
     let failure = failure_of::<LateAlarm>(
-        "timekeeper_hand_over",
+        "timer_owner_hand_over",
         "a_deadline_that_moves_forward_is_watched",
     );
     assert!(failure.contains("Ok(Sooner)"), "{failure}");

@@ -22,7 +22,7 @@ macro_rules! __rules_capacity {
                 work_is_never_dropped_for_room: 1 capacity,
                 "A key that is ready, active or delayed is not dropped, whatever its failures.",
                 "docs/design.md, One slot per key";
-                a_memory_that_is_forgotten_is_not_dropped_twice: 2 capacity,
+                a_failure_record_that_is_forgotten_is_not_dropped_twice: 2 capacity,
                 "A key that failed and is forgotten gives its room back.",
                 "docs/design.md, Q5";
             }

@@ -109,10 +109,10 @@ macro_rules! __rules_client_go {
                 a_key_that_is_held_is_never_refused: 1 capacity,
                 "Whatever happens to a key that has room needs no more.",
                 "docs/design.md, One slot per key";
-                the_oldest_memory_of_failures_makes_room: 1 capacity,
+                the_oldest_failure_record_makes_room: 1 capacity,
                 "Where room is short the oldest mere record of failures goes.",
                 "docs/design.md, One slot per key";
-                memories_of_failures_can_be_limited: 3 growth,
+                failure_records_can_be_limited: 3 growth,
                 "A queue that grows can limit how many mere records of failures it keeps.",
                 "docs/design.md, One slot per key";
             }

@@ -30,18 +30,18 @@ macro_rules! __rules_waits {
                 "requeue-core, WithRunRate";
             }
             limited_groups {
-                the_end_of_a_run_wakes_one_who_waits_for_its_group: 2,
+                the_end_of_a_run_wakes_a_getter_of_its_group: 2,
                 "The end of a run lets a key of its group pass, and wakes a call that waits.",
                 "requeue-core, GroupLimits::max_active";
-                one_who_sleeps_is_the_timer_of_a_rate: 2,
+                a_sleeping_getter_is_the_timer_of_a_rate: 2,
                 "A call that waits is the timer of a group whose rate allows no run yet.",
                 "requeue-core, GroupLimits::rate";
-                a_group_that_is_resumed_wakes_one_who_waits: 1,
+                a_group_that_is_resumed_wakes_a_getter: 1,
                 "A group that is resumed wakes a call that waits.",
                 "requeue-core, Queue::resume_group";
             }
             wake_obligations {
-                a_key_that_is_ready_wakes_one_who_sleeps: 1,
+                a_ready_key_wakes_a_getter: 1,
                 "While a call sleeps, a key that becomes ready wakes one.",
                 "client-go queue.go, Add: cond.Signal; docs/design.md, The duty and W1";
                 a_getter_that_is_served_wakes_the_next: 2,
@@ -53,7 +53,7 @@ macro_rules! __rules_waits {
                 a_wake_for_a_key_that_is_gone_is_not_missed_later: 2,
                 "A call that is woken for a key that another took sleeps on and is woken again.",
                 "docs/design.md, One wake in flight";
-                a_key_that_comes_back_wakes_one_who_sleeps: 1,
+                a_key_that_comes_back_wakes_a_getter: 1,
                 "A key that was added while active wakes a sleeper when that run is over.",
                 "client-go queue.go, Done: cond.Signal";
                 a_worker_that_asks_for_more_leaves_nothing_behind: 2,
@@ -65,15 +65,15 @@ macro_rules! __rules_waits {
                 what_is_ready_is_handed_out_before_calls_end: 1,
                 "After shutdown those who wait take what is ready before they are sent home.",
                 "client-go queue.go, Get";
-                one_who_is_polled_without_a_wake_sleeps_on: 1,
+                a_getter_polled_without_a_wake_keeps_waiting: 1,
                 "A call that looks without having been woken loses no later wake.",
                 "Rust's Future::poll: only the last waker is to be woken";
                 a_call_that_finds_no_place_harms_no_other: 1,
                 "A call that finds no place to wait is refused, and those who wait are served.",
                 "docs/design.md, Waiting";
             }
-            timekeeper_hand_over {
-                a_deadline_wakes_one_who_sleeps: 1,
+            timer_owner_hand_over {
+                a_deadline_wakes_a_getter: 1,
                 "While a call sleeps, a key is handed out when its deadline comes.",
                 "client-go delaying_queue.go, waitingLoop; docs/design.md, One keeper";
                 a_deadline_before_the_watched_one_is_watched: 2,
@@ -82,10 +82,10 @@ macro_rules! __rules_waits {
                 a_deadline_that_moves_forward_is_watched: 1,
                 "A deadline that moves forward is watched at once.",
                 "docs/design.md, Waiting: a deadline that moves forward";
-                a_keeper_that_is_served_hands_the_watch_over: 2,
+                a_timer_owner_that_is_served_hands_the_timer_over: 2,
                 "A call that watches the clock and leaves with a key hands the watch over.",
                 "docs/design.md, One keeper, The duty";
-                a_keeper_that_times_out_hands_the_watch_over: 1,
+                a_timer_owner_that_times_out_hands_the_timer_over: 1,
                 "A call that watches the clock and gives up hands the watch over.",
                 "docs/design.md, One keeper, The duty";
                 keys_due_at_once_reach_as_many: 2,
@@ -96,16 +96,16 @@ macro_rules! __rules_waits {
                 "docs/design.md, One keeper, The duty";
             }
             cancelled_getters {
-                one_who_was_woken_passes_the_wake_on: 1,
+                a_woken_getter_passes_the_wake_on: 1,
                 "A call that was woken and is cancelled before it looks passes the wake on.",
                 "requeue-core, Waker; docs/design.md, The duty";
-                a_keeper_hands_the_watch_over: 1,
+                a_cancelled_timer_owner_hands_the_timer_over: 1,
                 "A call that watches the clock and is cancelled hands the watch over.",
                 "docs/design.md, One keeper, The duty";
-                one_who_sleeps_takes_no_wake_along: 1,
+                a_sleeping_getter_takes_no_wake_along: 1,
                 "A call that sleeps and is cancelled is not woken in place of another.",
                 "requeue-core, Waker and Getter";
-                all_who_were_woken_pass_their_wakes_on: 2,
+                every_woken_getter_passes_its_wake_on: 2,
                 "However many are cancelled, each key reaches one of those who are left.",
                 "docs/design.md, The duty";
                 a_place_is_given_back: 1,
@@ -139,7 +139,7 @@ macro_rules! __rules_waits {
                 "docs/design.md, every_drainer_is_woken";
             }
             watch_wakes {
-                the_end_of_the_last_run_wakes_those_who_wait_for_it: 2,
+                the_end_of_the_last_run_wakes_every_waiter: 2,
                 "Every call that waits until the queue is idle is woken when the last run ends.",
                 "requeue-core, Queue::poll_idle";
                 delayed_keys_are_waited_for_until_they_are_settled: 1,
@@ -165,10 +165,10 @@ macro_rules! __rules_waits {
                 "Linux workqueue, cancel_work_sync; requeue-core, Queue::begin_cancel";
             }
             room_wakes {
-                a_place_that_becomes_free_wakes_one_who_waits_for_it: 1,
+                a_place_that_becomes_free_wakes_one_waiter: 1,
                 "A call that waits for room adds its key when a key leaves the queue.",
                 "requeue-core, Queue::poll_add";
-                those_who_wait_for_room_are_served_in_their_order: 1,
+                calls_that_wait_for_room_are_served_in_order: 1,
                 "Each place goes to the call that has waited longest.",
                 "requeue-core, Queue::poll_add";
                 places_that_become_free_together_reach_as_many: 1,
@@ -185,7 +185,7 @@ macro_rules! __rules_waits {
                 "requeue-core, Queue::poll_add";
             }
             timed_getters {
-                one_gives_up_at_its_time_and_not_before: 0,
+                a_getter_gives_up_at_its_time_and_not_before: 0,
                 "A call with a time limit gives up when its time has come, and not before.",
                 "requeue-std, WorkQueue::get_timeout";
                 no_time_is_no_wait: 1,
@@ -194,7 +194,7 @@ macro_rules! __rules_waits {
                 a_key_that_comes_in_the_last_moment_is_handed_out: 1,
                 "A call whose time has come looks once more before it gives up.",
                 "requeue-std, WorkQueue::get_timeout";
-                one_who_gives_up_takes_no_wake_along: 1,
+                a_getter_that_gives_up_takes_no_wake_along: 1,
                 "A call that gives up passes on a wake that was meant for it.",
                 "docs/design.md, The duty";
             }

@@ -4,7 +4,7 @@ use super::calls::{add, add_after, advance, get, start};
 use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
-pub(crate) fn a_deadline_wakes_one_who_sleeps() -> CallScript {
+pub(crate) fn a_deadline_wakes_a_getter() -> CallScript {
     let before = [
         add_after(1, 10),
         get(),
@@ -36,17 +36,17 @@ pub(crate) fn a_deadline_that_moves_forward_is_watched() -> CallScript {
     CallScript::new(watched.into_iter().chain(before))
 }
 
-pub(crate) fn a_keeper_that_is_served_hands_the_watch_over() -> CallScript {
-    let keeper = [add_after(1, 10), get(), get(), Step::Settle];
+pub(crate) fn a_timer_owner_that_is_served_hands_the_timer_over() -> CallScript {
+    let owner = [add_after(1, 10), get(), get(), Step::Settle];
     let served = [add(2), Step::Settle, advance(10), Step::Settle];
-    CallScript::new(keeper.into_iter().chain(served))
+    CallScript::new(owner.into_iter().chain(served))
 }
 
-pub(crate) fn a_keeper_that_times_out_hands_the_watch_over() -> CallScript {
+pub(crate) fn a_timer_owner_that_times_out_hands_the_timer_over() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(10)));
-    let keeper = [add_after(1, 30), limited, get(), Step::Settle];
+    let owner = [add_after(1, 30), limited, get(), Step::Settle];
     let late = [advance(10), Step::Settle, advance(20), Step::Settle];
-    CallScript::new(keeper.into_iter().chain(late))
+    CallScript::new(owner.into_iter().chain(late))
 }
 
 pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
