@@ -18,7 +18,7 @@ pub struct Report {
     pub steps: u64,
     /// How many recordings had a mismatch. The replay of a recording ends there.
     pub mismatches: u64,
-    /// The hitext of the first mismatch, up to the step at fault.
+    /// The history of the first mismatch, up to the step at fault.
     pub first_mismatch: Option<String>,
     /// How many results were allowed to differ, by the documented difference that allows it.
     pub differences: BTreeMap<&'static str, u64>,
@@ -71,7 +71,7 @@ impl std::error::Error for BadTrace {}
 /// Why the replay of one recording ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// A mismatch, with its hitext.
+    /// A mismatch, with its history.
     Mismatch(String),
     /// It cannot be replayed.
     Bad(String),
@@ -115,14 +115,14 @@ pub(crate) struct Progress {
     report: Report,
     title: String,
     recorded: usize,
-    hitext: VecDeque<String>,
+    history: VecDeque<String>,
 }
 
 impl Progress {
     /// Begins the recording `id` of `subject`.
     pub(crate) fn begin(&mut self, id: &str, subject: &impl Debug) {
         self.title = format!("{id}: {subject:?}");
-        self.hitext.clear();
+        self.history.clear();
         self.recorded = 0;
     }
 
@@ -140,20 +140,20 @@ impl Progress {
     pub(crate) fn record(&mut self, step: String, is_step: bool) {
         self.report.steps += u64::from(is_step);
         self.recorded += 1;
-        if self.hitext.len() == HISTORY {
-            self.hitext.pop_front();
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
         }
-        self.hitext.push_back(step);
+        self.history.push_back(step);
     }
 
-    /// Returns a mismatch in the last step, with its hitext.
+    /// Returns a mismatch in the last step, with its history.
     pub(crate) fn mismatch(&self, what: &str) -> Stop {
         let mut text = self.title.clone();
-        let omitted = self.recorded - self.hitext.len();
+        let omitted = self.recorded - self.history.len();
         if omitted > 0 {
             text += &format!("\n  ({omitted} earlier steps)");
         }
-        for step in &self.hitext {
+        for step in &self.history {
             text += "\n  ";
             text += step;
         }
