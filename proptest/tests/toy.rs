@@ -37,6 +37,12 @@ mod conforms {
     conformance!(OnWorkQueue<Toy>);
 }
 
+/// The whole suite on a runtime whose tasks have a budget of polls, as Tokio's have.
+mod conforms_with_a_budget {
+    use super::*;
+    conformance!(OnWorkQueue<Toy<Budgeted>>);
+}
+
 // ---- The runtime. ----
 
 /// What its author has done wrong.
@@ -55,11 +61,21 @@ trait Plan: 'static {
     const OVERLOOKS_PANICS: bool = false;
     /// A worker's next call, dropped before it has run, forgets the run that it was to end.
     const LEAKS_THE_RUN: bool = false;
+    /// A call yields between taking a key and returning its guard.
+    const YIELDS_WITH_A_KEY: bool = false;
+    /// No fault: a call yields before each look.
+    const YIELDS: bool = false;
 }
 
 /// Nothing.
 struct Right;
 impl Plan for Right {}
+
+/// Nothing: its calls yield, which they may.
+struct Budgeted;
+impl Plan for Budgeted {
+    const YIELDS: bool = true;
+}
 
 /// Mutual exclusion, for one thread.
 struct Single<T>(RefCell<T>);
@@ -130,11 +146,20 @@ impl<P: Plan> Toys<P> {
     ) -> Result<Run<P>, GetError> {
         let mut call = Getting(Some(call));
         let mut alarm = pin!(None);
+        let mut has_yielded = false;
         let work = poll_fn(|context| {
+            has_yielded = P::YIELDS && !has_yielded;
+            if has_yielded {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let call = call.0.as_mut().unwrap();
             call.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
         });
         let work = work.await?;
+        if P::YIELDS_WITH_A_KEY {
+            yield_now().await;
+        }
         if P::HANDS_OUT_TWICE {
             self.0.release_key(&work.key).unwrap();
             self.0.add(work.key).unwrap();
@@ -183,6 +208,19 @@ impl<P: Plan> Toys<P> {
         }
         deadline
     }
+}
+
+/// Lets other tasks run first.
+async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 // ---- The binding. ----

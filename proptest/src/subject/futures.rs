@@ -13,9 +13,9 @@ pub type LocalCall = Pin<Box<dyn Future<Output = Answer>>>;
 
 /// Calls that are futures.
 ///
-/// Each is polled once when it begins, and then whenever its waker has been called, in the order in
-/// which that happened, as an executor does. Unlike an executor's, its tasks run only when the test
-/// [says so](Drive::settle).
+/// Each is polled when it begins, again for as long as it wakes itself, and then whenever its waker
+/// has been called, in the order in which that happened, as an executor does. Unlike an executor's,
+/// its tasks run only when the test [says so](Drive::settle).
 ///
 /// A wake counts only if it comes by the waker of the last poll, which is all that a future has to
 /// call.
@@ -37,7 +37,7 @@ struct Task {
 #[derive(Default)]
 struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 
-/// How often calls are polled until it is clear that they wake each other for ever.
+/// How often calls are polled before the test concludes that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
 
 /// Polls a future once and drops it. Returns its output if that was enough.
@@ -87,7 +87,12 @@ impl Drive for Futures {
             generation,
         };
         self.waiting.insert(id, task);
-        self.poll(id);
+        for _ in 0..POLLS_MAX {
+            self.poll(id);
+            if !self.woken.take((id, generation)) {
+                break;
+            }
+        }
     }
 
     fn settle(&mut self) -> bool {
@@ -135,6 +140,14 @@ impl fmt::Debug for Futures {
 impl Woken {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(CallId, u32)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a wake out. Returns whether it was there.
+    fn take(&self, wake: (CallId, u32)) -> bool {
+        let mut woken = self.lock();
+        let before = woken.len();
+        woken.retain(|other| *other != wake);
+        woken.len() < before
     }
 }
 
