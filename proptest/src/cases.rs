@@ -93,18 +93,18 @@ impl Case {
         }
     }
 
-    /// Tries the case on a new queue.
+    /// Tries the case on a new queue. Threads are waited for with this patience.
     ///
     /// # Panics
     ///
     /// If its rule does not hold.
-    pub(crate) fn run(&self, new: NewSubject) {
+    pub(crate) fn run(&self, new: NewSubject, patience: Duration) {
         match self {
             Self::Steps(case) => case(&mut Script {
                 subject: Recorder::new(new, &setup()),
                 new,
             }),
-            Self::Waits(script) => script().play(new),
+            Self::Waits(script) => script().play(new, patience),
         }
     }
 }

@@ -8,11 +8,13 @@ mod generate;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{Write, stderr};
+use std::time::Duration;
 
 use crate::cases::{self, CASES, Case};
 use crate::caught::guarded;
-use crate::histories::{self, Crowd, Draw};
+use crate::histories::{self, Crowd, Draw, HANGS_AFTER, PATIENCE};
 use crate::subject::{NewSubject, Setup, Subject, boxed};
+use crate::watched::{begins, restarts, watched};
 
 use crate::rules::too_crowded;
 
@@ -62,7 +64,8 @@ fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
     let Some((rule, case)) = found else {
         panic!("there is no rule {group}::{name}");
     };
-    let not_tried = run(new, rule, case).unwrap_or_else(|failure| panic!("{failure}"));
+    let outcome = run(new, rule, case, PATIENCE);
+    let not_tried = outcome.unwrap_or_else(|failure| panic!("{failure}"));
     if let Some(not_tried) = &not_tried {
         eprintln_skipped(&not_tried.to_string());
     }
@@ -70,16 +73,69 @@ fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
 }
 
 /// Tries the case of a rule, unless it is skipped. Returns the whole message if it fails.
-fn run(new: NewSubject, rule: &'static Rule, case: &Case) -> Result<Option<NotTried>, String> {
+fn run(
+    new: NewSubject,
+    rule: &'static Rule,
+    case: &Case,
+    patience: Duration,
+) -> Result<Option<NotTried>, String> {
     if let Some(skipped) = skipped(new, rule, case) {
         return Ok(Some(skipped));
     }
     cases::begin();
-    guarded(|| case.run(new)).map_err(|failure| {
+    guarded(|| case.run(new, patience)).map_err(|failure| {
         let (group, name, timeline) = (rule.group, rule.name, cases::timeline());
         format!("{group}::{name}\n{timeline}{failure}\nBroken: {rule}")
     })?;
     Ok(None)
+}
+
+/// Returns the rules whose cases fail on an `S`. A test of a drawn history that fails lists them.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::Growable;
+/// use requeue_proptest::conformance::rules_broken;
+/// use requeue_proptest::subject::Direct;
+///
+/// assert!(rules_broken::<Direct<Growable>>().is_empty());
+/// ```
+pub fn rules_broken<S: Subject + 'static>() -> Vec<&'static Rule> {
+    broken_on(boxed::<S>)
+}
+
+/// How long threads are waited for in a case whose rule is probably broken.
+const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
+
+/// How many rules a report lists at most.
+const LISTED_MAX: usize = 8;
+
+fn broken_on(new: NewSubject) -> Vec<&'static Rule> {
+    let rules = RULES.iter().zip(CASES);
+    let broken = rules.filter(|(rule, case)| {
+        restarts();
+        begins(|| rule.to_string());
+        run(new, rule, case, PATIENCE_FOR_A_LIST).is_err()
+    });
+    broken.map(|(rule, _)| rule).collect()
+}
+
+/// What a report says of the rules, a line for each that is broken.
+fn list_of_broken(new: NewSubject) -> String {
+    let tried = guarded(|| watched(HANGS_AFTER, move || broken_on(new)));
+    match tried.as_deref() {
+        Ok([]) => String::from("Every rule of the suite holds."),
+        Ok(broken) => {
+            let line = |rule: &&Rule| format!("\n  {}::{}: {}", rule.group, rule.name, rule.text);
+            let mut lines: String = broken.iter().take(LISTED_MAX).map(line).collect();
+            if broken.len() > LISTED_MAX {
+                lines += &format!("\n  and {} more", broken.len() - LISTED_MAX);
+            }
+            format!("Rules that fail:{lines}")
+        }
+        Err(_) => String::from("The rules were not tried: one of them does not come to an end."),
+    }
 }
 
 /// Why a case says nothing of such a queue.
@@ -153,25 +209,35 @@ const ON_MANY_KEYS: &str = "drawn_operations::on_many_keys";
 
 /// Drawn histories, of operations that never wait and of calls.
 pub mod drawn {
-    use super::{CROWD_MIN, Crowd, Draw, Setup, Subject, eprintln_skipped, histories, too_crowded};
+    use super::{
+        CROWD_MIN, Crowd, Draw, NewSubject, Setup, Subject, boxed, eprintln_skipped, histories,
+        list_of_broken, too_crowded,
+    };
 
     /// Any history of operations over six keys: see [`histories`].
     pub fn operations_on_a_few_keys<S: Subject + 'static>(regressions: &'static str) {
-        histories::run::<S>(Draw::Operations(Crowd::Few), regressions);
+        check(boxed::<S>, Draw::Operations(Crowd::Few), regressions);
     }
 
     /// Any history of operations over forty keys, if there is room for half of them: see
     /// [`histories`].
     pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
         match too_crowded(&S::new(&Setup::exponential()), CROWD_MIN) {
-            None => histories::run::<S>(Draw::Operations(Crowd::Many), regressions),
+            None => check(boxed::<S>, Draw::Operations(Crowd::Many), regressions),
             Some(reason) => eprintln_skipped(&reason),
         }
     }
 
     /// Any history of calls that wait: see [`histories`].
     pub fn histories_of_calls<S: Subject + 'static>(regressions: &'static str) {
-        histories::run::<S>(Draw::Calls, regressions);
+        check(boxed::<S>, Draw::Calls, regressions);
+    }
+
+    #[expect(clippy::panic, reason = "this is how a test fails")]
+    fn check(new: NewSubject, draw: Draw, regressions: &'static str) {
+        if let Err(report) = histories::run_on(new, draw, regressions) {
+            panic!("{report}\n\n{}", list_of_broken(new));
+        }
     }
 }
 

@@ -12,14 +12,13 @@
 //! [`conformance`](mod@crate::conformance).
 
 mod apply;
-mod blame;
-mod blame_calls;
 mod calls;
 mod draw;
 mod draw_calls;
 mod draw_operations;
 mod explore;
 mod failure;
+mod faults;
 mod judge;
 mod pair;
 mod script;
@@ -36,10 +35,12 @@ use crate::watched::{begins, restarts};
 use pair::Pair;
 
 pub use draw::{Draw, find, run};
+pub(crate) use draw::{HANGS_AFTER, run_on};
 pub use draw_calls::calls;
 pub use draw_operations::{Crowd, operations, setups};
 pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
+pub(crate) use failure::write_timeline;
 pub(crate) use script::{CallScript, skipped};
 
 /// One step of a history. A `u8` picks one of the tickets, of the sleepers, or of the calls that
@@ -161,7 +162,7 @@ pub const MERGES: [Merge; 5] = [
 ];
 
 /// How long threads are waited for that should have answered, before it is a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Does `steps` to a new `S` and to a model of it. In the end everything settles, and all who wait
 /// are sent home by a shutdown.
@@ -204,12 +205,12 @@ fn check_on(
         begins(|| format!("{step:?}"));
         let outcome = guarded(|| pair.step(step, looks));
         outcome.unwrap_or_else(|panic| {
-            Err(pair.failure(None, format!("{step:?}: the queue panicked: {panic}")))
+            Err(pair.failure(format!("{step:?}: the queue panicked: {panic}")))
         })?;
     }
     begins(|| String::from("in the end"));
     guarded(|| pair.conclude(looks)).unwrap_or_else(|panic| {
-        Err(pair.failure(None, format!("in the end the queue panicked: {panic}")))
+        Err(pair.failure(format!("in the end the queue panicked: {panic}")))
     })
 }
 

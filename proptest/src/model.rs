@@ -538,27 +538,30 @@ impl fmt::Display for Model {
             .filter(|key| self.dirty.contains(key));
         let failed = self.failures.iter().map(|(key, _)| *key);
         let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
-        let mut state = vec![format!("it is {}", self.now)];
-        let mut tell = |what, keys: Vec<String>| {
+        let mut state = Vec::new();
+        let mut add = |what, keys: Vec<String>| {
             if !keys.is_empty() {
                 state.push(format!("{what} {}", keys.join(", ")));
             }
         };
-        tell("ready", self.queue.iter().map(Key::to_string).collect());
-        tell(
+        add("ready", self.queue.iter().map(Key::to_string).collect());
+        add(
             "active",
             self.processing.iter().map(Key::to_string).collect(),
         );
-        tell("dirty", dirty.map(Key::to_string).collect());
-        tell("delayed", waiting.collect());
-        tell("failures of", failed.collect());
+        add("dirty", dirty.map(Key::to_string).collect());
+        add("delayed", waiting.collect());
+        add("failures of", failed.collect());
         if self.paused {
             state.push(String::from("paused"));
         }
         if self.shutting_down {
             state.push(String::from("shut down"));
         }
-        f.write_str(&state.join("; "))
+        if state.is_empty() {
+            state.push(String::from("empty"));
+        }
+        write!(f, "{}: {}", self.now, state.join("; "))
     }
 }
 

@@ -73,13 +73,6 @@ impl Rule {
             _ => too_crowded(subject, self.keys),
         }
     }
-
-    /// A rule of the table: a test looks up all that are asked for.
-    pub(crate) fn named(group: &str, name: &str) -> &'static Self {
-        let rule = RULES.iter().find(|it| it.group == group && it.name == name);
-        debug_assert!(rule.is_some(), "no rule {group}::{name}");
-        rule.unwrap_or(&RULES[0])
-    }
 }
 
 impl fmt::Display for Rule {

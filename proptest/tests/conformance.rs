@@ -192,6 +192,7 @@ const OF_FUTURES: &[&str] = &[
     "cancelled_getters::a_cancelled_timer_owner_hands_the_timer_over",
     "cancelled_getters::a_sleeping_getter_takes_no_wake_along",
     "cancelled_getters::every_woken_getter_passes_its_wake_on",
+    "cancelled_getters::a_getter_cancelled_while_it_takes_a_key_gives_it_back",
     "cancelled_getters::a_place_is_given_back",
     "cancelled_getters::a_run_that_was_declared_over_is_completed",
     "drain_wakes::a_cancelled_wait_for_the_drain_harms_no_other",

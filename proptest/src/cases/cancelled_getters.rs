@@ -32,6 +32,11 @@ pub(crate) fn every_woken_getter_passes_its_wake_on() -> CallScript {
     CallScript::new(calls.into_iter().chain(keys))
 }
 
+pub(crate) fn a_getter_cancelled_while_it_takes_a_key_gives_it_back() -> CallScript {
+    let taken = [get(), Step::Settle, add(1), Step::Nudge(0), cancel(0)];
+    CallScript::new(taken.into_iter().chain([get(), Step::Settle]))
+}
+
 pub(crate) fn a_place_is_given_back() -> CallScript {
     let rounds = [(); 20]
         .into_iter()

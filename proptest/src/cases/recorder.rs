@@ -10,6 +10,7 @@ use requeue_core::{
 };
 
 use crate::Figures;
+use crate::histories::write_timeline;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, NewSubject, Scheduled,
     Setup, Subject, Ticket, Totals, Turn,
@@ -26,10 +27,8 @@ pub(crate) fn begin() {
 /// Returns what was written down on this thread, a line for each call.
 pub(crate) fn timeline() -> String {
     let mut timeline = String::new();
-    for (index, line) in CALLS.take().iter().enumerate() {
-        // Writing to a string does not fail.
-        let _ = writeln!(timeline, "{:3}. {line}", index + 1);
-    }
+    // Writing to a string does not fail.
+    let _ = write_timeline(&mut timeline, &CALLS.take());
     timeline
 }
 

@@ -7,7 +7,7 @@ use requeue_core::Action;
 use super::Failure;
 use super::judge::{Fault, For, Outstanding, Verdict};
 use super::pair::Pair;
-use crate::subject::{Answer, Call, CallId, Key, Subject};
+use crate::subject::{Answer, Call, CallId, Subject};
 
 impl Pair {
     pub(super) fn start(&mut self, call: Call) -> Result<(), Failure> {
@@ -71,12 +71,11 @@ impl Pair {
     }
 
     /// The model's part of a call that takes a key, completes it and waits for the next.
-    fn complete_first(&mut self, action: Action) -> Option<Key> {
-        let model = &mut self.model;
-        let handed = model.try_get()?;
-        // The run has just begun.
-        let _ = model.finish(handed.ticket, action);
-        Some(handed.key)
+    fn complete_first(&mut self, action: Action) {
+        if let Some(handed) = self.model.try_get() {
+            // The run has just begun.
+            let _ = self.model.finish(handed.ticket, action);
+        }
     }
 
     pub(super) fn next_unrun(&mut self, action: Action) {
@@ -87,8 +86,7 @@ impl Pair {
         if !self.subject.next_unrun(action) {
             return;
         }
-        let key = self.complete_first(action);
-        self.since.dropped_unrun.extend(key);
+        self.complete_first(action);
         self.note(format!(
             "a call {call:?} is made, and dropped before it runs"
         ));
@@ -101,7 +99,6 @@ impl Pair {
         if self.abilities.cancels {
             let id = self.calls.remove(index).id;
             self.subject.cancel(id);
-            self.since.cancelled();
             self.note(format!("call #{id} is cancelled"));
         }
     }
@@ -117,7 +114,7 @@ impl Pair {
         let id = self.calls[index].id;
         self.subject.nudge(id);
         self.collect();
-        let what = format!("call #{id} is polled unasked");
+        let what = format!("call #{id} is polled, woken or not");
         if self.answers.contains_key(&id) {
             return self.reckon(&what, &[id]);
         }
@@ -137,7 +134,6 @@ impl Pair {
             match judged {
                 Ok(verdict) if at_rest => {
                     self.commit(what, verdict);
-                    self.since.settled();
                     return Ok(());
                 }
                 Err(fault) if !(may_change && fault.may_come) => return Err(self.fail(what, fault)),
@@ -181,7 +177,6 @@ impl Pair {
         for id in verdict.ended {
             self.answers.remove(&id);
             self.calls.retain(|call| call.id != id);
-            self.since.gave_up = true;
         }
         let answered = verdict.answered.into_iter().map(|(id, answer)| {
             if what.starts_with(&format!("call #{id}:")) {
@@ -202,8 +197,7 @@ impl Pair {
     fn fail(&mut self, what: &str, fault: Fault) -> Failure {
         let what = if what.is_empty() { "all settles" } else { what };
         let wrong = format!("{what}: {}", fault.wrong);
-        let rule = self.blame_for_a_leak().unwrap_or(fault.rule);
-        self.failure(Some(rule), wrong)
+        self.failure_of_runs(wrong)
     }
 
     fn note(&mut self, what: String) {

@@ -32,20 +32,26 @@ const PATIENCE_FOR_SHORTER: Duration = Duration::from_millis(300);
 const SHORTER_FOR: Duration = Duration::from_secs(20);
 /// How long a step may take before the queue itself does not come back: longer than threads are
 /// waited for.
-const HANGS_AFTER: Duration = Duration::from_secs(30);
+pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(30);
 
 /// Checks `S` on as many drawn histories as proptest is configured to draw; on a quarter as many of
 /// a large crowd, and on four times as many of calls, unless these run by themselves.
 ///
 /// What was once found to fail is kept in the file `regressions`, and tried first from then on.
 ///
+/// # Errors
+///
+/// If a history fails: a report of the shortest one that does; where calls run by themselves, of the
+/// shortest that is found in 20 s.
+///
 /// # Panics
 ///
-/// If a history fails, with the shortest one that does; where calls run by themselves, with the
-/// shortest that is found in 20 s. If the queue does not come back from a call, with the steps that
-/// led there.
-pub fn run<S: Subject + 'static>(draw: Draw, regressions: &'static str) {
-    let new: NewSubject = boxed::<S>;
+/// If the queue does not come back from a call, with the steps that led there.
+pub fn run<S: Subject + 'static>(draw: Draw, regressions: &'static str) -> Result<(), String> {
+    run_on(boxed::<S>, draw, regressions)
+}
+
+pub(crate) fn run_on(new: NewSubject, draw: Draw, regressions: &'static str) -> Result<(), String> {
     watched(HANGS_AFTER, move || {
         let (drawn, search) = draw.search(new, Some(regressions));
         let looks: &[Looks] = match draw {
@@ -53,15 +59,15 @@ pub fn run<S: Subject + 'static>(draw: Draw, regressions: &'static str) {
             Draw::Calls => &[Looks::Last],
         };
         let Some(found) = search.shortest(&drawn, looks) else {
-            return;
+            return Ok(());
         };
         // What calls answer tells more than what can be seen from outside.
         let clearer = match draw {
             Draw::Operations(_) => None,
             Draw::Calls => search.shortest(&drawn, &[Looks::Never]),
         };
-        clearer.unwrap_or(found).report();
-    });
+        Err(clearer.unwrap_or(found).report())
+    })
 }
 
 /// Looks for a history of calls that fails, among `drawn`, or among those that [`run`] draws; they
@@ -138,11 +144,10 @@ struct Shortest {
 }
 
 impl Shortest {
-    /// Fails the test with it.
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    fn report(&self) -> ! {
+    fn report(&self) -> String {
         let (setup, steps) = &self.history;
-        panic!("{}\n\nTo try it again: {setup:?}, {steps:?}", self.failure);
+        let failure = &self.failure;
+        format!("{failure}\n\nTo try it again: {setup:?}, {steps:?}")
     }
 }
 

@@ -166,8 +166,7 @@ impl Scope {
             }
             Ok(state)
         });
-        outcome
-            .unwrap_or_else(|panic| Err(pair.failure(None, format!("the queue panicked: {panic}"))))
+        outcome.unwrap_or_else(|panic| Err(pair.failure(format!("the queue panicked: {panic}"))))
     }
 }
 

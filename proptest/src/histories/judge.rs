@@ -4,7 +4,6 @@ use requeue_core::{Added, Drained, Instant, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
-use crate::rules::Rule;
 use crate::subject::{Answer, CallId, Drain, Handed, Key, Known, Subject, Ticket};
 
 /// A call that has begun and not ended.
@@ -55,7 +54,6 @@ pub(super) struct Verdict {
 /// Something is not as it has to be.
 pub(super) struct Fault {
     pub(super) wrong: String,
-    pub(super) rule: &'static Rule,
     /// It may be only a question of time.
     pub(super) may_come: bool,
 }
@@ -135,10 +133,7 @@ impl Pair {
                 .push((call.id, format!("key {}", handed.key)));
         }
         match expected.first() {
-            Some(missing) => {
-                let served = !verdict.handed.is_empty();
-                Err(self.missing_key(missing, &empty_handed, served))
-            }
+            Some(missing) => Err(self.missing_key(missing, &empty_handed)),
             None => Ok(empty_handed),
         }
     }
@@ -164,7 +159,7 @@ impl Pair {
             return Ok(());
         }
         if !agree(expected, answer) {
-            return Err(self.wrong_end(call.id, expected, answer));
+            return Err(Self::wrong_end(call.id, expected, answer));
         }
         let what = match answer {
             Some(Answer::Drained(drained)) => format!("the drain is {drained:?}"),

@@ -7,11 +7,9 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::binding::{Getter, Wake};
 
-use super::blame_calls::{self, Since};
 use super::judge::{For, Outstanding};
-use super::{Failure, Looks, Step, blame};
-use crate::rules::Rule;
-use crate::subject::{Abilities, Answer, CallId, Drain, Key, Setup, Subject, Ticket};
+use super::{Failure, Looks, Step};
+use crate::subject::{Abilities, Answer, CallId, Drain, Key, Known, Setup, Subject, Ticket};
 use crate::{Model, Rules};
 
 pub(super) struct Pair {
@@ -32,7 +30,6 @@ pub(super) struct Pair {
     pub(super) answers: BTreeMap<CallId, Answer>,
     /// Numbers the calls.
     pub(super) last: CallId,
-    pub(super) since: Since,
     pub(super) abilities: Abilities,
     pub(super) patience: Duration,
     /// What has been done, and what came of it.
@@ -75,7 +72,6 @@ impl Pair {
             calls: Vec::new(),
             answers: BTreeMap::new(),
             last: 0,
-            since: Since::default(),
             abilities,
             patience,
             timeline: Vec::new(),
@@ -91,7 +87,7 @@ impl Pair {
             Step::Settle => return self.settle("all settles"),
             Step::NextUnrun(action) => self.next_unrun(*action),
             Step::Cancel(pick) => self.cancel(*pick),
-            _ => self.operate(step, looks)?,
+            _ => self.compare(step, looks)?,
         }
         if self.abilities.runs_by_itself && self.last > 0 {
             self.settle("")?;
@@ -110,55 +106,27 @@ impl Pair {
         if looks != Looks::Never {
             self.look_in_the_end()?;
         }
-        self.operate(&Step::ShutDown, Looks::Never)?;
+        self.compare(&Step::ShutDown, Looks::Never)?;
         self.settle("in the end all settles")?;
         // Keys may still be handed out at a rate.
         self.see_deadlines_come()
     }
 
     /// A step that does not wait.
-    fn operate(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
-        let has_calls = self.last > 0 || !self.since.dropped_unrun.is_empty();
-        if !has_calls {
-            return self.compare(step, looks);
-        }
-        let before = self.model.totals();
-        let ready = self.model.len();
-        if let Err(failure) = self.compare(step, looks) {
-            let is_leaked = self.since.dropped_unrun.contains(&step.highest_key());
-            let leak = if is_leaked {
-                Some(blame_calls::leak())
-            } else {
-                self.blame_for_a_leak()
-            };
-            let rule = leak.or(failure.rule);
-            return Err(Failure { rule, ..failure });
-        }
-        let became_ready = self.model.len() > ready && self.getters() > 0;
-        self.since
-            .operation(step, before, self.model.totals(), became_ready);
-        Ok(())
-    }
-
     fn compare(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
         let drains = self.pending_drains();
         match self.apply(step) {
             Ok(Some(outcome)) => self.timeline.push(format!("{step:?}: {outcome}")),
             Ok(None) => {}
-            Err(wrong) => {
-                let rule = blame::of_an_operation(step, &wrong);
-                return Err(self.failure(rule, format!("{step:?}: {wrong}")));
-            }
+            Err(wrong) => return Err(self.failure_of_runs(format!("{step:?}: {wrong}"))),
         }
         self.check_wakes(step, drains)
-            .map_err(|wrong| self.failure(blame::of_a_wake(), wrong))?;
+            .map_err(|wrong| self.failure(wrong))?;
         self.subject.assert_valid();
         self.model.assert_valid();
         if looks == Looks::Always && !step.passes_time() {
-            self.look().map_err(|wrong| {
-                let wrong = format!("everything that can be seen: {wrong}");
-                self.failure(blame::of_an_operation(step, &wrong), wrong)
-            })?;
+            self.look()
+                .map_err(|wrong| self.failure(format!("everything that can be seen: {wrong}")))?;
         }
         Ok(())
     }
@@ -166,7 +134,7 @@ impl Pair {
     /// Every call that waits for a key gets one while there are deadlines that come.
     fn see_deadlines_come(&mut self) -> Result<(), Failure> {
         while self.getters() > 0 && self.model.totals().next_deadline.is_some() {
-            self.operate(&Step::AdvanceToDeadline, Looks::Never)?;
+            self.compare(&Step::AdvanceToDeadline, Looks::Never)?;
             self.settle("in the end all settles")?;
         }
         Ok(())
@@ -174,9 +142,7 @@ impl Pair {
 
     fn look_in_the_end(&mut self) -> Result<(), Failure> {
         self.look().map_err(|wrong| {
-            let wrong = format!("in the end everything that can be seen: {wrong}");
-            let rule = self.blame_for_a_leak();
-            self.failure(rule.or_else(|| self.since.blame_for_a_sight()), wrong)
+            self.failure_of_runs(format!("in the end everything that can be seen: {wrong}"))
         })
     }
 
@@ -193,13 +159,24 @@ impl Pair {
         self.calls.iter().filter(waits).count()
     }
 
+    /// What went wrong, and which keys are active that should not be.
+    pub(super) fn failure_of_runs(&mut self, mut wrong: String) -> Failure {
+        let is_active = |known: Option<Known>| known.is_some_and(|known| known.active);
+        let mut model = self.model.clone();
+        for key in 1..=self.keys {
+            if is_active(self.subject.state(key)) && !is_active(model.state(key)) {
+                wrong += &format!("; key {key} is still active");
+            }
+        }
+        self.failure(wrong)
+    }
+
     /// What went wrong, after everything that has been done.
-    pub(super) fn failure(&self, rule: Option<&'static Rule>, wrong: String) -> Failure {
+    pub(super) fn failure(&self, wrong: String) -> Failure {
         Failure {
             timeline: self.timeline.clone(),
             wrong,
             model: self.model.to_string(),
-            rule,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Histories that are written by hand.
 
+use std::time::Duration;
+
 use super::draw_calls::setup;
-use super::{Looks, PATIENCE, Step, check_on};
+use super::{Looks, Step, check_on};
 use crate::subject::{Call, CallId, NewSubject, Setup, Subject};
 
 /// A history of calls that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and
@@ -24,16 +26,14 @@ impl CallScript {
         }
     }
 
-    /// Plays the script.
+    /// Plays the script. Threads are waited for with this patience.
     ///
     /// # Panics
     ///
     /// If it fails.
     #[expect(clippy::panic, reason = "this is how a test fails")]
-    pub(crate) fn play(&self, new: NewSubject) {
-        if let Err(mut failure) = check_on(new, &self.setup, &self.steps, Looks::Last, PATIENCE) {
-            // The case is about a rule of its own.
-            failure.rule = None;
+    pub(crate) fn play(&self, new: NewSubject, patience: Duration) {
+        if let Err(failure) = check_on(new, &self.setup, &self.steps, Looks::Last, patience) {
             panic!("{failure}");
         }
     }
@@ -52,12 +52,15 @@ pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
     if !starts(new, Call::Get) {
         return Some(String::from("the queue has no calls that wait"));
     }
-    let lacks = script.steps.iter().find_map(|step| match step {
-        Step::Start(call) if !starts(new, *call) => Some(call.name()),
-        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => Some(Call::Next(*how).name()),
+    script.steps.iter().find_map(|step| match step {
+        Step::Start(call) if !starts(new, *call) => {
+            Some(format!("the queue has no call {}", call.name()))
+        }
+        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
+            Some(String::from("the binding does not override next_unrun"))
+        }
         _ => None,
-    });
-    lacks.map(|call| format!("the queue has no call {call}"))
+    })
 }
 
 /// Whether a queue has such a call: tried on one of which nothing else is asked.

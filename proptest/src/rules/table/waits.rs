@@ -108,6 +108,9 @@ macro_rules! __rules_waits {
                 every_woken_getter_passes_its_wake_on: 2,
                 "However many are cancelled, each key reaches one of those who are left.",
                 "docs/design.md, The duty";
+                a_getter_cancelled_while_it_takes_a_key_gives_it_back: 1,
+                "A call that is cancelled has either returned its key, or not taken it.",
+                "requeue-core, Wait";
                 a_place_is_given_back: 1,
                 "A call that is cancelled gives its place to wait back.",
                 "requeue-core, Getter";
