@@ -26,6 +26,7 @@ mod holds;
 mod leftovers;
 mod limited_groups;
 mod limiters;
+mod lock;
 mod merge;
 mod panicking_worker;
 mod pause;

@@ -140,7 +140,7 @@ fn list_of_broken(new: NewSubject) -> String {
 
 /// Why a case says nothing of such a queue.
 fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
-    let lacks = || rule.skipped(&*new(&Setup::exponential()));
+    let lacks = || rule.skipped(&mut *new(&Setup::exponential()));
     let reason = case.skipped(new).or_else(lacks)?;
     Some(NotTried { rule, reason })
 }

@@ -108,8 +108,7 @@ pub enum Step {
     CompleteMany(Vec<u8>, Action),
     /// Completes a run and looks for the next key; sleeps if there is none.
     Next(u8, Action),
-    /// A worker takes a key and panics with it, if the queue
-    /// [gives such keys back](crate::subject::Abilities::gives_back).
+    /// [`Subject::panic_at_work`].
     PanicAtWork,
     /// Reports the gauges of work under way.
     ReportRunning,

@@ -47,6 +47,7 @@ pub(crate) enum Need {
     Groups,
     Aging,
     Panics,
+    Lock,
 }
 
 /// How many priority levels there have to be for a case that is about them.
@@ -54,7 +55,7 @@ const LEVELS_MIN: u8 = 3;
 
 impl Rule {
     /// Why its case cannot be tried on such a queue; `None` if it can.
-    pub(crate) fn skipped(&self, subject: &dyn Subject) -> Option<String> {
+    pub(crate) fn skipped(&self, subject: &mut dyn Subject) -> Option<String> {
         let capacity = subject.capacity();
         let lacks = |what: &str| Some(String::from(what));
         match self.need {
@@ -67,9 +68,10 @@ impl Rule {
             }
             Some(Need::Aging) if !subject.ages() => lacks("the keys of the queue do not age"),
             Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
-            Some(Need::Panics) if !subject.abilities().gives_back => {
-                lacks("the queue does not give keys back with which a worker panics")
+            Some(Need::Panics) if !subject.panic_at_work() => {
+                lacks("the binding does not override panic_at_work")
             }
+            Some(Need::Lock) if !subject.panic_under_lock() => lacks("the queue has no lock"),
             _ => too_crowded(subject, self.keys),
         }
     }
@@ -110,6 +112,9 @@ macro_rules! need {
     };
     (panics) => {
         Some(Need::Panics)
+    };
+    (lock) => {
+        Some(Need::Lock)
     };
 }
 

@@ -198,10 +198,18 @@ pub trait Subject {
     /// Completes a run, and says what becomes of the key.
     fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
 
-    /// A worker takes the first ready key, panics with it, and is caught.
-    ///
-    /// Called only if the queue [gives such keys back](Abilities::gives_back).
-    fn panic_at_work(&mut self) {}
+    /// A worker takes the first ready key, if there is one, panics with it, and is caught. The key
+    /// counts as failed. Returns `false`, and does nothing, if the queue does not give such keys
+    /// back.
+    fn panic_at_work(&mut self) -> bool {
+        false
+    }
+
+    /// Something panics while the queue's lock is held, and is caught. Returns `false`, and does
+    /// nothing, if the queue has no lock.
+    fn panic_under_lock(&mut self) -> bool {
+        false
+    }
 
     /// Takes no more keys, and ends every wait for the drain.
     fn shut_down(&mut self);
@@ -289,8 +297,6 @@ pub trait Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Abilities {
-    /// A key comes back as failed if its worker panics.
-    pub gives_back: bool,
     /// Calls run by themselves, as threads do, while the test does something else. The test then
     /// lets everything settle after each step, and is patient.
     pub runs_by_itself: bool,
@@ -310,7 +316,6 @@ pub struct Abilities {
 impl Default for Abilities {
     fn default() -> Self {
         Self {
-            gives_back: false,
             runs_by_itself: false,
             cancels: true,
             grain: Duration::from_nanos(1),

@@ -185,6 +185,7 @@ const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
     "panicking_worker::its_key_is_kept_while_the_queue_shuts_down",
 ];
+const OF_LOCK: &[&str] = &["lock::a_panic_under_the_lock_does_not_poison_it"];
 const OF_PLACES: &[&str] = &["wake_obligations::a_call_that_finds_no_place_harms_no_other"];
 const OF_FUTURES: &[&str] = &[
     "wake_obligations::a_getter_polled_without_a_wake_keeps_waiting",
@@ -240,13 +241,25 @@ fn assert_only<S: Subject + 'static>(waits: bool, groups: &[&[&str]]) {
 fn only_these_rules_are_not_tried_on_core() {
     assert_only::<Direct<Growable>>(
         false,
-        &[OF_CAPACITY, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS],
+        &[
+            OF_CAPACITY,
+            OF_LEVELS,
+            OF_AGING,
+            OF_GROUPS,
+            OF_PANICS,
+            OF_LOCK,
+        ],
     );
     assert_only::<Direct<Fixed<64>>>(
         false,
-        &[OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS],
+        &[
+            OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
+        ],
     );
-    assert_only::<Direct<Leveled>>(false, &[OF_CAPACITY, OF_AGING, OF_GROUPS, OF_PANICS]);
+    assert_only::<Direct<Leveled>>(
+        false,
+        &[OF_CAPACITY, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK],
+    );
 }
 
 #[test]
@@ -282,4 +295,19 @@ fn a_rule_that_is_not_tried_says_why() {
     let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
                     there is room for 2 keys, which is too little";
     assert_eq!(why.map(NotTried::to_string).as_deref(), Some(expected));
+}
+
+/// Core's guard would keep the rules of panics, whatever that of the runtime does.
+#[test]
+fn what_a_binding_does_not_override_is_not_tried() {
+    let not_tried = rules_not_tried::<OnWorkQueue<Bare<Growable>>>();
+    let mut of_panics = not_tried
+        .iter()
+        .filter(|it| it.rule.group == "panicking_worker");
+    let reason = "the binding does not override panic_at_work";
+    assert!(of_panics.all(|it| it.reason == reason), "{not_tried:?}");
+    assert_eq!(
+        not_tried.iter().filter(|it| it.reason == reason).count(),
+        OF_PANICS.len()
+    );
 }

@@ -10,12 +10,12 @@
     reason = "a test that panics has failed"
 )]
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ trait Plan: 'static {
     const LEAKS_THE_RUN: bool = false;
     /// A call yields between taking a key and returning its guard.
     const YIELDS_WITH_A_KEY: bool = false;
+    /// A panic while the lock is held poisons it.
+    const POISONS_ITS_LOCK: bool = false;
     /// No fault: a call yields before each look.
     const YIELDS: bool = false;
 }
@@ -77,14 +79,20 @@ impl Plan for Budgeted {
     const YIELDS: bool = true;
 }
 
-/// Mutual exclusion, for one thread.
-struct Single<T>(RefCell<T>);
+/// Mutual exclusion.
+struct Exclusive<P, T>(Mutex<T>, PhantomData<P>);
 
-impl<T> Lock for Single<T> {
+impl<P: Plan, T> Lock for Exclusive<P, T> {
     type State = T;
 
     fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        work(&mut self.0.borrow_mut())
+        let state = self.0.lock();
+        let mut state = if P::POISONS_ITS_LOCK {
+            state.unwrap()
+        } else {
+            state.unwrap_or_else(PoisonError::into_inner)
+        };
+        work(&mut state)
     }
 }
 
@@ -111,7 +119,7 @@ impl<P: Plan> Timer for Timers<P> {
 const PLACES: usize = 8;
 
 type Guarded = State<Key, Fixed<64>, AnyLimiter, NoMetrics, FixedWaitList<PLACES>>;
-type Shared<P> = WorkQueue<Single<Guarded>, Timers<P>>;
+type Shared<P> = WorkQueue<Exclusive<P, Guarded>, Timers<P>>;
 type Run<P> = Guard<Key, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.
@@ -235,7 +243,7 @@ impl<P: Plan> Runtime for Toy<P> {
     type Storage = Fixed<64>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<PLACES>;
-    type Lock = Single<Guarded>;
+    type Lock = Exclusive<P, Guarded>;
     type Clock = Timers<P>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(PLACES);
@@ -243,7 +251,8 @@ impl<P: Plan> Runtime for Toy<P> {
     fn new(setup: &Setup) -> Self {
         let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
         let clock = Timers(HandClock::new(), PhantomData);
-        let queue = WorkQueue::new(Single(RefCell::new(state)), clock);
+        let lock = Exclusive(Mutex::new(state), PhantomData);
+        let queue = WorkQueue::new(lock, clock);
         Self {
             queue: Toys(Rc::new(queue)),
             calls: Futures::new(),
@@ -280,13 +289,13 @@ impl<P: Plan> Runtime for Toy<P> {
         })
     }
 
-    fn panic_at_work(&mut self) {
+    fn panic_at_work(&mut self) -> bool {
         if P::OVERLOOKS_PANICS {
             let guard = self.queue.0.try_get();
             guard.map(Guard::release);
-        } else {
-            panicking(|| self.queue.0.try_get());
+            return true;
         }
+        panicking(|| self.queue.0.try_get())
     }
 
     fn next_unrun(&mut self, action: Action) -> bool {

@@ -170,9 +170,14 @@ impl Subject for Recorder {
         self.0.abilities()
     }
 
-    fn panic_at_work(&mut self) {
+    fn panic_at_work(&mut self) -> bool {
         let call = String::from("a worker takes the first ready key, and panics");
-        record(call, || self.0.panic_at_work(), nothing);
+        record(call, || self.0.panic_at_work(), nothing)
+    }
+
+    fn panic_under_lock(&mut self) -> bool {
+        let call = String::from("a panic while the lock is held");
+        record(call, || self.0.panic_under_lock(), nothing)
     }
 
     fn report_running(&mut self) {

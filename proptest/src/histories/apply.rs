@@ -239,13 +239,12 @@ impl Pair {
     }
 
     fn panic_at_work(&mut self) -> Outcome {
-        if !self.abilities.gives_back || !self.model.has_a_key_now() {
+        if !self.model.has_a_key_now() || !self.subject.panic_at_work() {
             return Ok(None);
         }
         let Some(handed) = self.model.try_get() else {
             return Ok(None);
         };
-        self.subject.panic_at_work();
         let given_back = self.model.finish(handed.ticket, Action::Retry);
         let now = (handed.key, self.model.state(handed.key));
         same(

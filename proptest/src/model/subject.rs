@@ -10,8 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject,
-    Ticket, Totals, Turn,
+    Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket,
+    Totals, Turn,
 };
 
 impl Subject for Model {
@@ -41,13 +41,6 @@ impl Subject for Model {
 
     fn age_after(&mut self, after: Option<Duration>) {
         self.age_limit = after;
-    }
-
-    fn abilities(&self) -> Abilities {
-        Abilities {
-            gives_back: true,
-            ..Abilities::default()
-        }
     }
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
@@ -201,11 +194,12 @@ impl Subject for Model {
         self.complete_run(ticket.numbered()?, action)
     }
 
-    fn panic_at_work(&mut self) {
+    fn panic_at_work(&mut self) -> bool {
         if let Some(handed) = self.try_get() {
             let given_back = self.finish(handed.ticket, Action::Retry);
             debug_assert!(given_back.is_ok(), "{given_back:?}");
         }
+        true
     }
 
     fn shut_down(&mut self) {

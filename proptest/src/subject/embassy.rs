@@ -10,7 +10,7 @@ use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Locked, Shared, TooManyWaiters, With, WorkQueue};
 
 use super::futures::poll_once;
-use super::work_queue::{Runtime, handed};
+use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, Kind, LocalCall, Setup};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -84,6 +84,10 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
             self.queue.try_get()
         };
         guard.and_then(handed)
+    }
+
+    fn panic_at_work(&mut self) -> bool {
+        panicking(|| self.queue.try_get())
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {

@@ -118,8 +118,8 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
         guard.and_then(handed)
     }
 
-    fn panic_at_work(&mut self) {
-        panicking(|| self.queue.try_get());
+    fn panic_at_work(&mut self) -> bool {
+        panicking(|| self.queue.try_get())
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {

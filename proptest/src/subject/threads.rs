@@ -68,8 +68,8 @@ where
         guard.and_then(handed)
     }
 
-    fn panic_at_work(&mut self) {
-        panicking(|| self.queue.try_get());
+    fn panic_at_work(&mut self) -> bool {
+        panicking(|| self.queue.try_get())
     }
 
     fn begin(&self, call: Call) -> Option<ThreadCall> {

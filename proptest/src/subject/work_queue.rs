@@ -76,20 +76,30 @@ pub trait Runtime {
         handed(guard)
     }
 
-    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught.
-    fn panic_at_work(&mut self) {
-        panicking(|| self.queue().try_get());
+    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught:
+    /// [`panicking`] does that. Returns `false`, and does nothing, if a binding does not say how; the
+    /// rules of panics are not tried then.
+    fn panic_at_work(&mut self) -> bool {
+        false
     }
 }
 
-/// Panics with what `take` hands out, and catches that, without a word on the test's output.
-pub fn panicking<G>(take: impl FnOnce() -> G) {
+/// Panics with what `take` returns, and catches that; prints nothing. Returns whether it did, which
+/// it does where panics unwind. This is for [`Runtime::panic_at_work`].
+///
+/// # Examples
+///
+/// ```
+/// let guard = String::from("what a runtime hands out");
+/// assert!(requeue_proptest::subject::panicking(|| guard));
+/// ```
+pub fn panicking<G>(take: impl FnOnce() -> G) -> bool {
     let work = || {
         let _guard = take();
         resume_unwind(Box::new("a worker panics with a key"));
     };
     // A panic is what was asked for.
-    let _ = catch_unwind(AssertUnwindSafe(work));
+    cfg!(panic = "unwind") && catch_unwind(AssertUnwindSafe(work)).is_err()
 }
 
 /// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
@@ -164,7 +174,6 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            gives_back: true,
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -313,8 +322,13 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
         self.queue().finish(ticket.core()?, action)
     }
 
-    fn panic_at_work(&mut self) {
-        self.0.panic_at_work();
+    fn panic_at_work(&mut self) -> bool {
+        self.0.panic_at_work()
+    }
+
+    fn panic_under_lock(&mut self) -> bool {
+        let lock = self.queue().lock();
+        panicking(|| lock.with(|_| resume_unwind(Box::new("a panic while the lock is held"))))
     }
 
     fn shut_down(&mut self) {

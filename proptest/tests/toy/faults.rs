@@ -57,6 +57,12 @@ impl Plan for Preempted {
     const YIELDS_WITH_A_KEY: bool = true;
 }
 
+struct Poisoned;
+
+impl Plan for Poisoned {
+    const POISONS_ITS_LOCK: bool = true;
+}
+
 /// The message of a rule that must not hold.
 fn failure_of<P: Plan>(group: &str, name: &str) -> String {
     let Err(failure) = std::panic::catch_unwind(|| hold::<Faulty<P>>(group, name)) else {
@@ -180,6 +186,16 @@ fn a_key_that_is_lost_between_take_and_guard_is_found() {
   5. call #1 is cancelled
   6. call #2: Get: call #2 should have answered key 1, but it is still waiting; key 1 is still active
 Expected state at 0ns: ready 1";
+    assert!(failure.contains(lines), "{failure}");
+}
+
+#[test]
+fn a_lock_that_is_poisoned_is_found() {
+    let failure = failure_of::<Poisoned>("lock", "a_panic_under_the_lock_does_not_poison_it");
+    let lines = "
+  2. a panic while the lock is held
+  3. totals()
+called `Result::unwrap()` on an `Err` value: PoisonError";
     assert!(failure.contains(lines), "{failure}");
 }
 

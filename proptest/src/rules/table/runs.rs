@@ -15,6 +15,11 @@ macro_rules! __rules_runs {
                 "A ticket of an earlier run does not complete a later one of the same key.",
                 "docs/design.md, done_with_a_stale_ticket_is_an_error";
             }
+            lock {
+                a_panic_under_the_lock_does_not_poison_it: 1 lock,
+                "A panic while the lock is held leaves a queue that works.",
+                "requeue-core, Lock";
+            }
             panicking_worker {
                 its_key_comes_back_as_failed: 1 panics,
                 "A key whose worker panics counts a failure and comes back after its delay.",
