@@ -4,6 +4,7 @@
 //! [`RULES`] lists them.
 
 mod generate;
+mod timer;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::watched::{begins, restarts, watched};
 use crate::rules::too_crowded;
 
 pub use crate::rules::{RULES, Rule};
+pub use timer::timer_contract;
 
 /// A rule that was not tried on a queue: see [`rules_not_tried`].
 #[derive(Clone, Debug, PartialEq, Eq)]
