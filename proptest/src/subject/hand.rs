@@ -1,17 +1,16 @@
 //! A clock that is moved by hand, with timers that ring.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
 
-/// A clock for tests on one thread: it stands still until it is moved, and rings its timers then.
-/// Clones show the same time.
+/// A clock for tests: it stands still until it is moved, and rings its timers then. Clones show the
+/// same time, and may be on other threads.
 ///
 /// # Examples
 ///
@@ -32,7 +31,7 @@ use requeue_core::binding::{Clock, Timer};
 /// assert!(sleep.as_mut().poll(&mut context).is_ready());
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct HandClock(Rc<RefCell<State>>);
+pub struct HandClock(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -66,8 +65,12 @@ impl HandClock {
         }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn ring(&self, by: Duration) -> Vec<Waker> {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         state.now = state.now + by;
         let now = state.now;
         let timers = state.timers.iter();
@@ -85,7 +88,7 @@ impl HandClock {
 
 impl Clock for HandClock {
     fn now(&self) -> Instant {
-        self.0.borrow().now
+        self.state().now
     }
 }
 
@@ -116,12 +119,15 @@ impl Future for Sleep {
         }
         let due = self.due;
         let clock = self.clock.clone();
-        let mut state = clock.0.borrow_mut();
+        let mut state = clock.state();
         let number = *self.number.get_or_insert_with(|| {
             state.next += 1;
             state.next
         });
-        state.timers.insert(number, (due, context.waker().clone()));
+        let before = state.timers.insert(number, (due, context.waker().clone()));
+        // A waker is foreign code, which may use this clock.
+        drop(state);
+        drop(before);
         Poll::Pending
     }
 }
@@ -129,7 +135,8 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.clock.0.borrow_mut().timers.remove(&number);
+            let removed = self.clock.state().timers.remove(&number);
+            drop(removed);
         }
     }
 }
