@@ -1,4 +1,4 @@
-//! The users' kit: one's own reconciler on virtual time, under all that production does to it.
+//! Tests your own reconciler on virtual time, with the delays, faults and restarts of production.
 //!
 //! The reconciler and what it works on are a [`World`]: events that change it, `reconcile`, and
 //! what has to be true. [`Check`] draws histories from seeds: which events come and when, how long

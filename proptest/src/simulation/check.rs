@@ -115,7 +115,7 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// Other queues: with a capacity, say.
+    /// Sets how queues are made, for example with a capacity.
     pub fn queue<Q: Driven<W::Key> + 'static>(mut self, queue: impl Fn() -> Q + 'static) -> Self {
         self.settings.queue = std::rc::Rc::new(move || Box::new(queue()));
         self
@@ -151,20 +151,20 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// How long a call takes in each direction, where nothing is unusual. Counted in milliseconds.
+    /// Sets how long a call usually takes in each direction, in whole milliseconds.
     pub fn latency(mut self, latency: Duration) -> Self {
         self.terms.latency = latency;
         self
     }
 
-    /// Lets no queue be shut down.
+    /// Never shuts the queue down.
     pub fn without_shutdown(mut self) -> Self {
         self.bounds.stops = false;
         self
     }
 
-    /// For how long everything is left alone before `eventually` is looked at, where it is never
-    /// quiet. It has to be longer than the longest delay of the limiter.
+    /// Sets how long the simulation runs without events before it checks `eventually`, for a
+    /// reconciler that always has work. Must be longer than the longest delay of the limiter.
     pub fn settle(mut self, settle: Duration) -> Self {
         self.settle = settle;
         self

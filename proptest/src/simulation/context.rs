@@ -154,10 +154,14 @@ pub struct Context<W: World> {
 }
 
 impl<W: World> Context<W> {
-    /// A call to something that may be slow, or fail: `effect` happens once the request is there,
-    /// and its result comes back once the answer is here. The seed says how long each takes.
+    /// Calls something that may be slow or fail. `effect` is applied when the request arrives, and
+    /// its result is returned when the answer does. The seed decides how long each takes.
     ///
-    /// `effect` must not use this context: the world is its own meanwhile.
+    /// `effect` must not use this context, because the world is borrowed while it runs.
+    ///
+    /// # Cancel safety
+    ///
+    /// The call may be dropped at any time. `effect` has been applied then, or it will never be.
     ///
     /// # Errors
     ///
@@ -188,7 +192,7 @@ impl<W: World> Context<W> {
         Ok(result)
     }
 
-    /// Looks at the world, or changes it, in no time.
+    /// Reads or changes the world. No time passes.
     ///
     /// # Panics
     ///
@@ -198,12 +202,20 @@ impl<W: World> Context<W> {
     }
 
     /// Waits on virtual time.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time.
     pub async fn sleep(&self, delay: Duration) {
         self.write(What::Sleeps(delay));
         sleep_until(&self.keys.shared, self.now() + delay, RANK).await;
     }
 
-    /// Lets others go first, for as long as the seed says. The run may end here, by a fault.
+    /// Lets other tasks run, for as long as the seed decides. A fault may end the run here.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time.
     pub async fn pause(&self) {
         let choice = self.choose(Point::Pause);
         self.meet(choice).await;
@@ -231,7 +243,7 @@ impl<W: World> Context<W> {
         self.keys.shared.choose(key, self.run, number, point)
     }
 
-    /// Lets time pass, and then the fault happen if it ends the run.
+    /// Waits for the delay of a choice, and then applies its fault if that ends the run.
     async fn meet(&self, choice: Choice) {
         let shared = &self.keys.shared;
         sleep_until(shared, self.now() + choice.delay, choice.rank).await;

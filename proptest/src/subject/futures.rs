@@ -40,7 +40,7 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 /// How often calls are polled before the test concludes that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
 
-/// Polls a future once and drops it. Returns its output if that was enough.
+/// Polls a future once and drops it. Returns its output if it was ready.
 pub fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -49,7 +49,7 @@ pub fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 }
 
 impl Futures {
-    /// No calls.
+    /// Creates a driver without calls.
     pub fn new() -> Self {
         Self::default()
     }
