@@ -60,49 +60,49 @@ macro_rules! __rules_client_go {
             differences {
                 drain_waits_for_ready_keys: 2,
                 "A drain waits for ready keys; client-go's ends once no key is active.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 drain_waits_for_dirty_keys: 1,
                 "A drain waits for dirty keys; client-go's ends although one is queued again.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 every_drainer_is_woken: 1,
                 "Every call that waits for the drain is woken; client-go wakes one.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 shut_down_interrupts_drain: 1,
                 "Every shutdown ends a drain; of client-go's delaying queue only the first does.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 done_of_inactive_key_is_an_error: 2,
                 "Completing a key that is not active is an error; client-go says nothing.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 done_of_a_queued_key_does_not_queue_it_twice: 1,
                 "Completing a queued key does not queue it twice, as client-go does.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 done_with_a_stale_ticket_is_an_error: 1,
                 "A worker that is late cannot complete another's run; client-go has no tickets.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 add_after_shutdown_is_an_error: 1,
                 "A key added after shutdown is handed back; client-go drops it silently.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 limiter_not_charged_after_shutdown: 1,
                 "A rate-limited add after shutdown is not charged, as client-go does.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 delayed_keys_are_handed_back_after_shutdown: 3,
                 "Delayed keys can be taken back after shutdown; client-go drops them.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 ready_keys_can_be_taken_back_after_shutdown: 1,
                 "Ready keys can be taken back after shutdown; client-go's have to be worked on.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 a_retry_after_shutdown_is_kept_among_the_delayed: 1,
                 "A key that fails after shutdown is kept among the delayed; client-go drops it.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 delays_saturate: 1,
                 "Delays saturate; client-go's overflow into the past.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 duration_max_is_never: 1,
                 "The longest delay never ends and arms no timer; client-go has no such delay.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 equal_deadlines_leave_in_insertion_order: 10,
                 "Equal deadlines leave in the order in which they were set, unlike client-go's.",
-                "docs/design.md, differences";
+                "docs/design.md, Differences from client-go";
                 a_full_queue_hands_the_key_back: 1 capacity,
                 "A new key for which there is no room comes back, and nothing changes.",
                 "docs/design.md, One slot per key";

@@ -21,7 +21,7 @@ macro_rules! __rules_order {
                 "requeue-core, Queue::add_many";
                 a_batch_takes_what_is_ready: 3,
                 "A batch hands out the first ready keys, at most as many as asked for.",
-                "requeue-core, Queue::get_many";
+                "requeue-core, Queue::poll_get_many";
                 runs_completed_together_are_each_completed: 2,
                 "Of runs that are completed together each is, whatever the others are.",
                 "requeue-core, Queue::finish_many";

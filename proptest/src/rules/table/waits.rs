@@ -43,13 +43,13 @@ macro_rules! __rules_waits {
             wake_obligations {
                 a_ready_key_wakes_a_getter: 1,
                 "While a call sleeps, a key that becomes ready wakes one.",
-                "client-go queue.go, Add: cond.Signal; docs/design.md, The duty and W1";
+                "client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed and W1";
                 a_getter_that_is_served_wakes_the_next: 2,
                 "One wake is under way at a time: a call that leaves with a key wakes the next.",
-                "docs/design.md, One wake in flight, The duty";
+                "docs/design.md, One wake in flight, Wake needed";
                 each_of_several_keys_reaches_a_sleeper: 3,
                 "As many keys as become ready reach as many of those who sleep.",
-                "client-go queue.go, Add: cond.Signal; docs/design.md, The duty";
+                "client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed";
                 a_wake_for_a_key_that_is_gone_is_not_missed_later: 2,
                 "A call that is woken for a key that another took sleeps on and is woken again.",
                 "docs/design.md, One wake in flight";
@@ -63,7 +63,7 @@ macro_rules! __rules_waits {
                 "A shutdown wakes all who sleep, and each learns that the queue is closed.",
                 "client-go queue.go, ShutDown: cond.Broadcast";
                 what_is_ready_is_handed_out_before_calls_end: 1,
-                "After shutdown those who wait take what is ready before they are sent home.",
+                "After shutdown those who wait take what is ready before they are closed.",
                 "client-go queue.go, Get";
                 a_getter_polled_without_a_wake_keeps_waiting: 1,
                 "A call that looks without having been woken loses no later wake.",
@@ -75,39 +75,39 @@ macro_rules! __rules_waits {
             timer_owner_hand_over {
                 a_deadline_wakes_a_getter: 1,
                 "While a call sleeps, a key is handed out when its deadline comes.",
-                "client-go delaying_queue.go, waitingLoop; docs/design.md, One keeper";
+                "client-go delaying_queue.go, waitingLoop; docs/design.md, One timer owner";
                 a_deadline_before_the_watched_one_is_watched: 2,
                 "A deadline that comes before all others is watched at once.",
-                "docs/design.md, Waiting: a deadline that moves forward";
+                "docs/design.md, Waiting";
                 a_deadline_that_moves_forward_is_watched: 1,
                 "A deadline that moves forward is watched at once.",
-                "docs/design.md, Waiting: a deadline that moves forward";
+                "docs/design.md, Waiting";
                 a_timer_owner_that_is_served_hands_the_timer_over: 2,
-                "A call that watches the clock and leaves with a key hands the watch over.",
-                "docs/design.md, One keeper, The duty";
+                "A call that watches the clock and leaves with a key hands the timer over.",
+                "docs/design.md, One timer owner, Wake needed";
                 a_timer_owner_that_times_out_hands_the_timer_over: 1,
-                "A call that watches the clock and gives up hands the watch over.",
-                "docs/design.md, One keeper, The duty";
+                "A call that watches the clock and gives up hands the timer over.",
+                "docs/design.md, One timer owner, Wake needed";
                 keys_due_at_once_reach_as_many: 2,
                 "Of several keys due at once each reaches one who sleeps.",
-                "docs/design.md, Release, The duty";
+                "docs/design.md, Release, Wake needed";
                 deadlines_come_one_after_another: 3,
                 "Each of several deadlines is watched when the one before it has come.",
-                "docs/design.md, One keeper, The duty";
+                "docs/design.md, One timer owner, Wake needed";
             }
             cancelled_getters {
                 a_woken_getter_passes_the_wake_on: 1,
                 "A call that was woken and is cancelled before it looks passes the wake on.",
-                "requeue-core, Waker; docs/design.md, The duty";
+                "requeue-core, Wait; docs/design.md, Wake needed";
                 a_cancelled_timer_owner_hands_the_timer_over: 1,
-                "A call that watches the clock and is cancelled hands the watch over.",
-                "docs/design.md, One keeper, The duty";
+                "A call that watches the clock and is cancelled hands the timer over.",
+                "docs/design.md, One timer owner, Wake needed";
                 a_sleeping_getter_takes_no_wake_along: 1,
                 "A call that sleeps and is cancelled is not woken in place of another.",
-                "requeue-core, Waker and Getter";
+                "requeue-core, Wait";
                 every_woken_getter_passes_its_wake_on: 2,
                 "However many are cancelled, each key reaches one of those who are left.",
-                "docs/design.md, The duty";
+                "docs/design.md, Wake needed";
                 a_getter_cancelled_while_it_takes_a_key_gives_it_back: 1,
                 "A call that is cancelled has either returned its key, or not taken it.",
                 "requeue-core, Wait";
@@ -116,7 +116,7 @@ macro_rules! __rules_waits {
                 "requeue-core, Getter";
                 a_run_that_was_declared_over_is_completed: 1,
                 "A call that is to complete a key does so even if it is dropped before it ran.",
-                "docs/design.md, Waiting: nothing is lost when a future is dropped";
+                "docs/design.md, Waiting";
             }
             drain_wakes {
                 the_last_active_key_ends_the_drain: 1,
@@ -199,7 +199,7 @@ macro_rules! __rules_waits {
                 "requeue-std, WorkQueue::get_timeout";
                 a_getter_that_gives_up_takes_no_wake_along: 1,
                 "A call that gives up passes on a wake that was meant for it.",
-                "docs/design.md, The duty";
+                "docs/design.md, Wake needed";
             }
         }
         $($after)*

@@ -1,0 +1,78 @@
+//! What rules name as their source is there.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::fs;
+use std::path::Path;
+
+use requeue_proptest::conformance::RULES;
+
+const DESIGN: &str = include_str!("../../docs/design.md");
+
+/// The places that sources name after `from`.
+fn cited(from: &str) -> impl Iterator<Item = &'static str> {
+    let sources = RULES.iter().flat_map(|rule| rule.source.split("; "));
+    let places = sources.filter_map(move |source| source.strip_prefix(from)?.strip_prefix(", "));
+    places.flat_map(|places| places.split(", ").flat_map(|place| place.split(" and ")))
+}
+
+/// A heading, a paragraph with a title, or a row of a table.
+fn is_in_the_design(place: &str) -> bool {
+    DESIGN.lines().any(|line| {
+        let heading = line.trim_start_matches('#').trim();
+        (line.starts_with('#') && heading == place)
+            || line.contains(&format!("**{place}.**"))
+            || (line.starts_with('|') && line.contains(&format!("`{place}`")))
+            || line.starts_with(&format!("| {place} |"))
+    })
+}
+
+#[test]
+fn each_part_of_the_design_that_a_rule_names_is_there() {
+    let missing: Vec<_> = cited("docs/design.md")
+        .filter(|place| !is_in_the_design(place))
+        .collect();
+    assert_eq!(missing, [""; 0]);
+    assert!(cited("docs/design.md").count() > 40);
+    assert!(!is_in_the_design("One keeper"));
+}
+
+/// The sources of core below a folder or a file, one after the other.
+fn text_of(path: &Path) -> String {
+    if path.is_file() {
+        return fs::read_to_string(path).unwrap();
+    }
+    let entries = fs::read_dir(path).unwrap();
+    entries
+        .map(|entry| text_of(&entry.unwrap().path()))
+        .collect()
+}
+
+#[test]
+fn each_item_of_core_that_a_rule_names_is_there() {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/src");
+    let all = text_of(&core).replace("const fn", "fn");
+    let of_queue = text_of(&core.join("queue.rs")) + &text_of(&core.join("queue"));
+    let is_there = |item: &str| {
+        let (of, name) = item.rsplit_once("::").unwrap_or(("", item));
+        let text = if of == "Queue" { &of_queue } else { &all };
+        let kinds = ["fn", "struct", "enum", "trait"];
+        let defines = |kind: &str| {
+            let begin = format!("pub {kind} {name}");
+            text.match_indices(&begin).any(|(at, begin)| {
+                let next = text[at + begin.len()..].chars().next();
+                next.is_some_and(|c| !c.is_alphanumeric() && c != '_')
+            })
+        };
+        let is_part = |line: &str| {
+            let line = line.trim_start_matches("pub ");
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([',', '(', ':']))
+        };
+        kinds.into_iter().any(defines) || text.lines().any(|line| is_part(line.trim()))
+    };
+    assert!(!is_there("Waker") && !is_there("Queue::get_many"));
+    let missing: Vec<_> = cited("requeue-core")
+        .filter(|item| !is_there(item))
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
