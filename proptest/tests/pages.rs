@@ -1,10 +1,38 @@
-//! What rules name as their source is there.
+//! What the README of the kit shows, and what rules name as their source, is there.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs;
 use std::path::Path;
 
 use requeue_proptest::conformance::RULES;
+
+const README: &str = include_str!("../README.md");
+const BINDING: &str = include_str!("../examples/binding.rs");
+
+#[test]
+fn the_readme_shows_the_whole_binding() {
+    let begins = BINDING.find("use std::").unwrap();
+    let ends = BINDING.find("// An example is a program").unwrap();
+    let shown = BINDING[begins..ends].trim();
+    assert!(README.contains(shown), "the README shows another binding");
+    let binding = &shown[shown.find("struct Bound").unwrap()..];
+    let code = binding
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"));
+    assert!(code.count() <= 60);
+}
+
+/// Readers on crates.io and docs.rs have the package, not the repository.
+#[test]
+fn the_readme_names_no_file_that_is_not_published() {
+    for folder in ["tests/", "traces/", "replay/", "schedules/"] {
+        let named = README
+            .split(|c: char| c.is_whitespace() || c == '`')
+            .find(|word| word.starts_with(folder) && word.len() > folder.len());
+        assert_eq!(named, None);
+    }
+}
 
 const DESIGN: &str = include_str!("../../docs/design.md");
 

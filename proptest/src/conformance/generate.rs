@@ -4,8 +4,7 @@
 ///
 /// The queue is a type that is a [`Subject`](crate::subject::Subject). One that is core's
 /// `WorkQueue` with a lock, a clock and a waker of its own is bound in a page: the crate's
-/// documentation shows one. `proptest/tests/toy.rs` is such a binding in full, and shows what the
-/// suite reports of seven faults.
+/// documentation shows one, which is also its example `binding`.
 ///
 /// Each group of rules is a module, each rule a test, and a test that fails names its rule and
 /// where that comes from. Histories are drawn in addition, as many as proptest is configured to

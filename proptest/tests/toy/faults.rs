@@ -111,6 +111,20 @@ fn a_lost_baton_is_found() {
 }
 
 #[test]
+fn the_readme_shows_what_is_reported_of_a_lost_baton() {
+    let readme = include_str!("../../README.md");
+    let history = find::<Faulty<LostBaton>>(Some(calls().boxed())).unwrap();
+    let mut shown = format!("{history}\n\nRules that fail:\n");
+    for rule in rules_broken::<Faulty<LostBaton>>() {
+        shown += &format!("  {}::{}: {}\n", rule.group, rule.name, rule.text);
+    }
+    assert!(
+        readme.contains(&shown),
+        "the README shows another:\n{shown}"
+    );
+}
+
+#[test]
 fn a_missed_drain_wake_is_found() {
     finds::<MissedDrain>(
         5,

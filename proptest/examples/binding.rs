@@ -1,0 +1,93 @@
+//! A runtime of one thread, and all that binds it to the suite.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use requeue_core::binding::{FixedWaitList, Lock, State, Wait, WorkQueue};
+use requeue_core::{Fixed, GetError, Guard, NoMetrics, Queue};
+use requeue_proptest::subject::{
+    Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
+    Setup, handed, panicking, poll_once,
+};
+
+// ---- The runtime: its lock, and its way of waiting. ----
+
+struct Single<T>(RefCell<T>);
+
+impl<T> Lock for Single<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.borrow_mut())
+    }
+}
+
+type Guarded = State<Key, Fixed<8>, AnyLimiter, NoMetrics, FixedWaitList<4>>;
+type Shared = WorkQueue<Single<Guarded>, HandClock>;
+
+/// Waits for a key.
+async fn get(queue: Rc<Shared>) -> Result<Guard<Key, Rc<Shared>>, GetError> {
+    let work = Wait::for_key(&*queue).wait(None, Queue::poll_get).await?;
+    Ok(Guard::new(work, queue))
+}
+
+// ---- The binding. ----
+
+struct Bound {
+    queue: Rc<Shared>,
+    calls: Futures,
+}
+
+impl Runtime for Bound {
+    type Storage = Fixed<8>;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<4>;
+    type Lock = Single<Guarded>;
+    type Clock = HandClock;
+    type Calls = Futures;
+    const PLACES: Option<usize> = Some(4);
+
+    fn new(setup: &Setup) -> Self {
+        let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
+        let queue = WorkQueue::new(Single(RefCell::new(state)), HandClock::new());
+        let (queue, calls) = (Rc::new(queue), Futures::new());
+        Self { queue, calls }
+    }
+
+    fn queue(&self) -> &Shared {
+        &self.queue
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.queue.clock().advance(by);
+    }
+
+    fn begin(&self, call: Call) -> Option<LocalCall> {
+        let queue = Rc::clone(&self.queue);
+        match call {
+            Call::Get => Some(Box::pin(async {
+                Answer::from(get(queue).await.map(handed))
+            })),
+            // It has no calls with a time limit, and none that wait for the drain.
+            _ => None,
+        }
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
+    }
+
+    fn panic_at_work(&mut self) -> bool {
+        panicking(|| poll_once(get(Rc::clone(&self.queue))))
+    }
+}
+
+requeue_proptest::conformance!(OnWorkQueue<Bound>);
+
+// An example is a program, too: this one prints which rules are not tried, and why.
+fn main() {
+    for not_tried in requeue_proptest::conformance::rules_not_tried::<OnWorkQueue<Bound>>() {
+        println!("{not_tried}");
+    }
+}
