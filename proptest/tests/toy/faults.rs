@@ -1,7 +1,7 @@
 //! Faults, and what the suite reports of each: a short history, and the rules that are broken.
 
 use proptest::strategy::{BoxedStrategy, Strategy};
-use requeue_proptest::conformance::{hold, rules_broken};
+use requeue_proptest::conformance::{drawn, hold, rules_broken};
 use requeue_proptest::histories::{Step, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 
@@ -122,6 +122,24 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
         readme.contains(&shown),
         "the README shows another:\n{shown}"
     );
+}
+
+/// As the test does that `conformance!` makes. What fails is kept where it does no harm.
+#[test]
+fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
+    let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/lost_baton.txt");
+    let drawn = || drawn::histories_of_calls::<Faulty<LostBaton>>(kept);
+    let failure = std::panic::catch_unwind(drawn).unwrap_err();
+    let report = failure.downcast_ref::<String>().unwrap();
+    for phrase in [
+        "is cancelled",
+        "Expected state at ",
+        "To try it again: Setup",
+        "\n\nRules that fail:\n  wake_obligations::",
+        "\n  cancelled_getters::a_woken_getter_passes_the_wake_on: A call that",
+    ] {
+        assert!(report.contains(phrase), "no {phrase:?} in\n{report}");
+    }
 }
 
 #[test]
