@@ -27,4 +27,4 @@ pub use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 #[cfg(feature = "std")]
 pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]
-pub use crate::workers::{BegunRun, Member, Report, Runs, Seats};
+pub use crate::workers::{BegunRun, Member, Runs, Seats};

@@ -13,15 +13,21 @@ mod ages;
 #[cfg(feature = "std")]
 mod concurrency;
 #[cfg(feature = "std")]
+mod contained;
+#[cfg(feature = "std")]
 mod dead;
 mod events;
 #[cfg(not(feature = "std"))]
 mod fixed;
 mod run;
 mod seats;
+#[cfg(not(feature = "std"))]
+mod uncontained;
 
 #[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
+#[cfg(feature = "std")]
+use contained::contain;
 #[cfg(feature = "std")]
 pub use dead::DeadKeys;
 use events::Observer;
@@ -29,8 +35,10 @@ pub use events::RunEvent;
 #[cfg(not(feature = "std"))]
 use fixed::Concurrency;
 use run::Ages;
-pub use run::{BegunRun, Failure, Report, Runs};
+pub use run::{BegunRun, Failure, Runs};
 pub use seats::{Member, Seats};
+#[cfg(not(feature = "std"))]
+use uncontained::contain;
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -114,7 +122,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///     queue.add("node-7").unwrap();
     ///     let guard = queue.try_get().unwrap();
     ///     let run = workers.begin(guard.key(), guard.context(), &queue);
-    ///     let (action, _) = workers.judge(guard.key(), run, Err(Failure::Error("down")), &queue);
+    ///     let action = workers.end(guard.key(), run, Err(Failure::Error("down")), &queue);
     ///     ends.push(action);
     ///     guard.finish(action).unwrap();
     /// }
@@ -144,8 +152,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// queue.add("node-7").unwrap();
     /// let guard = queue.try_get().unwrap();
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
-    /// let (_, report) = workers.judge(guard.key(), run, Err(Failure::Error("no route")), &queue);
-    /// workers.report(guard.key(), report.unwrap());
+    /// workers.end(guard.key(), run, Err(Failure::Error("no route")), &queue);
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
     /// # guard.success().unwrap();
     /// ```

@@ -49,11 +49,7 @@ fn run_in(
     result: Result,
 ) -> Action {
     let begun = workers.begin(&7, RunContext::new(requeues.saturating_add(1)), keys);
-    let (action, report) = workers.judge(&7, begun, result, keys);
-    if let Some(report) = report {
-        workers.report(&7, report);
-    }
-    action
+    workers.end(&7, begun, result, keys)
 }
 
 #[test]
@@ -166,10 +162,8 @@ fn each_run_that_starts_has_one_end_with_its_time() {
     ];
     for (requeues, result) in results {
         let begun = workers.begin(&7, RunContext::new(requeues + 1), &keys);
-        workers.started(&7, &begun);
         keys.advance(MINUTE);
-        let (_, report) = workers.judge(&7, begun, result, &keys);
-        workers.report(&7, report.unwrap());
+        let _ = workers.end(&7, begun, result, &keys);
     }
     drop(workers);
     let log = log.lock().unwrap();
@@ -201,7 +195,7 @@ fn a_run_learns_its_deadline_if_runs_have_a_timeout() {
     let deadline = |workers: Workers<'_, u8, &'static str>| {
         let begun = workers.begin(&7, RunContext::new(1), &keys);
         let deadline = begun.context().deadline;
-        let _ = workers.judge(&7, begun, Ok(Action::Success), &keys);
+        let _ = workers.end(&7, begun, Ok(Action::Success), &keys);
         deadline
     };
     assert_eq!(deadline(Workers::new(1)), None);
@@ -310,7 +304,7 @@ mod by_age {
         for name in 0..if cfg!(miri) { 200 } else { 10_000 } {
             let key = Counted(name, std::sync::Arc::clone(&alive));
             let begun = workers.begin(&key, RunContext::new(1), &keys);
-            let _ = workers.judge(&key, begun, Err(Failure::Error("down")), &keys);
+            let _ = workers.end(&key, begun, Err(Failure::Error("down")), &keys);
         }
         let kept = std::sync::Arc::strong_count(&alive) - 1;
         assert!((10..=64).contains(&kept), "{kept} keys are kept");

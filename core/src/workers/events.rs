@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{BegunRun, Failure, Workers};
+use super::{Failure, Workers, contain};
 use crate::action::{Action, RunContext};
 
 /// What happens to a run, as [`Workers::on_event`] receives it.
@@ -66,26 +66,21 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// Adds have no event here, because producers do not pass through workers:
     /// [`Metrics::added`](crate::Metrics::added) counts them.
     ///
-    /// An observer runs on the worker while the key is active. It should not panic: the panic is
-    /// caught, but observers and hooks after it miss the event.
+    /// An observer runs on the worker while the key is active. A panic in it is caught and ignored:
+    /// the other observers and hooks are called all the same.
     pub fn on_event(mut self, observer: impl Fn(&K, &RunEvent<'_, E>) + Send + Sync + 'w) -> Self {
         self.observers.push(Box::new(observer));
         self
     }
 
-    /// Reports a run that begins to the observers. For runtimes, which catch their panics.
-    pub fn started(&self, key: &K, run: &BegunRun) {
-        self.observe(key, &RunEvent::Started(run.context()));
-    }
-
-    /// Reports a run that was aborted to the observers. For runtimes, which catch their panics.
+    /// Reports a run that was aborted to the observers. For runtimes.
     pub fn aborted(&self, key: &K) {
         self.observe(key, &RunEvent::Aborted);
     }
 
     pub(super) fn observe(&self, key: &K, event: &RunEvent<'_, E>) {
         for observer in &self.observers {
-            observer(key, event);
+            contain(|| observer(key, event));
         }
     }
 }

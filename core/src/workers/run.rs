@@ -7,7 +7,7 @@ use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
 
-use super::{RunEvent, Workers};
+use super::{RunEvent, Workers, contain};
 use crate::Instant;
 use crate::action::{Action, RunContext};
 use crate::limiter::RateLimiter;
@@ -114,9 +114,9 @@ pub(super) trait Ages<K> {
     fn forget(&self, key: &K);
 }
 
-/// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::judge`]. For runtimes.
+/// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::end`]. For runtimes.
 #[derive(Debug)]
-#[must_use = "a run that has begun has to be judged"]
+#[must_use = "a run that has begun has to be ended"]
 pub struct BegunRun {
     context: RunContext,
     /// The epoch, if no limit and no observer needs the time.
@@ -147,18 +147,9 @@ impl BegunRun {
     }
 }
 
-/// The end of a run, which has to be passed to [`Workers::report`]: that calls the hooks.
-#[derive(Debug)]
-pub struct Report<E> {
-    result: Result<Action, Failure<E>>,
-    attempt: u32,
-    gives_up: bool,
-    took: Duration,
-}
-
 impl<K, E> Workers<'_, K, E> {
-    /// Begins a run: creates its span, which is empty without the feature `tracing`, and sets its
-    /// deadline. For runtimes.
+    /// Begins a run: creates its span, which is empty without the feature `tracing`, sets its
+    /// deadline, and reports it to the observers. For runtimes.
     ///
     /// # Examples
     ///
@@ -174,10 +165,7 @@ impl<K, E> Workers<'_, K, E> {
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
     /// assert_eq!(run.context().deadline, Some(Instant::EPOCH + minute));
     /// let result = run.in_scope(|| Err(Failure::Error("no route")));
-    /// let (action, report) = workers.judge(guard.key(), run, result, &queue);
-    /// if let Some(report) = report {
-    ///     workers.report(guard.key(), report);
-    /// }
+    /// let action = workers.end(guard.key(), run, result, &queue);
     /// assert_eq!(action, Action::Success, "it is given up");
     /// assert_eq!(guard.finish(action), Ok(Finished::Idle));
     /// ```
@@ -188,6 +176,7 @@ impl<K, E> Workers<'_, K, E> {
         }
         context.deadline = self.timeout.map(|limit| began + limit);
         let span = self.trace.span(key, context.attempt, context.waited);
+        self.observe(key, &RunEvent::Started(context));
         BegunRun {
             context,
             began,
@@ -195,57 +184,61 @@ impl<K, E> Workers<'_, K, E> {
         }
     }
 
-    /// Returns how a run with this result ends, and what there is to [report](Self::report), if
-    /// anything. Ends the run's span. For runtimes. [`begin`](Self::begin) has an example.
-    pub fn judge(
+    /// Ends a run with this result: ends its span, and calls the observers and hooks. Returns how
+    /// the run ends for its key. For runtimes. [`begin`](Self::begin) has an example.
+    ///
+    /// With the feature `std` a hook or an observer that panics keeps no other from being called.
+    pub fn end(
         &self,
         key: &K,
         run: BegunRun,
         result: Result<Action, Failure<E>>,
         queue: &impl Runs<K>,
-    ) -> (Action, Option<Report<E>>) {
-        let BegunRun {
-            context,
-            began,
-            span,
-        } = run;
-        let result = match result {
-            Ok(Action::Retry) => Err(Failure::Retry),
-            other => other,
-        };
-        let mut report = Report {
-            result,
-            attempt: context.attempt,
-            gives_up: false,
-            took: Duration::ZERO,
-        };
+    ) -> Action {
+        let attempt = run.context.attempt;
+        let mut took = Duration::ZERO;
         if !self.observers.is_empty() {
-            report.took = queue.now().saturating_since(began);
+            took = queue.now().saturating_since(run.began);
         }
-        let failure = match &report.result {
+        let failure = match result {
             Err(failure) => failure,
+            Ok(Action::Retry) => Failure::Retry,
             Ok(action) => {
-                let action = *action;
                 if action.forgets()
                     && let Some(ages) = &self.ages
                 {
                     ages.forget(key);
                 }
-                span.end(Outcome::of(action));
-                return (action, Some(report).filter(|_| !self.observers.is_empty()));
+                run.span.end(Outcome::of(action));
+                self.observe(key, &RunEvent::Finished { action, took });
+                return action;
             }
         };
-        report.gives_up = self.gives_up(key, context.attempt, queue);
+        let is_given_up = self.gives_up(key, attempt, queue);
         if self.fail.is_none() {
-            span.in_scope(|| (self.log)(failure, context.attempt));
+            contain(|| run.in_scope(|| (self.log)(&failure, attempt)));
         }
-        span.end(Outcome::of_failure(failure, report.gives_up));
-        let action = if report.gives_up {
+        run.span.end(Outcome::of_failure(&failure, is_given_up));
+        let event = RunEvent::Failed {
+            failure: &failure,
+            attempt,
+            is_given_up,
+            took,
+        };
+        self.observe(key, &event);
+        if let Some(hook) = &self.fail {
+            contain(|| hook(key, &failure, attempt));
+        }
+        match &self.give_up {
+            Some(hook) if is_given_up => contain(|| hook(key, failure)),
+            // Its `Drop` is foreign code, too.
+            _ => contain(|| drop(failure)),
+        }
+        if is_given_up {
             Action::Success
         } else {
             Action::Retry
-        };
-        (action, Some(report))
+        }
     }
 
     /// Decides whether a key that has failed is given up.
@@ -261,37 +254,13 @@ impl<K, E> Workers<'_, K, E> {
         gives_up
     }
 
-    /// Reports a run that is overdue and goes on. For runtimes, which catch the hooks' panics.
+    /// Reports a run that is overdue and goes on. For runtimes.
     pub fn overdue(&self, key: &K) {
         let limit = self.timeout.unwrap_or_default();
         self.observe(key, &RunEvent::Overdue(limit));
-        match &self.overdue {
+        contain(|| match &self.overdue {
             Some(hook) => hook(key, limit),
             None => self.trace.log_overdue(key, limit),
-        }
-    }
-
-    /// Calls the observers and hooks for a run that ends. For runtimes, which catch their panics.
-    pub fn report(&self, key: &K, report: Report<E>) {
-        let (took, attempt) = (report.took, report.attempt);
-        let failure = match report.result {
-            Ok(action) => return self.observe(key, &RunEvent::Finished { action, took }),
-            Err(failure) => failure,
-        };
-        let event = RunEvent::Failed {
-            failure: &failure,
-            attempt,
-            is_given_up: report.gives_up,
-            took,
-        };
-        self.observe(key, &event);
-        if let Some(hook) = &self.fail {
-            hook(key, &failure, attempt);
-        }
-        if report.gives_up
-            && let Some(hook) = &self.give_up
-        {
-            hook(key, failure);
-        }
+        });
     }
 }

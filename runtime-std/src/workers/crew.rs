@@ -96,8 +96,7 @@ where
 
     fn report_overdue(&self) {
         for key in self.roster.take_overdue(|| self.queue.clock().now()) {
-            let report = AssertUnwindSafe(|| self.workers.overdue(&key));
-            let _ = catch_unwind(report);
+            self.workers.overdue(&key);
         }
     }
 
@@ -144,7 +143,6 @@ where
     fn reconcile(&self, guard: &Guard<'_, K, L, S>) -> Action {
         let (queue, workers) = (guard.queue(), &self.workers);
         let begun = workers.begin(guard, guard.context(), queue);
-        let _ = catch_unwind(AssertUnwindSafe(|| workers.started(guard, &begun)));
         let deadline = begun.context().deadline;
         let watched = deadline.map(|deadline| self.roster.watch(guard.key().clone(), deadline));
         // The reconciler answers for its own state, as after any panic on a thread.
@@ -154,12 +152,6 @@ where
             Err(payload) => Err(Failure::Panic(payload)),
         };
         drop(watched);
-        let (action, report) = workers.judge(guard, begun, result, queue);
-        if let Some(report) = report {
-            // A hook that panics must not end its worker and lose the key.
-            let report = AssertUnwindSafe(|| workers.report(guard, report));
-            let _ = catch_unwind(report);
-        }
-        action
+        workers.end(guard, begun, result, queue)
     }
 }

@@ -154,7 +154,6 @@ where
             workers: &self.workers,
             key: guard.key(),
         };
-        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.started(guard, &begun)));
         let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
         // Dropped inside as well, because its `Drop` may panic.
         let result = match caught(begun.contain(queue.clock(), run)).await {
@@ -165,13 +164,7 @@ where
             Err(payload) => Err(Failure::Panic(payload)),
         };
         mem::forget(aborted);
-        let (action, report) = self.workers.judge(guard, begun, result, queue);
-        if let Some(report) = report {
-            // A hook that panics must not end its worker and lose the key.
-            let report = AssertUnwindSafe(|| self.workers.report(guard, report));
-            let _ = catch_unwind(report);
-        }
-        action
+        self.workers.end(guard, begun, result, queue)
     }
 }
 
@@ -195,7 +188,7 @@ struct Aborted<'c, K, E> {
 
 impl<K, E> Drop for Aborted<'_, K, E> {
     fn drop(&mut self) {
-        let _ = catch_unwind(AssertUnwindSafe(|| self.workers.aborted(self.key)));
+        self.workers.aborted(self.key);
     }
 }
 

@@ -165,11 +165,7 @@ impl<W: World> Simulation<W> {
             ..
         } = run;
         self.drop_future(future)?;
-        // As the runtimes do it: a hook that panics must not take the key with it.
-        let (action, report) = workers.judge(&key, begun, answer, &*self.shared);
-        if let Some(report) = report {
-            let _ = guarded(|| workers.report(&key, report));
-        }
+        let action = workers.end(&key, begun, answer, &*self.shared);
         if has_failed && action == Action::Success {
             let note = What::Note(String::from("the key is given up"));
             self.shared.write(who, Some(&key), note);
