@@ -1,9 +1,8 @@
 //! The workers of a reconciler: tasks that process keys until the queue is shut down.
 
-use core::future::poll_fn;
 use core::hash::Hash;
-use core::task::Poll;
 
+use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
 use requeue_core::{Action, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
@@ -182,7 +181,9 @@ where
             });
             // The run is over from here on, even if the next is never asked for.
             let turn = self.next(guard, action);
-            let_others_run().await;
+            // Otherwise keys that run again at once would keep a task busy for ever if its
+            // reconciler awaits nothing.
+            yield_now().await;
             next = turn.await;
         }
     }
@@ -197,19 +198,4 @@ fn judge<E>(failed: &Failed<E>) -> Action {
         logging::run_failed(failed.attempt);
         Action::Retry
     }
-}
-
-/// Yields to other tasks once. Without it, keys that run again at once would keep a task busy for
-/// ever if its reconciler awaits nothing.
-async fn let_others_run() {
-    let mut had_their_turn = false;
-    poll_fn(|context| {
-        if had_their_turn {
-            return Poll::Ready(());
-        }
-        had_their_turn = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

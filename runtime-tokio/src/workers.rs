@@ -138,21 +138,23 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         R: Future<Output = Result<Action, E>> + Send + 'static,
     {
         let workers = workers.into();
-        let options = Options {
-            shut_down_on: CancellationToken::new(),
-        };
         let queue = self.clone();
-        let begin = |options| -> Working<K> {
-            let crew = Crew {
+        let shut_down_on = Arc::new(Mutex::new(CancellationToken::new()));
+        let chosen = Arc::clone(&shut_down_on);
+        let work = async move {
+            let crew = Arc::new(Crew {
                 queue,
                 workers,
                 reconcile,
-                options,
                 seats: Mutex::new(Seats::new()),
-            };
-            Box::pin(Arc::new(crew).work_off())
+            });
+            let shut_down_on = chosen.lock().clone();
+            crew.work_off(&shut_down_on).await
         };
-        Run(State::Waits(Some((options, Box::new(begin)))))
+        Run {
+            shut_down_on,
+            work: Some(Box::pin(work)),
+        }
     }
 }
 
@@ -223,28 +225,20 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # }
 /// ```
 #[must_use = "no key is processed until a run is awaited or spawned"]
-pub struct Run<K>(State<K>);
-
-enum State<K> {
+pub struct Run<K> {
+    /// Read when the workers begin.
+    shut_down_on: Arc<Mutex<CancellationToken>>,
     /// Absent once the workers have ended.
-    Waits(Option<(Options, Box<Begin<K>>)>),
-    Works(Working<K>),
+    work: Option<Working<K>>,
 }
 
-type Begin<K> = dyn FnOnce(Options) -> Working<K> + Send;
 type Working<K> = Pin<Box<dyn Future<Output = Vec<Leftover<K>>> + Send>>;
 
-/// What can be chosen before the workers begin.
-struct Options {
-    shut_down_on: CancellationToken,
-}
-
 impl<K> Run<K> {
-    /// Shuts the queue down when `token` is cancelled, and lets it drain.
-    pub fn shut_down_on(mut self, token: CancellationToken) -> Self {
-        if let State::Waits(Some((options, _))) = &mut self.0 {
-            options.shut_down_on = token;
-        }
+    /// Shuts the queue down when `token` is cancelled, and lets it drain. Does nothing once the
+    /// workers have begun.
+    pub fn shut_down_on(self, token: CancellationToken) -> Self {
+        *self.shut_down_on.lock() = token;
         self
     }
 }
@@ -253,18 +247,12 @@ impl<K> Future for Run<K> {
     type Output = Vec<Leftover<K>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let State::Waits(waits) = &mut self.0 {
-            let Some((options, begin)) = waits.take() else {
-                return Poll::Pending;
-            };
-            self.0 = State::Works(begin(options));
-        }
-        let State::Works(working) = &mut self.0 else {
+        let Some(work) = &mut self.work else {
             return Poll::Pending;
         };
-        let ended = working.as_mut().poll(context);
+        let ended = work.as_mut().poll(context);
         if ended.is_ready() {
-            self.0 = State::Waits(None);
+            self.work = None;
         }
         ended
     }
@@ -272,11 +260,8 @@ impl<K> Future for Run<K> {
 
 impl<K> fmt::Debug for Run<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = match &self.0 {
-            State::Waits(Some(_)) => "not begun",
-            State::Waits(None) => "ended",
-            State::Works(_) => "running",
-        };
-        f.debug_tuple("Run").field(&state).finish()
+        f.debug_struct("Run")
+            .field("has_ended", &self.work.is_none())
+            .finish_non_exhaustive()
     }
 }

@@ -108,7 +108,7 @@ where
         let shared = &*self.queue.shared;
         let mut call = Wait::for_key(shared);
         while let Some(guard) = self.take(&mut joined.member, call) {
-            let action = self.reconcile(&guard);
+            let action = self.reconcile(number, &guard);
             call = Wait::after(guard, action, shared);
         }
     }
@@ -139,19 +139,23 @@ where
         self.roster.allowed(self.workers.wanted().get())
     }
 
-    /// One run of one key.
-    fn reconcile(&self, guard: &Guard<'_, K, L, S>) -> Action {
+    /// One run of one key, by the worker with this number.
+    fn reconcile(&self, number: usize, guard: &Guard<'_, K, L, S>) -> Action {
         let (queue, workers) = (guard.queue(), &self.workers);
         let begun = workers.begin(guard, guard.context(), queue);
         let deadline = begun.context().deadline;
-        let watched = deadline.map(|deadline| self.roster.watch(guard.key().clone(), deadline));
+        if let Some(deadline) = deadline {
+            self.roster.watch(number, guard.key().clone(), deadline);
+        }
         // The reconciler answers for its own state, as after any panic on a thread.
         let run = || begun.in_scope(|| (self.reconcile)(guard, begun.context()));
         let result = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(result) => result.map_err(Failure::Error),
             Err(payload) => Err(Failure::Panic(payload)),
         };
-        drop(watched);
+        if deadline.is_some() {
+            self.roster.unwatch(number);
+        }
         workers.end(guard, begun, result, queue)
     }
 }

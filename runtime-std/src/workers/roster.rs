@@ -25,13 +25,13 @@ struct State<K> {
     has_news: bool,
     /// The runs that are not overdue yet, in the order in which they began.
     timed: Vec<Timed<K>>,
-    last_run: u64,
     /// When the supervisor wakes up by itself.
     alarm: Option<Instant>,
 }
 
 struct Timed<K> {
-    run: u64,
+    /// The number of its worker.
+    worker: usize,
     key: K,
     deadline: Instant,
 }
@@ -52,7 +52,6 @@ impl<K> Roster<K> {
             seats: Seats::new(),
             has_news: false,
             timed: Vec::new(),
-            last_run: 0,
             alarm: None,
         };
         Self {
@@ -114,12 +113,15 @@ impl<K> Roster<K> {
         state.has_news || (is_closed && state.seats.is_empty())
     }
 
-    /// Notes a run with a deadline, until what this returns is dropped.
-    pub(super) fn watch(&self, key: K, deadline: Instant) -> Watch<'_, K> {
+    /// Notes the run of a worker, which has a deadline, until [`unwatch`](Self::unwatch).
+    pub(super) fn watch(&self, worker: usize, key: K, deadline: Instant) {
+        let run = Timed {
+            worker,
+            key,
+            deadline,
+        };
         let mut state = self.state.lock();
-        state.last_run = state.last_run.wrapping_add(1);
-        let run = state.last_run;
-        state.timed.push(Timed { run, key, deadline });
+        state.timed.push(run);
         // An alarm for an earlier run finds this one as well.
         let needs_alarm = state.alarm.is_none_or(|alarm| alarm > deadline);
         if needs_alarm {
@@ -130,7 +132,16 @@ impl<K> Roster<K> {
         if needs_alarm {
             self.supervisor.wake_by_ref();
         }
-        Watch { roster: self, run }
+    }
+
+    /// Notes that the run of a worker has ended, if it had a deadline.
+    pub(super) fn unwatch(&self, worker: usize) {
+        let mut state = self.state.lock();
+        let at = state.timed.iter().position(|run| run.worker == worker);
+        let ended = at.map(|at| state.timed.remove(at));
+        drop(state);
+        // The key's `Drop` is foreign code.
+        drop(ended);
     }
 
     /// Returns the runs that are overdue now, each once.
@@ -158,22 +169,5 @@ impl<K> Drop for Joined<'_, K> {
         state.has_news = true;
         drop(state);
         self.roster.supervisor.wake_by_ref();
-    }
-}
-
-/// A run with a deadline that goes on.
-pub(super) struct Watch<'c, K> {
-    roster: &'c Roster<K>,
-    run: u64,
-}
-
-impl<K> Drop for Watch<'_, K> {
-    fn drop(&mut self) {
-        let mut state = self.roster.state.lock();
-        let at = state.timed.iter().position(|other| other.run == self.run);
-        let ended = at.map(|at| state.timed.remove(at));
-        drop(state);
-        // The key's `Drop` is foreign code.
-        drop(ended);
     }
 }

@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 
 use requeue_core::binding::{Member, Seats, Wait};
 use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
+use tokio_util::sync::CancellationToken;
 
-use super::Options;
 use crate::get::poll_in_turn;
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
@@ -28,7 +28,6 @@ where
     pub(super) queue: WorkQueue<K, L, S>,
     pub(super) workers: Workers<'static, K, E>,
     pub(super) reconcile: F,
-    pub(super) options: Options,
     pub(super) seats: Mutex<Seats>,
 }
 
@@ -42,10 +41,13 @@ where
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
 {
-    /// Processes keys until the queue is shut down and drained. Returns what is left.
-    pub(super) async fn work_off(self: Arc<Self>) -> Vec<Leftover<K>> {
+    /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
+    /// Returns what is left.
+    pub(super) async fn work_off(
+        self: Arc<Self>,
+        shut_down_on: &CancellationToken,
+    ) -> Vec<Leftover<K>> {
         let mut workers = pin!(self.employ());
-        let shut_down_on = &self.options.shut_down_on;
         if shut_down_on
             .run_until_cancelled(workers.as_mut())
             .await
