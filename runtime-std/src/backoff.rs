@@ -1,15 +1,13 @@
 //! Repeats work, with pauses.
 
-use std::mem;
-use std::sync::Arc;
-use std::task::Waker;
+use std::fmt;
 
 use requeue_core::binding::Clock;
 use requeue_core::rand_core::Rng;
-use requeue_core::{BackoffManager, BackoffUntil, Instant};
+use requeue_core::{BackoffManager, BackoffUntil, Concurrency, Instant};
 
 use crate::clock::QueueClock;
-use crate::sync::{Mutex, Parker};
+use crate::sync::Parker;
 
 /// Stops loops. Clones stop the same loops.
 ///
@@ -33,33 +31,27 @@ use crate::sync::{Mutex, Parker};
 /// poller.join().unwrap();
 /// assert!(stop.is_stopped());
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct Stop {
-    shared: Arc<Mutex<Signal>>,
-}
-
-#[derive(Debug, Default)]
-struct Signal {
-    is_stopped: bool,
-    /// Of the loops that pause.
-    wakers: Vec<Waker>,
+    /// One, and zero once stopped: a number that loops can wait for.
+    wanted: Concurrency,
 }
 
 impl Stop {
     /// Creates a signal that is not stopped. The [type](Self) has an example.
     pub fn new() -> Self {
-        Self::default()
+        let wanted = Concurrency::new(1);
+        Self { wanted }
     }
 
     /// Stops the loops, also those that begin later. A second call changes nothing.
     pub fn stop(&self) {
-        self.shared.lock().is_stopped = true;
-        self.wake_all();
+        self.wanted.set(0);
     }
 
     /// Returns whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
-        self.shared.lock().is_stopped
+        self.wanted.get() == 0
     }
 
     /// Wakes every loop that pauses, so that it reads its clock again: for use after a
@@ -89,30 +81,35 @@ impl Stop {
     /// });
     /// ```
     pub fn clock_moved(&self) {
-        self.wake_all();
-    }
-
-    fn wake_all(&self) {
-        let wakers = mem::take(&mut self.shared.lock().wakers);
-        wakers.into_iter().for_each(Waker::wake);
+        self.wanted.wake_all();
     }
 
     /// Waits until `due` or until stopped. Returns whether it was stopped.
     fn wait_until(&self, due: Instant, clock: &QueueClock) -> bool {
         Parker::with(|parker| {
+            let mut changes = self.wanted.changes();
             loop {
-                let mut signal = self.shared.lock();
-                signal
-                    .wakers
-                    .retain(|waker| !waker.will_wake(parker.waker()));
-                if signal.is_stopped || clock.now() >= due {
-                    return signal.is_stopped;
+                let is_stopped = changes.get(parker.waker()) == 0;
+                if is_stopped || clock.now() >= due {
+                    return is_stopped;
                 }
-                signal.wakers.push(parker.waker().clone());
-                drop(signal);
                 clock.park(parker, Some(due));
             }
         })
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop")
+            .field("is_stopped", &self.is_stopped())
+            .finish()
     }
 }
 

@@ -57,6 +57,12 @@ impl Concurrency {
     /// this is called still runs it. None is removed between shutdown and the end of the drain.
     pub fn set(&self, workers: usize) {
         self.0.count.store(workers, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// Wakes what waits for another number, and changes nothing. For runtimes. O(n) in the
+    /// listeners.
+    pub fn wake_all(&self) {
         let waiting = mem::take(&mut self.lock().waiting);
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
@@ -107,7 +113,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns the number of workers, and has `waker` called when it is set again. Replaces the
+    /// Returns the number of workers, and has `waker` called when it is set again, or by
+    /// [`wake_all`](Concurrency::wake_all). Replaces the
     /// waker of the last call. O(n) in the runs that share the number.
     pub fn get(&mut self, waker: &Waker) -> usize {
         // Cloned and dropped outside of the lock, because a waker is foreign code.
