@@ -63,8 +63,8 @@ pub struct Workers<'w, K, E> {
     drain_deadline: Option<Duration>,
     /// The hook for every failure.
     fail: Option<Box<OnError<'w, K, E>>>,
-    /// What logs a failure if there is no hook.
-    log: fn(&Failure<E>, u32),
+    /// What logs a failure, or that a key is given up, if there is no hook.
+    log: fn(&Failure<E>, u32, bool),
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
     ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
@@ -134,7 +134,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// Sets the hook for keys that are given up. It receives the key, and why its last run failed.
-    /// The failures of the key are forgotten: if it is added again, it starts as a new key.
+    /// The failures of the key are forgotten: if it is added again, it starts as a new key. Without
+    /// this hook it is logged as an error, if the feature `tracing` is on.
     ///
     /// The hook runs on the worker while the key is active. A panic in the hook is caught and
     /// ignored.
@@ -253,7 +254,7 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt
     /// that was, counted from 1. Without this hook failures are logged as warnings, if the feature
-    /// `tracing` is on.
+    /// `tracing` is on; `trace_keys`, which is there with that feature, adds the key.
     ///
     /// The hook runs on the worker while the key is active, before
     /// [`on_give_up`](Self::on_give_up). A panic in the hook is caught and ignored.

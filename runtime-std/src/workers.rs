@@ -34,7 +34,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
     /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
-    /// without that hook they are logged, if the feature `tracing` is on. The calling thread
+    /// without that hook they are logged, if the feature `tracing` is on, with the key if
+    /// `Workers::trace_keys` shows it. The calling thread
     /// supervises the workers, and sleeps meanwhile. Returns when all threads have ended.
     ///
     /// # Errors

@@ -37,7 +37,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
     /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
-    /// without that hook they are logged, if the feature `tracing` is on. `reconcile` gets a clone
+    /// without that hook they are logged, if the feature `tracing` is on, with the key if
+    /// `Workers::trace_keys` shows it. `reconcile` gets a clone
     /// of the key, and its future may move from thread to thread. State that the runs share is
     /// cloned into each of them, as in the example: an `async` closure cannot capture it. Nothing
     /// happens until the returned [`Run`] is awaited or spawned.

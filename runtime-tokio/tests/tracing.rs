@@ -11,10 +11,11 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use requeue_tokio::core::Timed;
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -39,6 +40,17 @@ impl Visit for Fields {
 }
 
 impl Spans {
+    /// Takes out what was logged.
+    fn events(&self) -> Vec<String> {
+        let events = std::mem::take(&mut *self.1.lock().unwrap());
+        let shown = events.iter().map(|Fields { values, .. }| {
+            let [level, message] = ["level", "message"].map(|field| &values[field]);
+            let [attempt, error] = ["attempt", "error"].map(|field| &values[field]);
+            format!("{level} {message}, attempt {attempt}: {error}")
+        });
+        shown.collect()
+    }
+
     fn with(&self, id: &Id, change: impl FnOnce(&mut Fields)) {
         change(&mut self.0.lock().unwrap()[id.into_u64() as usize - 1]);
     }
@@ -65,9 +77,10 @@ impl Subscriber for Spans {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        assert_eq!(*event.metadata().level(), Level::WARN);
         let mut fields = Fields::default();
         event.record(&mut fields);
+        let level = event.metadata().level().to_string();
+        fields.values.insert("level", level);
         self.1.lock().unwrap().push(fields);
     }
 
@@ -147,22 +160,53 @@ async fn a_failure_without_a_hook_is_logged_with_its_debug_text() {
     };
 
     run(Workers::new(1)).await;
-    let events = std::mem::take(&mut *spans.1.lock().unwrap());
-    let shown: Vec<_> = events
-        .iter()
-        .map(|Fields { values, .. }| [&values["message"], &values["attempt"], &values["error"]])
-        .collect();
-    assert_eq!(
-        shown,
-        [
-            ["reconcile failed", "1", "Refused { status: 503 }"],
-            ["reconcile failed", "1", "\"asked for a retry\""],
-            ["reconcile failed", "1", "\"panicked\""],
-        ]
-    );
+    let failed = |error: &str| format!("WARN reconcile failed, attempt 1: {error}");
+    let errors = [
+        "Refused { status: 503 }",
+        "asked for a retry",
+        "panicked: quietly",
+    ];
+    assert_eq!(spans.events(), errors.map(failed));
 
     run(Workers::new(1).on_error(|_, _, _| {})).await;
-    assert!(spans.1.lock().unwrap().is_empty(), "the hook has them");
+    assert!(spans.events().is_empty(), "the hook has them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_given_up_without_a_hook_is_logged_as_an_error() {
+    let spans = Spans::default();
+    let _recording = tracing::subscriber::set_default(spans.clone());
+    let run = async |workers: Workers<'static, u8, Refused>| {
+        let queue = WorkQueue::new();
+        queue.add(1).unwrap();
+        queue.shut_down();
+        let fail = |_| async { Err(Refused { status: 410 }) };
+        assert!(queue.run(workers, fail).await.is_empty());
+        spans.events()
+    };
+    let once = || Workers::new(1).max_retries(0);
+    let failed = "WARN reconcile failed, attempt 1: Refused { status: 410 }";
+    let gave_up = "ERROR gave the key up, attempt 1: Refused { status: 410 }";
+    assert_eq!(run(once()).await, [failed, gave_up]);
+    assert_eq!(run(once().on_error(|_, _, _| {})).await, [gave_up]);
+    assert_eq!(run(once().on_give_up(|_, _| {})).await, [failed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_span_shows_how_long_its_key_waited_if_the_queue_measures_it() {
+    let spans = Spans::default();
+    let _recording = tracing::subscriber::set_default(spans.clone());
+    for builder in [WorkQueue::builder(), WorkQueue::builder().report_to(Timed)] {
+        let queue = builder.build();
+        queue.add(1).unwrap();
+        tokio::time::advance(SECOND).await;
+        queue.shut_down();
+        let end = |_| async { Ok::<_, ()>(Action::Success) };
+        queue.run(1, end).await;
+    }
+    let spans = spans.0.lock().unwrap();
+    let shown = spans.iter().map(|span| span.values.get("queue_latency"));
+    assert_eq!(shown.collect::<Vec<_>>(), [None, Some(&"1s".into())]);
 }
 
 #[tokio::test]

@@ -48,4 +48,4 @@ impl RunSpan {
 }
 
 /// Logs nothing.
-pub(crate) fn log_failure<E>(_failure: &Failure<E>, _attempt: u32) {}
+pub(crate) fn log_failure<E>(_failure: &Failure<E>, _attempt: u32, _is_given_up: bool) {}

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use tracing::field::{Empty, display};
-use tracing::{Instrument, Span, info_span, warn};
+use tracing::{Instrument, Span, error, info_span, warn};
 
 use super::Outcome;
 use crate::workers::{Failure, Workers};
@@ -28,7 +28,7 @@ impl<K> Trace<'_, K> {
             "reconcile",
             key = Empty,
             attempt,
-            queue_latency = ?waited,
+            queue_latency = (!waited.is_zero()).then(|| debug(waited)),
             outcome = Empty
         );
         if let Some(show) = &self.show {
@@ -79,26 +79,36 @@ impl RunSpan {
     }
 }
 
-/// Logs a failure for which there is no hook.
-pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32) {
-    let error: &dyn fmt::Debug = match failure {
-        Failure::Error(error) => error,
-        Failure::Retry => &"asked for a retry",
-        Failure::Panic(_) => &"panicked",
-        Failure::TimedOut(_) => &"timed out",
-    };
-    warn!(target: "requeue", attempt, ?error, "reconcile failed");
+/// Logs a failure, or that a key is given up for it, if there is no hook for that.
+pub(crate) fn log_failure<E: fmt::Debug>(failure: &Failure<E>, attempt: u32, is_given_up: bool) {
+    let error = display(Logged(failure));
+    if is_given_up {
+        error!(target: "requeue", attempt, error, "gave the key up");
+    } else {
+        warn!(target: "requeue", attempt, error, "reconcile failed");
+    }
+}
+
+/// A failure whose error is shown by its `Debug`, because it may have no `Display`.
+struct Logged<'a, E>(&'a Failure<E>);
+
+impl<E: fmt::Debug> fmt::Display for Logged<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show(f, E::fmt)
+    }
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Shows the key in the span of each run, as `show` writes it. By default it is not shown,
-    /// because a key may contain data that does not belong in a log.
+    /// Shows the key in the span of each run, as `show` writes it, and so with what is logged in
+    /// it. By default it is not shown, because a key may contain data that does not belong in a
+    /// log.
     ///
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
-    /// the fields `key`, `attempt`, `queue_latency` (zero unless the queue's metrics keep times, as
-    /// [`Timed`](crate::Timed) does) and `outcome`. The outcome is `success`, `requeued`,
-    /// `retried later`, `released`, `failed`, `panicked` or `timed out`, the last three with
-    /// `, given up` if the key is given up. A run that is aborted has no outcome.
+    /// the fields `key`, `attempt`, `queue_latency` and `outcome`. `queue_latency` is empty unless
+    /// the queue's metrics keep times, as [`Timed`](crate::Timed) does, and if the key did not
+    /// wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
+    /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
+    /// that is aborted has no outcome.
     ///
     /// # Examples
     ///

@@ -52,10 +52,15 @@ pub enum Failure<E> {
     TimedOut(Duration),
 }
 
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl<E> Failure<E> {
+    /// Writes why the run failed, with the error as `show` writes it.
+    pub(crate) fn show(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        show: impl FnOnce(&E, &mut fmt::Formatter<'_>) -> fmt::Result,
+    ) -> fmt::Result {
         match self {
-            Self::Error(error) => error.fmt(f),
+            Self::Error(error) => show(error, f),
             Self::Retry => f.write_str("asked for a retry"),
             Self::Panic(payload) => {
                 let message = payload.downcast_ref::<&str>().copied();
@@ -64,6 +69,12 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
             }
             Self::TimedOut(limit) => write!(f, "took longer than {limit:?}"),
         }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(f, E::fmt)
     }
 }
 
@@ -216,7 +227,10 @@ impl<K, E> Workers<'_, K, E> {
         };
         let is_given_up = self.gives_up(key, attempt, queue);
         if self.fail.is_none() {
-            contain(|| run.in_scope(|| (self.log)(&failure, attempt)));
+            contain(|| run.in_scope(|| (self.log)(&failure, attempt, false)));
+        }
+        if is_given_up && self.give_up.is_none() {
+            contain(|| run.in_scope(|| (self.log)(&failure, attempt, true)));
         }
         run.span.end(Outcome::of_failure(&failure, is_given_up));
         let event = RunEvent::Failed {
