@@ -77,7 +77,7 @@ type OnOverdue<'w, K> = dyn Fn(&K, Duration) + Send + Sync + 'w;
 type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
 
 impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
-    /// Creates settings for `count` workers, at least one. A plain number converts into this.
+    /// Creates settings for `count` workers, at least one. A plain number converts into this. O(1).
     ///
     /// # Examples
     ///
@@ -106,7 +106,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
 
 impl<'w, K, E> Workers<'w, K, E> {
     /// Sets how many times a key that failed is retried before it is given up. There is no limit by
-    /// default.
+    /// default. O(1).
     ///
     /// The count is the rate limiter's. With a limiter that keeps no record of a key
     /// ([`NoLimit`](crate::NoLimit), a [`Bucket`](crate::Bucket) alone) it stays zero, and a key is
@@ -135,7 +135,7 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// Sets the hook for keys that are given up. It receives the key, and why its last run failed.
     /// The failures of the key are forgotten: if it is added again, it starts as a new key. Without
-    /// this hook it is logged as an error, if the feature `tracing` is on.
+    /// this hook it is logged as an error, if the feature `tracing` is on. O(1).
     ///
     /// The hook runs on the worker while the key is active. A panic in the hook is caught and
     /// ignored.
@@ -164,7 +164,7 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
     /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run
-    /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead.
+    /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead. O(1).
     ///
     /// The hook runs on the thread that called `run`, at the deadline, once per run. While it runs,
     /// no other overdue run is reported. A panic in the hook is caught and ignored.
@@ -186,7 +186,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     }
 
     /// Sets for how long after shutdown ready keys are still worked on. There is no limit by
-    /// default.
+    /// default. O(1).
     ///
     /// The keys that are left then are returned as leftovers, in their order, also those that wait
     /// for a token of a [rate of runs](crate::WithRunRate) or for a run of their group to end. They
@@ -208,7 +208,7 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Sets for how long a run may go on. There is no limit by default.
+    /// Sets for how long a run may go on. There is no limit by default. O(1).
     ///
     /// The reconciler learns its [`deadline`](crate::RunContext::deadline). What happens when it
     /// has passed depends on the runtime:
@@ -236,18 +236,18 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Returns for how long a run may go on, `None` if there is no limit. For runtimes.
+    /// Returns for how long a run may go on, `None` if there is no limit. For runtimes. O(1).
     pub fn run_limit(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// Returns the number of workers.
+    /// Returns the number of workers. O(1).
     pub fn count(&self) -> usize {
         self.count.get()
     }
 
     /// Returns for how long after shutdown keys are still taken, `None` if there is no limit. For
-    /// runtimes.
+    /// runtimes. O(1).
     pub fn drain_limit(&self) -> Option<Duration> {
         self.drain_deadline
     }

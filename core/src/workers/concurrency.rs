@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Concurrency {
-    /// Creates a number of workers.
+    /// Creates a number of workers. O(1).
     pub fn new(workers: usize) -> Self {
         Self(Arc::new(Shared {
             count: AtomicUsize::new(workers),
@@ -72,7 +72,7 @@ impl Concurrency {
         self.0.count.load(Ordering::SeqCst)
     }
 
-    /// Returns a listener to changes. For runtimes.
+    /// Returns a listener to changes. For runtimes. O(1).
     ///
     /// # Examples
     ///
@@ -144,13 +144,13 @@ impl State {
 }
 
 impl<K, E> Workers<'_, K, E> {
-    /// Takes the number of workers from `concurrency`, so that it can change while they work.
+    /// Takes the number of workers from `concurrency`, so that it can change while they work. O(1).
     pub fn concurrency(mut self, concurrency: &Concurrency) -> Self {
         self.count = concurrency.clone();
         self
     }
 
-    /// Returns where the number of workers comes from. For runtimes.
+    /// Returns where the number of workers comes from. For runtimes. O(1).
     pub fn wanted(&self) -> &Concurrency {
         &self.count
     }

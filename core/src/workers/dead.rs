@@ -17,8 +17,7 @@ use crate::producer::Producer;
 /// It is filled in [`on_give_up`](super::Workers::on_give_up), and holds a fixed number of keys. If
 /// it is full the oldest makes room, and is handed to a hook: no key is lost silently.
 ///
-/// No queue is involved: a key that is in the list can be added and run as any other. All methods
-/// are O(n) in the keys of the list.
+/// No queue is involved: a key that is in the list can be added and run as any other.
 ///
 /// # Examples
 ///
@@ -54,7 +53,7 @@ type OnOverflow<K, W> = dyn Fn(K, W) + Send + Sync;
 impl<K: Eq, W> DeadKeys<K, W> {
     /// Creates an empty list for `capacity` keys. `on_overflow` receives a key that makes room: the
     /// oldest, or a new one if the capacity is zero. It runs on the thread that adds one, and may
-    /// use the list.
+    /// use the list. O(1): memory is taken as keys come.
     pub fn new(capacity: usize, on_overflow: impl Fn(K, W) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared {
             keys: Mutex::new(VecDeque::new()),
@@ -64,7 +63,7 @@ impl<K: Eq, W> DeadKeys<K, W> {
     }
 
     /// Inserts a key at the end, as the newest. A key that is in the list moves there, and what was
-    /// known of it is returned.
+    /// known of it is returned. O(n) in the keys of the list, under its lock.
     pub fn insert(&self, key: K, why: W) -> Option<W> {
         let mut keys = self.lock();
         let known = position(&keys, &key).and_then(|at| keys.remove(at));
@@ -73,7 +72,7 @@ impl<K: Eq, W> DeadKeys<K, W> {
         known.map(|(_, why)| why)
     }
 
-    /// Removes a key, and returns what is known of it.
+    /// Removes a key, and returns what is known of it. O(n) in the keys of the list, under its lock.
     pub fn remove<B>(&self, key: &B) -> Option<W>
     where
         K: Borrow<B>,
@@ -86,6 +85,7 @@ impl<K: Eq, W> DeadKeys<K, W> {
     }
 
     /// Adds a key to a queue again, and removes it from the list. `None` if it is not in the list.
+    /// O(n) in the keys of the list, under its lock, and one [`add`](Producer::add) after it.
     ///
     /// # Errors
     ///
@@ -153,14 +153,14 @@ impl<K: Eq, W> DeadKeys<K, W> {
     }
 
     /// Returns what `show` makes of the keys, oldest first, `limit` at most. `show` runs under the
-    /// lock of the list, and must not use it.
+    /// lock of the list, and must not use it. O(`limit`).
     pub fn map<T>(&self, limit: usize, mut show: impl FnMut(&K, &W) -> T) -> Vec<T> {
         let keys = self.lock();
         let shown = keys.iter().take(limit);
         shown.map(|(key, why)| show(key, why)).collect()
     }
 
-    /// Removes and returns all keys, oldest first.
+    /// Removes and returns all keys, oldest first. O(1), and O(1) per key when they are taken.
     pub fn take_all(&self) -> impl Iterator<Item = (K, W)> + use<K, W> {
         core::mem::take(&mut *self.lock()).into_iter()
     }

@@ -83,6 +83,7 @@ impl Seats {
     }
 
     /// Returns whether a worker has ended by itself, because the queue is closed, or by a panic.
+    /// O(1).
     pub const fn is_over(&self) -> bool {
         self.is_over
     }
@@ -99,7 +100,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates a worker with this number, which is not surplus.
+    /// Creates a worker with this number, which is not surplus. O(1).
     pub const fn new(number: usize) -> Self {
         Self {
             number,
@@ -116,7 +117,7 @@ impl Member {
     }
 
     /// Returns whether the worker has to look with [`poll_get`](Self::poll_get). If not, it may
-    /// take a key in any way.
+    /// take a key in any way. O(1).
     pub const fn has_to_look(&self, wanted: usize) -> bool {
         self.number >= wanted || self.drain_limit.is_some()
     }
