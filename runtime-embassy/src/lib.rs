@@ -26,8 +26,8 @@ pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Drained, Entry, Finished, GetError, Leftover, Merge, Producer,
-    Queue, Rejected, Retries, RunContext, TooManyWaiters,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover,
+    Merge, NotActive, Producer, Queue, Rejected, Retries, RunContext, Scheduled, TooManyWaiters,
 };
 pub use sync::Locked;
 pub use workers::Failed;

@@ -23,8 +23,9 @@ pub use clock::{ManualClock, QueueClock, SystemClock};
 pub use ctrl_c::on_ctrl_c;
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Entry, Failure, Finished,
-    GetError, Leftover, Merge, Producer, Queue, Rejected, RunContext, RunEvent, Workers,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
+    Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,
+    RunContext, RunEvent, Scheduled, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -20,8 +20,9 @@ pub use backoff::backoff_until;
 pub use clock::TokioClock;
 pub use queue::{Batch, Guard, Shared, Tasks, WorkQueue};
 pub use requeue_core::{
-    Action, AddOptions, Added, Builder, Concurrency, DeadKeys, Drained, Entry, Failure, Finished,
-    GetError, Leftover, Merge, Producer, Queue, Rejected, RunContext, RunEvent, Workers,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
+    Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,
+    RunContext, RunEvent, Scheduled, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
