@@ -62,12 +62,55 @@ pub struct RunLimits {
 
 impl RunLimits {
     /// Limits how long a run may take, and retries for ever.
+    ///
+    /// # Examples
+    ///
+    /// A run that waits for a sensor that is silent fails after two seconds:
+    ///
+    /// ```
+    /// use core::future::pending;
+    /// use core::pin::pin;
+    /// use core::time::Duration;
+    /// use embassy_futures::poll_once;
+    /// use requeue_embassy::core::{NoMetrics, default_item_based};
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{Action, ManualClock, Queue, RunLimits, With, WorkQueue};
+    ///
+    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
+    /// let queue: WorkQueue<NoopRawMutex, u16, 8, _, 3, With<NoMetrics, u8, _>> =
+    ///     WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+    /// queue.add(17).unwrap();
+    ///
+    /// let mut too_late = Vec::new();
+    /// {
+    ///     let read = async |_: &u16, _| pending::<Result<Action, &str>>().await;
+    ///     let limits = RunLimits::timeout(Duration::from_secs(2));
+    ///     let mut worker = pin!(queue.run_with(limits, read, |sensor, failed| {
+    ///         too_late.extend(failed.is_timed_out.then_some(*sensor));
+    ///     }));
+    ///     assert!(poll_once(worker.as_mut()).is_pending());
+    ///     clock.advance(Duration::from_secs(2));
+    ///     assert!(poll_once(worker.as_mut()).is_pending());
+    /// }
+    /// assert_eq!(too_late, [17]);
+    /// ```
     pub const fn timeout(timeout: Duration) -> Self {
         let retries = Retries::UNLIMITED;
         Self { timeout, retries }
     }
 
     /// Limits how often a key that fails is retried.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::{Retries, RunLimits};
+    ///
+    /// const LIMITS: RunLimits =
+    ///     RunLimits::timeout(Duration::from_secs(2)).retries(Retries::at_most(5));
+    /// assert_ne!(LIMITS, RunLimits::timeout(Duration::from_secs(2)), "it retries for ever");
+    /// ```
     pub const fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }

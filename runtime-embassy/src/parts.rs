@@ -8,6 +8,28 @@ use requeue_core::{Index, Metrics, NoMetrics, NoPriorities, Priorities};
 use crate::clock::EmbassyClock;
 
 /// The parts of a [`WorkQueue`](crate::WorkQueue) that are seldom chosen: [`With`] names them.
+///
+/// # Examples
+///
+/// A function that takes a queue with any of them:
+///
+/// ```
+/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+/// use requeue_embassy::raw::NoopRawMutex;
+/// use requeue_embassy::{Parts, With, WorkQueue};
+///
+/// fn read_all<const N: usize, P: Parts>(
+///     queue: &WorkQueue<NoopRawMutex, u16, N, ItemExponentialFailure, 3, P>,
+/// ) -> usize {
+///     queue.add_many(1..=16, |_| {}).ready
+/// }
+///
+/// let small: WorkQueue<NoopRawMutex, u16, 8> = WorkQueue::new(default_item_based());
+/// assert_eq!(read_all(&small), 8);
+/// let large: WorkQueue<_, _, 300, _, 3, With<NoMetrics, u16>> =
+///     WorkQueue::new(default_item_based());
+/// assert_eq!(read_all(&large), 16);
+/// ```
 pub trait Parts {
     /// What receives the figures.
     type Metrics: Metrics;

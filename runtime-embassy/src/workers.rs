@@ -13,6 +13,32 @@ use crate::parts::Parts;
 use crate::queue::WorkQueue;
 
 /// A run that failed, as [`WorkQueue::run_with`] reports it.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_embassy::core::default_item_based;
+/// use requeue_embassy::raw::NoopRawMutex;
+/// use requeue_embassy::{Action, Failed, Retries, WorkQueue};
+///
+/// fn describe(sensor: u16, failed: Failed<&str>) -> String {
+///     let end = if failed.is_given_up { "given up" } else { "retried" };
+///     let why = failed.error.unwrap_or("it took too long");
+///     format!("{sensor}, attempt {}: {why}, {end}", failed.attempt)
+/// }
+///
+/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
+/// queue.add(17).unwrap();
+/// queue.shut_down();
+/// let mut lines = Vec::new();
+/// embassy_futures::block_on(queue.run_with(
+///     Retries::at_most(0),
+///     async |_, _| Err::<Action, _>("no reply"),
+///     |sensor, failed| lines.push(describe(*sensor, failed)),
+/// ))
+/// .unwrap();
+/// assert_eq!(lines, ["17, attempt 1: no reply, given up"]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
