@@ -84,6 +84,24 @@ impl AgeLimit for () {
     }
 }
 
+/// An age limit that can be set.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue do not age",
+    label = "this queue does not know how long its keys have waited",
+    note = "call `.aging()` on the builder, or put `Aging` around the queue's priorities"
+)]
+#[doc(hidden)]
+pub trait Ages: AgeLimit {
+    fn limit(after: Option<Duration>) -> Self;
+}
+
+impl Ages for Option<Duration> {
+    #[inline]
+    fn limit(after: Option<Duration>) -> Self {
+        after
+    }
+}
+
 impl AgeLimit for Option<Duration> {
     const AGES: bool = true;
     const OFF: Self = None;

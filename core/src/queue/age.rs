@@ -4,7 +4,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::AgeLimit;
+use crate::aging::{AgeLimit, Ages};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
@@ -14,21 +14,24 @@ use crate::storage::Storage;
 
 use super::Queue;
 
-/// For queues with [`Aging`](crate::Aging).
 impl<K, S, L, M> Queue<K, S, L, M>
 where
     K: Eq + Hash,
-    S: Storage<Priorities: Priorities<AgeLimit = Option<Duration>>>,
+    S: Storage,
     L: RateLimiter,
     M: Metrics,
 {
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
-    /// levels, from now on; with `None`, none of them. O(1).
+    /// levels, from now on; with `None`, none of them. For queues with [`Aging`](crate::Aging).
+    /// O(1).
     ///
     /// With [`Duration::ZERO`], every key that became ready at an earlier time is older than that:
     /// keys are handed out by age, whatever their levels. [`Aging`](crate::Aging) has an example.
-    pub fn age_after(&mut self, after: impl Into<Option<Duration>>) {
-        self.age_limit = after.into();
+    pub fn age_after(&mut self, after: impl Into<Option<Duration>>)
+    where
+        S::Priorities: Priorities<AgeLimit: Ages>,
+    {
+        self.age_limit = Ages::limit(after.into());
     }
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::limiter::Debounces;
+use crate::limiter::{Debounces, RateLimiter};
 use crate::metrics::Metrics;
 use crate::outcome::{Added, Effect, Rejected};
 use crate::priority::KeyLevels;
@@ -13,7 +13,7 @@ use crate::storage::{Slots, Storage};
 
 use super::{LOWEST, Queue, quiet as nothing_changed};
 
-impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
     /// of them, if that is sooner. Needs a limiter that [debounces](crate::WithDebounce). O(log n).
     ///
@@ -56,10 +56,15 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
         quiet: Duration,
         max: Duration,
         now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>> {
+    ) -> Effect<Result<Added, Rejected<K>>>
+    where
+        L: Debounces,
+    {
         self.add_debounced_or_spare(key, quiet, max, now, drop)
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
     /// [`add_debounced`](Self::add_debounced), which returns what it does not store.
     pub(crate) fn add_debounced_or_spare(
         &mut self,

@@ -14,11 +14,11 @@ use crate::storage::Storage;
 
 use super::{Queue, Sweep};
 
-/// For queues with [`Groups`](crate::Groups).
-impl<K, S, L, M, G> Queue<K, S, L, M>
+/// What concerns groups is for queues with [`Groups`](crate::Groups).
+impl<K, S, L, M> Queue<K, S, L, M>
 where
     K: Eq + Hash,
-    S: Storage<Lists: GroupControl<Name = G>>,
+    S: Storage,
     L: RateLimiter,
     M: Metrics,
 {
@@ -48,7 +48,10 @@ where
     /// assert_eq!(active, [("a", 1), ("b", 1)]);
     /// ```
     #[must_use = "a getter that is not woken sleeps on"]
-    pub fn limit_groups(&mut self, limits: GroupLimits, now: Instant) -> Effect<()> {
+    pub fn limit_groups(&mut self, limits: GroupLimits, now: Instant) -> Effect<()>
+    where
+        S: Storage<Lists: GroupControl>,
+    {
         let _ = self.release_due(SlotId::NONE, now);
         self.lists.limit_all(limits);
         self.effect(())
@@ -74,12 +77,15 @@ where
     /// queue.limit_group("b", Some(paying), now).value.unwrap();
     /// assert_eq!(queue.groups_len(), 1, "it stays, although it has no keys");
     /// ```
-    pub fn limit_group(
+    pub fn limit_group<G>(
         &mut self,
         name: G,
         limits: Option<GroupLimits>,
         now: Instant,
-    ) -> Effect<Result<(), G>> {
+    ) -> Effect<Result<(), G>>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
         let _ = self.release_due(SlotId::NONE, now);
         let limited = self.lists.limit(name, limits);
         self.effect(limited)
@@ -105,7 +111,10 @@ where
     /// assert_eq!(queue.try_get(now).value.unwrap().key, ("b", 1));
     /// assert!(queue.try_get(now).value.is_none());
     /// ```
-    pub fn pause_group(&mut self, name: G, now: Instant) -> Effect<Result<(), G>> {
+    pub fn pause_group<G>(&mut self, name: G, now: Instant) -> Effect<Result<(), G>>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
         let _ = self.release_due(SlotId::NONE, now);
         let paused = self.lists.pause(name);
         self.effect(paused)
@@ -127,8 +136,9 @@ where
     /// assert_eq!(queue.try_get(now).value.unwrap().key, ("a", 1));
     /// ```
     #[must_use = "a getter that is not woken sleeps on"]
-    pub fn resume_group<B>(&mut self, name: &B, now: Instant) -> Effect<()>
+    pub fn resume_group<B, G>(&mut self, name: &B, now: Instant) -> Effect<()>
     where
+        S: Storage<Lists: GroupControl<Name = G>>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -154,8 +164,9 @@ where
     /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
     /// assert_eq!(queue.group("b"), None);
     /// ```
-    pub fn group<B>(&self, name: &B) -> Option<GroupState>
+    pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
     where
+        S: Storage<Lists: GroupControl<Name = G>>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -175,7 +186,10 @@ where
     /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
     /// assert_eq!(queue.groups_len(), 2);
     /// ```
-    pub fn groups_len(&self) -> usize {
+    pub fn groups_len(&self) -> usize
+    where
+        S: Storage<Lists: GroupControl>,
+    {
         self.lists.len()
     }
 
@@ -203,7 +217,10 @@ where
     /// }) {}
     /// assert_eq!(longest, Some((2, "a")));
     /// ```
-    pub fn groups_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool {
+    pub fn groups_some<G>(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
         sweep.step(self.lists.bound(), |id| {
             if let Some((name, state)) = self.lists.group_at(id) {
                 visit(name, state);

@@ -3,6 +3,7 @@
 use core::hash::Hash;
 use core::time::Duration;
 
+use crate::aging::Ages;
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
@@ -13,11 +14,10 @@ use crate::wait::WaitList;
 
 use super::{State, WorkQueue};
 
-/// For queues with [`Aging`](crate::Aging).
 impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
-    S: Storage<Priorities: Priorities<AgeLimit = Option<Duration>>>,
+    S: Storage,
     L: RateLimiter,
     M: Metrics,
     W: WaitList,
@@ -25,10 +25,14 @@ where
     C: Clock,
 {
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
-    /// levels, from now on; with `None`, none of them. O(1).
+    /// levels, from now on; with `None`, none of them. For queues with [`Aging`](crate::Aging).
+    /// O(1).
     ///
     /// [`Aging`](crate::Aging) has an example.
-    pub fn age_after(&self, after: impl Into<Option<Duration>>) {
+    pub fn age_after(&self, after: impl Into<Option<Duration>>)
+    where
+        S::Priorities: Priorities<AgeLimit: Ages>,
+    {
         let after = after.into();
         self.lock.with(|state| state.queue.age_after(after));
     }

@@ -3,7 +3,7 @@
 use core::hash::Hash;
 use core::time::Duration;
 
-use crate::limiter::Debounces;
+use crate::limiter::{Debounces, RateLimiter};
 use crate::lock::Lock;
 use crate::metrics::Metrics;
 use crate::outcome::{Added, Rejected};
@@ -17,7 +17,7 @@ impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
     S: Storage,
-    L: Debounces,
+    L: RateLimiter,
     M: Metrics,
     W: WaitList,
     Q: Lock<State = State<K, S, L, M, W>>,
@@ -66,7 +66,10 @@ where
         key: K,
         quiet: Duration,
         max: Duration,
-    ) -> Result<Added, Rejected<K>> {
+    ) -> Result<Added, Rejected<K>>
+    where
+        L: Debounces,
+    {
         let mut spare = None;
         self.with_now(|queue, now| {
             queue.add_debounced_or_spare(key, quiet, max, now, |key| spare = Some(key))

@@ -15,11 +15,11 @@ use crate::wait::WaitList;
 use super::snapshot::pages;
 use super::{State, WorkQueue};
 
-/// For queues with [`Groups`](crate::Groups).
-impl<K, S, L, M, W, Q, C, G> WorkQueue<Q, C>
+/// What concerns groups is for queues with [`Groups`](crate::Groups).
+impl<K, S, L, M, W, Q, C> WorkQueue<Q, C>
 where
     K: Eq + Hash,
-    S: Storage<Lists: GroupControl<Name = G>>,
+    S: Storage,
     L: RateLimiter,
     M: Metrics,
     W: WaitList,
@@ -40,7 +40,10 @@ where
     /// assert_eq!((*first, *second), (("a", 1), ("b", 1)));
     /// assert!(queue.try_get().is_none());
     /// ```
-    pub fn limit_groups(&self, limits: GroupLimits) {
+    pub fn limit_groups(&self, limits: GroupLimits)
+    where
+        S: Storage<Lists: GroupControl>,
+    {
         self.with(|queue, now| queue.limit_groups(limits, now));
     }
 
@@ -59,7 +62,10 @@ where
     /// queue.limit_group("a", GroupLimits::new().rate(10.0, 3)).unwrap();
     /// assert_eq!(queue.limit_group("a", None), Ok(()));
     /// ```
-    pub fn limit_group(&self, name: G, limits: impl Into<Option<GroupLimits>>) -> Result<(), G> {
+    pub fn limit_group<G>(&self, name: G, limits: impl Into<Option<GroupLimits>>) -> Result<(), G>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
         let limits = limits.into();
         self.with(|queue, now| queue.limit_group(name, limits, now))
     }
@@ -81,15 +87,19 @@ where
     /// queue.resume_group("a");
     /// assert_eq!(*queue.try_get().unwrap(), ("a", 1));
     /// ```
-    pub fn pause_group(&self, name: G) -> Result<(), G> {
+    pub fn pause_group<G>(&self, name: G) -> Result<(), G>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
         self.with(|queue, now| queue.pause_group(name, now))
     }
 
     /// Hands out keys of a group again, at the end of the turn, and wakes a call that waits if
     /// there is something for it. O(levels).
     /// [`pause_group`](Self::pause_group) has an example.
-    pub fn resume_group<B>(&self, name: &B)
+    pub fn resume_group<B, G>(&self, name: &B)
     where
+        S: Storage<Lists: GroupControl<Name = G>>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -108,8 +118,9 @@ where
     /// let a = queue.group("a").unwrap();
     /// assert!(a.ready == 1 && a.paused);
     /// ```
-    pub fn group<B>(&self, name: &B) -> Option<GroupState>
+    pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
     where
+        S: Storage<Lists: GroupControl<Name = G>>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -130,8 +141,9 @@ where
     /// let longest = queue.groups().max_by_key(|(_, group)| group.ready);
     /// assert_eq!(longest.unwrap().0, "a");
     /// ```
-    pub fn groups(&self) -> impl Iterator<Item = (G, GroupState)>
+    pub fn groups<G>(&self) -> impl Iterator<Item = (G, GroupState)>
     where
+        S: Storage<Lists: GroupControl<Name = G>>,
         G: Clone,
     {
         pages(|sweep, page| {

@@ -10,6 +10,11 @@ use crate::storage::{Located, Slots};
 use super::{Backing, GroupedLists};
 
 /// What a queue with groups can do with them.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue belong to no groups",
+    label = "this queue has no groups",
+    note = "call `.build_with_groups(group_of)` on the builder, or use `Groups` as the queue's priorities"
+)]
 #[doc(hidden)]
 pub trait GroupControl {
     type Name;

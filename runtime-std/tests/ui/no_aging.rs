@@ -1,0 +1,8 @@
+use std::time::Duration;
+
+use requeue_std::WorkQueue;
+
+fn main() {
+    let queue: WorkQueue<&str> = WorkQueue::new();
+    queue.age_after(Duration::from_secs(60));
+}

@@ -1,0 +1,8 @@
+use requeue_std::WorkQueue;
+use requeue_std::core::GroupLimits;
+
+fn main() {
+    let queue: WorkQueue<&str> = WorkQueue::new();
+    queue.limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.pause_group("a");
+}
