@@ -47,7 +47,7 @@ where
 {
     clock: R::Clock,
     limiter: L,
-    metrics: M,
+    figures: M,
     levels: PhantomData<P>,
     room: Room,
 }
@@ -155,7 +155,7 @@ impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, NoPriorities> {
         Self {
             clock: R::Clock::default(),
             limiter: default_controller(),
-            metrics,
+            figures: metrics,
             levels: PhantomData,
             room: Room::UNLIMITED,
         }
@@ -216,7 +216,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         Builder {
             clock: self.clock,
             limiter,
-            metrics: self.metrics,
+            figures: self.figures,
             levels: self.levels,
             room: self.room,
         }
@@ -262,7 +262,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,
-            metrics: self.metrics,
+            figures: self.figures,
             levels: PhantomData,
             room: self.room,
         }
@@ -310,7 +310,8 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
 }
 
 impl<L, P> Builder<Bare, L, NoMetrics, P> {
-    /// Sets the metrics. Without them no times are kept, and no clock is read for them.
+    /// Sets the metrics, whose type is part of the type of a bare queue. Without them no times are
+    /// kept, and no clock is read for them.
     ///
     /// # Examples
     ///
@@ -328,15 +329,15 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
     ///     }
     /// }
     ///
-    /// let mut queue = Queue::builder().metrics(Depth::default()).build();
+    /// let mut queue = Queue::builder().report_to(Depth::default()).build();
     /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
     /// assert_eq!(queue.metrics().0, 2);
     /// ```
-    pub fn metrics<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
+    pub fn report_to<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,
-            metrics,
+            figures: metrics,
             levels: self.levels,
             room: self.room,
         }
@@ -344,7 +345,11 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
 }
 
 impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
-    /// Sets the metrics. Without them no times are kept, and no clock is read for them.
+    /// Sets the metrics, whose type is no part of the type of a runtime's queue. Without them no
+    /// times are kept, and no clock is read for them.
+    ///
+    /// With the feature `metrics` of the crate, a method `metrics(name)` takes a name instead, and
+    /// reports through the facade `metrics`.
     ///
     /// # Examples
     ///
@@ -389,7 +394,7 @@ impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
     /// # assert!(queue.needs_time());
     /// ```
     pub fn report_to(mut self, metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
-        self.metrics = Reporter::new(metrics);
+        self.figures = Reporter::new(metrics);
         self
     }
 
@@ -424,7 +429,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         P: Priorities<Naming<K> = ()>,
     {
         let hasher = RandomState::default();
-        let queue = Queue::from_parts(self.limiter, self.metrics, hasher, self.room.capacity);
+        let queue = Queue::from_parts(self.limiter, self.figures, hasher, self.room.capacity);
         R::assemble(complete(queue, self.room), self.clock)
     }
 
@@ -454,7 +459,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         G: Eq + Hash,
     {
         let hasher = RandomState::default();
-        let (limiter, metrics, room) = (self.limiter, self.metrics, self.room);
+        let (limiter, metrics, room) = (self.limiter, self.figures, self.room);
         let queue = Queue::growable_with_groups(limiter, metrics, hasher, room.capacity, group_of);
         R::assemble(complete(queue, room), self.clock)
     }

@@ -81,7 +81,7 @@ fn a_queue_can_be_in_a_static() {
 type Counted<M> = WorkQueue<Single<State<u8, Growable, NoLimit, M, GrowableWaitList>>, Counting>;
 
 fn with_counting_clock<M: Metrics>(metrics: M) -> Counted<M> {
-    let queue = Queue::builder().limiter(NoLimit).metrics(metrics).build();
+    let queue = Queue::builder().limiter(NoLimit).report_to(metrics).build();
     let state = State::new(queue, GrowableWaitList::new());
     WorkQueue::new(Single::new(state), Counting::default())
 }

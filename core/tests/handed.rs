@@ -23,7 +23,7 @@ type Keys = WorkQueue<Single<Guarded>, Hand>;
 
 fn queue() -> Keys {
     let limited = Queue::builder().limiter(default_item_based());
-    let state = State::new(limited.metrics(Timed).build(), GrowableWaitList::new());
+    let state = State::new(limited.report_to(Timed).build(), GrowableWaitList::new());
     WorkQueue::new(Single::new(state), Hand::default())
 }
 

@@ -36,7 +36,7 @@ fn fixed() -> Three<Fixed<8, u8, Levels<3>>> {
 
 fn growable() -> Three<Growable<RandomState, Levels<3>>> {
     let parts = Queue::builder().limiter(LIMITER);
-    parts.metrics(Depths::default()).levels::<3>().build()
+    parts.report_to(Depths::default()).levels::<3>().build()
 }
 
 /// Metrics of a queue with one level, to which no level is reported.

@@ -86,7 +86,7 @@ type Keys<M> = Queue<u8, Growable<RandomState, requeue_core::Levels<2>>, ItemExp
 
 fn queue<M: Metrics>(metrics: M) -> Keys<M> {
     let parts = Queue::builder().limiter(default_item_based());
-    parts.metrics(metrics).levels::<2>().build()
+    parts.report_to(metrics).levels::<2>().build()
 }
 
 fn at(nanos: u64) -> Instant {

@@ -92,10 +92,13 @@ fn the_ages_are_those_of_a_scan() {
         Queue::with_metrics(default_item_based(), ages.clone());
     compare(leveled, &ages);
     let parts = || Queue::builder().limiter(default_item_based());
-    compare(parts().metrics(ages.clone()).build(), &ages);
-    let leveled = parts().metrics(ages.clone()).levels::<3>();
+    compare(parts().report_to(ages.clone()).build(), &ages);
+    let leveled = parts().report_to(ages.clone()).levels::<3>();
     compare(leveled.build(), &ages);
-    compare(parts().metrics(Reporter::new(ages.clone())).build(), &ages);
+    compare(
+        parts().report_to(Reporter::new(ages.clone())).build(),
+        &ages,
+    );
 }
 
 type Exchanged = Queue<u64, Growable<RandomState>, NoLimit, Reporter>;
@@ -106,7 +109,7 @@ type Exchanged = Queue<u64, Growable<RandomState>, NoLimit, Reporter>;
 fn exchanged_metrics_report_the_runs_that_begin_after_that() {
     let (first, second) = (Ages::default(), Ages::default());
     let parts = Queue::builder().limiter(NoLimit);
-    let mut queue: Exchanged = parts.metrics(Reporter::new(first.clone())).build();
+    let mut queue: Exchanged = parts.report_to(Reporter::new(first.clone())).build();
     let at = Instant::from_nanos;
     let _ = queue.add_many(0..4, at(10), |_| {});
     let [old, kept] = [11, 12].map(|now| queue.try_get(at(now)).value.unwrap());
@@ -181,11 +184,11 @@ fn the_age_of_the_oldest_ready_key_is_reported() {
     let fixed: Queue<u64, Fixed<12>, _, _> = Queue::with_metrics(NoLimit, oldest.clone());
     watch_the_oldest(fixed, &oldest);
     let parts = || Queue::builder().limiter(NoLimit);
-    watch_the_oldest(parts().metrics(oldest.clone()).build(), &oldest);
-    let leveled = parts().metrics(oldest.clone()).levels::<3>();
+    watch_the_oldest(parts().report_to(oldest.clone()).build(), &oldest);
+    let leveled = parts().report_to(oldest.clone()).levels::<3>();
     watch_the_oldest(leveled.build(), &oldest);
     watch_the_oldest(
-        parts().metrics(Reporter::new(oldest.clone())).build(),
+        parts().report_to(Reporter::new(oldest.clone())).build(),
         &oldest,
     );
 }
@@ -194,7 +197,7 @@ fn the_age_of_the_oldest_ready_key_is_reported() {
 #[test]
 fn of_several_levels_the_oldest_is_reported() {
     let oldest = Oldest::default();
-    let parts = Queue::builder().limiter(NoLimit).metrics(oldest.clone());
+    let parts = Queue::builder().limiter(NoLimit).report_to(oldest.clone());
     let mut queue = parts.levels::<2>().build();
     let at = Instant::from_nanos;
     let _ = queue.add(1_u64, at(10));

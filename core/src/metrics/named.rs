@@ -48,7 +48,7 @@ use ::metrics::{
 /// use requeue_core::{NamedMetrics, Queue};
 ///
 /// // Install the recorder first, else the metrics go nowhere.
-/// let queue = Queue::builder().metrics(NamedMetrics::new("webhooks")).build();
+/// let queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
 /// # let mut queue = queue;
 /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
 /// ```
@@ -145,7 +145,7 @@ impl NamedMetrics {
     /// use requeue_core::{NamedMetrics, Queue};
     ///
     /// let metrics = NamedMetrics::new("webhooks").levels(2);
-    /// let queue = Queue::builder().metrics(metrics).levels::<2>().build();
+    /// let queue = Queue::builder().report_to(metrics).levels::<2>().build();
     /// # let mut queue = queue;
     /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
     /// ```

@@ -35,9 +35,9 @@ use crate::storage::growable::{GrowableLinks, Segments};
 ///     queue: Queue<&'static str, Growable, NoLimit, Reporter>,
 /// }
 ///
-/// let plain = App { queue: Queue::builder().limiter(NoLimit).metrics(Reporter::NONE).build() };
+/// let plain = App { queue: Queue::builder().limiter(NoLimit).report_to(Reporter::NONE).build() };
 /// let reporter = Reporter::new(Adds);
-/// let mut watched = App { queue: Queue::builder().limiter(NoLimit).metrics(reporter).build() };
+/// let mut watched = App { queue: Queue::builder().limiter(NoLimit).report_to(reporter).build() };
 /// watched.queue.add("node-7", Instant::EPOCH).value.unwrap();
 /// assert!(watched.queue.needs_time() && !plain.queue.needs_time());
 /// ```

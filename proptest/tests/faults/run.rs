@@ -82,7 +82,10 @@ impl World {
     fn queue(self: &Arc<Self>) -> Queue<Key, Growable, Foreign, Reporter> {
         let foreign = || Foreign(Arc::clone(self));
         let metrics = Reporter::new(foreign());
-        Queue::builder().limiter(foreign()).metrics(metrics).build()
+        Queue::builder()
+            .limiter(foreign())
+            .report_to(metrics)
+            .build()
     }
 
     fn keys(self: &Arc<Self>) -> impl Iterator<Item = Key> {
