@@ -37,4 +37,11 @@ pub trait Lock {
 
     /// Runs `work` with exclusive access to the state.
     fn with<R>(&self, work: impl FnOnce(&mut Self::State) -> R) -> R;
+
+    /// Reports that a call has to wait and all `places` of the list are taken. Called while the
+    /// lock is not held. Does nothing by default: a runtime may log it.
+    #[inline]
+    fn no_place(&self, places: usize) {
+        let _ = places;
+    }
 }

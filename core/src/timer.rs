@@ -49,13 +49,34 @@ pub trait Timer: Clock {
     /// Sets an alarm for `until`, or clears it if `until` is `None`. An alarm that is already set
     /// for that time SHOULD be left as it is.
     fn set_alarm(&self, alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>);
+
+    /// Polls a call that waits for a queue, if it is the turn of the task. The default only polls.
+    ///
+    /// A runtime that gives each task a budget takes from it if the call is ready, and returns
+    /// [`Poll::Pending`] without a poll once it is used up. Otherwise a task that finds a key at
+    /// every `get` does not let others run.
+    #[inline]
+    fn in_turn<T>(
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        poll(context)
+    }
 }
 
-impl<T: Timer + ?Sized> Timer for &T {
-    type Alarm = T::Alarm;
+impl<C: Timer> Timer for &C {
+    type Alarm = C::Alarm;
 
-    fn set_alarm(&self, alarm: Pin<&mut Option<T::Alarm>>, until: Option<Instant>) {
+    fn set_alarm(&self, alarm: Pin<&mut Option<C::Alarm>>, until: Option<Instant>) {
         (**self).set_alarm(alarm, until);
+    }
+
+    #[inline]
+    fn in_turn<T>(
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        C::in_turn(context, poll)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waiting, for a key or for anything else: one loop for every runtime.
+//! Waiting, for a key or for anything else: one look for every runtime, and one loop for tasks.
 //!
 //! The lock of a [`WorkQueue`] protects the state machine **and** the list of the calls that wait
 //! for it. If a call finds nothing, it counts as asleep and its waker enters the list, all under
@@ -6,15 +6,15 @@
 //! list under the lock. They are cloned, called and dropped while it is not held, because a waker
 //! is foreign code, which may run or drop a task immediately.
 //!
-//! A runtime adds only what depends on it: it parks a thread ([`Wait::look`], then sleep), or it
-//! sets a timer and returns from a poll ([`Wait::poll`]).
+//! A runtime adds only what depends on it. For threads it writes the loop: [`Wait::look`], then
+//! park. For tasks it has a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
 
 use core::future::poll_fn;
 use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
 use core::pin::{Pin, pin};
-use core::task::{self, Context, Poll};
+use core::task::{self, Context, Poll, ready};
 
 use crate::Instant;
 use crate::action::Action;
@@ -241,7 +241,12 @@ where
                 )
             });
             match seen {
-                Some(look) => return look,
+                Some(look) => {
+                    if matches!(look, Look::Done(Err(GetError::TooManyWaiters))) {
+                        self.queue.lock().no_place(W::PLACES);
+                    }
+                    return look;
+                }
                 None => own = Some(waker.clone()),
             }
         }
@@ -275,12 +280,31 @@ where
     }
 
     /// [Looks](Self::look) at the queue for a task, and sets `alarm` if the call has to wait. Looks
-    /// once for each wake and once for each deadline, whatever else polls the task.
+    /// once for each wake and once for each deadline, whatever else polls the task, and only if it
+    /// is [the turn](Timer::in_turn) of the task.
+    ///
+    /// Costs as [`renew`](Self::renew) if the call has not been woken, else as
+    /// [`look`](Self::look), and what it costs to set the alarm.
     ///
     /// # Cancel safety
     ///
     /// The call may be dropped at any time.
     pub fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        alarm: Pin<&mut Option<C::Alarm>>,
+        deadline: Option<Instant>,
+        look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+    ) -> Poll<Result<T, GetError>>
+    where
+        C: Timer,
+    {
+        C::in_turn(context, |context| {
+            self.poll_in_turn(context, alarm, deadline, look)
+        })
+    }
+
+    fn poll_in_turn<T>(
         &mut self,
         context: &mut Context<'_>,
         mut alarm: Pin<&mut Option<C::Alarm>>,
@@ -335,6 +359,61 @@ where
         async move {
             let mut alarm = pin!(None);
             poll_fn(|context| self.poll(context, alarm.as_mut(), deadline, &mut look)).await
+        }
+    }
+
+    /// Waits for a key: [`wait`](Self::wait) with [`Queue::poll_get`], which is a runtime's `get`.
+    ///
+    /// With a growable list it first [tries](Self::try_get) without waiting, because most calls of
+    /// a busy worker find a key. A fixed list looks once, in order to take less flash.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time, and takes no key then. The run of
+    /// [`after`](Self::after) ends in any case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example_tasks.txt")]
+    /// let mut wait = Wait::for_key(&queue);
+    /// let mut work = pin!(wait.get(None));
+    /// assert!(poll(work.as_mut()).is_pending());
+    /// queue.add("node-7").unwrap();
+    /// let Poll::Ready(Ok(work)) = poll(work) else {
+    ///     panic!("a key is ready");
+    /// };
+    /// assert_eq!(*Guard::new(work, &queue), "node-7");
+    /// ```
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn get(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Work<K>, GetError>>
+    where
+        K: Clone,
+        C: Timer,
+    {
+        async move {
+            let (mut alarm, mut has_tried) = (pin!(None), false);
+            poll_fn(|context| {
+                if !W::CLONES_FIRST && !has_tried {
+                    let tried = ready!(C::in_turn(context, |_| Poll::Ready(self.try_get())));
+                    has_tried = true;
+                    if let Some(work) = tried {
+                        return Poll::Ready(Ok(work));
+                    }
+                }
+                self.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
+            })
+            .await
         }
     }
 }

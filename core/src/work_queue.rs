@@ -20,7 +20,9 @@ mod batch;
 mod cancel;
 mod debounce;
 mod displace;
+mod drain;
 mod expedite;
+mod get;
 mod groups;
 #[cfg(feature = "alloc")]
 mod limit;
@@ -28,8 +30,10 @@ mod pause;
 mod produce;
 mod query;
 mod restore;
+mod room;
 mod shutdown;
 mod snapshot;
+mod watch;
 mod work;
 
 pub use batch::KEYS_PER_LOCK;

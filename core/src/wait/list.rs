@@ -6,7 +6,7 @@ use core::task::Waker;
 
 use heapless::Vec;
 
-use crate::outcome::Wake;
+use crate::outcome::{GetError, Wake};
 
 /// The wakers of the calls that wait for a queue, in the order in which they came.
 ///
@@ -30,12 +30,22 @@ pub trait WaitList: sealed::Sealed {
     /// second time if it has to, which is better if a clone costs more than a look.
     #[doc(hidden)]
     const CLONES_FIRST: bool = false;
+    /// How many calls may wait.
+    #[doc(hidden)]
+    const PLACES: usize = usize::MAX;
     /// The place of a call. The default is no place.
     #[doc(hidden)]
     type Id: Default + PartialEq + fmt::Debug;
     /// Wakers that were taken out of the list.
     #[doc(hidden)]
     type Taken: IntoIterator<Item = Waker>;
+    /// What a call that waits for a state of the queue returns: `Result<T, TooManyWaiters>` with a
+    /// fixed number of places, `T` with as many as are needed.
+    type Waited<T>;
+
+    /// Returns what a call that waited has found, `late` if its time was over before.
+    #[doc(hidden)]
+    fn waited<T>(found: Result<T, GetError>, late: T) -> Self::Waited<T>;
 
     /// Registers a call at the end, or at the place it has, and returns the waker that it had
     /// before. O(places) in a fixed list, O(log n) in a growable one, as every method but the last.
@@ -168,8 +178,18 @@ impl<const N: usize> sealed::Sealed for FixedWaitList<N> {}
 impl<const N: usize> WaitList for FixedWaitList<N> {
     // The waker of a task in a `static` is copied, not counted.
     const CLONES_FIRST: bool = true;
+    const PLACES: usize = N;
     type Id = Option<u16>;
     type Taken = Vec<Waker, N>;
+    type Waited<T> = Result<T, TooManyWaiters>;
+
+    fn waited<T>(found: Result<T, GetError>, late: T) -> Result<T, TooManyWaiters> {
+        match found {
+            Ok(value) => Ok(value),
+            Err(GetError::TooManyWaiters) => Err(TooManyWaiters),
+            Err(GetError::TimedOut | GetError::Closed) => Ok(late),
+        }
+    }
 
     fn register(
         &mut self,

@@ -8,7 +8,7 @@ use core::mem;
 use core::task::Waker;
 
 use super::list::{TooManyWaiters, WaitList, WaitsFor, sealed};
-use crate::outcome::Wake;
+use crate::outcome::{GetError, Wake};
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.
@@ -37,6 +37,11 @@ impl sealed::Sealed for GrowableWaitList {}
 impl WaitList for GrowableWaitList {
     type Id = Option<Place>;
     type Taken = Chain<Flatten<array::IntoIter<Option<Waker>, 2>>, IntoValues<Place, Waker>>;
+    type Waited<T> = T;
+
+    fn waited<T>(found: Result<T, GetError>, late: T) -> T {
+        found.unwrap_or(late)
+    }
 
     fn register(
         &mut self,

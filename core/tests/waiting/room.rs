@@ -1,11 +1,13 @@
 //! Calls for which there is no place in the list.
 
+use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
-use requeue_core::GetError;
 use requeue_core::binding::*;
+use requeue_core::{Fixed, GetError, NoLimit, NoMetrics};
 
 use crate::call::{Call, Keys, add, add_after, queue, sleeping};
+use crate::clock::Hand;
 
 #[test]
 fn a_call_without_a_place_gets_an_error_and_changes_nothing() {
@@ -46,4 +48,41 @@ fn a_call_without_a_place_passes_a_wake_on() {
     add(&queue, 2);
     assert!(waits.wakes() >= 1);
     let _run = waits.finds(2);
+}
+
+/// Notes for how many places a call was one too many.
+struct Reports<T> {
+    state: RefCell<T>,
+    places: Cell<Option<usize>>,
+}
+
+impl<T> Lock for Reports<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.state.borrow_mut())
+    }
+
+    fn no_place(&self, places: usize) {
+        assert!(self.state.try_borrow_mut().is_ok(), "the lock is held");
+        self.places.set(Some(places));
+    }
+}
+
+#[test]
+fn a_call_without_a_place_is_reported_once_the_lock_is_released() {
+    type Guarded = State<u8, Fixed<4>, NoLimit, NoMetrics, FixedWaitList<1>>;
+    let state: Guarded = State::new(Queue::new(NoLimit), FixedWaitList::new());
+    let (state, places) = (RefCell::new(state), Cell::new(None));
+    let queue = WorkQueue::new(Reports { state, places }, Hand::default());
+
+    let mut waits = Wait::for_key(&queue);
+    let look = waits.look(Waker::noop(), None, Queue::poll_get);
+    assert_eq!(look, Look::Sleep { until: None });
+    assert_eq!(queue.lock().places.get(), None);
+
+    let look =
+        Wait::for_state(&queue).look(Waker::noop(), None, |queue, _, _| queue.poll_drain(None));
+    assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
+    assert_eq!(queue.lock().places.get(), Some(1));
 }
