@@ -1,10 +1,12 @@
 //! The clock that tasks wait on.
 
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
+use tokio::task::coop;
 use tokio::time::Sleep;
 
 /// Tokio's monotonic clock, which `tokio::time::pause` and `advance` control. Its epoch is the
@@ -85,5 +87,18 @@ impl Timer for TokioClock {
             (None, Some(at)) => alarm.set(Some(tokio::time::sleep_until(at))),
             (_, None) => alarm.set(None),
         }
+    }
+
+    /// Takes from Tokio's cooperative budget.
+    fn in_turn<T>(
+        context: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let budget = ready!(coop::poll_proceed(context));
+        let polled = poll(context);
+        if polled.is_ready() {
+            budget.made_progress();
+        }
+        polled
     }
 }

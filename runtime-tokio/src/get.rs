@@ -2,16 +2,15 @@
 
 use std::future::poll_fn;
 use std::hash::Hash;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, KEYS_PER_LOCK, Next, Wait};
-use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
-use tokio::task::coop;
+use requeue_core::binding::{Clock, Effect, KEYS_PER_LOCK, Next, Timer, Wait, Wake};
+use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Storage};
 
-use crate::queue::{Batch, Guard, Shared, WorkQueue};
+use crate::clock::TokioClock;
+use crate::queue::{Batch, Guard, WorkQueue};
 use crate::stream::Guards;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
@@ -46,14 +45,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        // Most calls find a key, and need not be ones that can wait.
-        let look = |_: &mut Context<'_>| Poll::Ready(self.with(Queue::try_get));
-        let mut work = poll_fn(|context| poll_in_turn(context, look)).await;
-        if work.is_none() {
-            let call = Wait::for_key(&*self.shared);
-            work = self.wait(call, None, Queue::poll_get).await.ok();
-        }
-        Some(Guard::new(work?, Arc::clone(&self.shared)))
+        let work = Wait::for_key(&*self.shared).get(None).await.ok()?;
+        Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
     /// Returns the first ready key, if there is one. O(1). Does not wait, except for the lock.
@@ -183,15 +176,16 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone,
     {
         let take = |_: &mut Context<'_>| Poll::Ready(Batch::take(Arc::clone(&self.shared), max));
-        let mut batch = poll_fn(|context| poll_in_turn(context, take)).await;
+        let mut batch = poll_fn(|context| TokioClock::in_turn(context, take)).await;
         if batch.is_empty() {
-            self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-                queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
-                    batch.push(taken)
+            Wait::for_key(&*self.shared)
+                .wait(None, |queue, now, getter| {
+                    queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
+                        batch.push(taken)
+                    })
                 })
-            })
-            .await
-            .ok()?;
+                .await
+                .ok()?;
             // A step that was not full has taken all there was: another would be later.
             if batch.len() == KEYS_PER_LOCK {
                 batch.fill(max);
@@ -241,13 +235,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     {
         let mut call = Wait::after(guard, action, &*self.shared);
         async move {
-            let look =
-                |context: &mut Context<'_>| poll_in_turn(context, |_| Poll::Ready(call.try_get()));
-            let mut work = poll_fn(look).await;
-            if work.is_none() {
-                work = self.wait(call, None, Queue::poll_get).await.ok();
-            }
-            Some(Guard::new(work?, Arc::clone(&self.shared)))
+            let work = call.get(None).await.ok()?;
+            Some(Guard::new(work, Arc::clone(&self.shared)))
         }
     }
 
@@ -285,33 +274,22 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let work = self
-            .wait(Wait::for_key(&self.shared), Some(deadline), Queue::poll_get)
-            .await?;
+        let work = Wait::for_key(&*self.shared).get(Some(deadline)).await?;
         Ok(Guard::new(work, Arc::clone(&self.shared)))
     }
 
-    /// Looks until there is a result, and sleeps in between.
-    pub(crate) async fn wait<T>(
-        &self,
-        mut call: Wait<&Shared<K, L, S>>,
-        deadline: Option<Instant>,
-        look: impl FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
-    ) -> Result<T, GetError> {
-        let mut call = pin!(call.wait(deadline, look));
-        poll_fn(|context| poll_in_turn(context, |context| call.as_mut().poll(context))).await
+    /// Waits until the queue has been shut down.
+    pub(crate) async fn closed(&self) {
+        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| {
+            let value = if queue.shutting_down() {
+                Next::Work(())
+            } else {
+                Next::Wait { until: None }
+            };
+            let wake = Wake::NONE;
+            Effect { value, wake }
+        };
+        // Without a deadline it ends only when the queue is closed.
+        let _ = Wait::for_state(&*self.shared).wait(None, look).await;
     }
-}
-
-/// A task that finds a key at every `get` must let others run now and then.
-pub(crate) fn poll_in_turn<T>(
-    context: &mut Context<'_>,
-    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-) -> Poll<T> {
-    let budget = ready!(coop::poll_proceed(context));
-    let polled = poll(context);
-    if polled.is_ready() {
-        budget.made_progress();
-    }
-    polled
 }

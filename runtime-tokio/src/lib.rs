@@ -5,13 +5,10 @@
 
 mod backoff;
 mod clock;
-mod drain;
 mod get;
 mod queue;
-mod room;
 mod stream;
 mod sync;
-mod watch;
 mod workers;
 
 pub use requeue_core as core;

@@ -61,12 +61,15 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 
 /// A keyed work queue for tasks.
 ///
-/// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::binding::WorkQueue::add),
-/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest, none of which waits. The
-/// methods below are those that wait.
+/// Clones are handles to the same queue. Most of it is core's, and is reached through `Deref`:
+///
+/// - for producers, and none of them waits: [`add`], [`add_after`], [`add_rate_limited`],
+///   [`forget`] and the rest;
+/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
+///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time. Any
+///   number of calls may wait, so they return what core's documentation calls `T`, and no error.
+///
+/// The methods below are those of workers, whose guards hold a handle to the queue.
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one sleeps until the
 /// earliest deadline. An operation wakes a task only if one waits, after it has released the lock.
@@ -82,6 +85,18 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// A method that waits panics, as Tokio's timers do, if there is a deadline to wait for and no
 /// runtime whose time is enabled.
+///
+/// [`add`]: requeue_core::binding::WorkQueue::add
+/// [`add_after`]: requeue_core::binding::WorkQueue::add_after
+/// [`add_rate_limited`]: requeue_core::binding::WorkQueue::add_rate_limited
+/// [`forget`]: requeue_core::binding::WorkQueue::forget
+/// [`add_wait`]: requeue_core::binding::WorkQueue::add_wait
+/// [`drain`]: requeue_core::binding::WorkQueue::drain
+/// [`drained`]: requeue_core::binding::WorkQueue::drained
+/// [`wait_idle`]: requeue_core::binding::WorkQueue::wait_idle
+/// [`wait_settled`]: requeue_core::binding::WorkQueue::wait_settled
+/// [`flush`]: requeue_core::binding::WorkQueue::flush
+/// [`cancel_and_wait`]: requeue_core::binding::WorkQueue::cancel_and_wait
 ///
 /// # Examples
 ///

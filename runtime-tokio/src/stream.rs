@@ -11,7 +11,6 @@ use requeue_core::binding::Wait;
 use requeue_core::{DefaultController, Growable, Queue, RateLimiter, Storage};
 use tokio::time::Sleep;
 
-use crate::get::poll_in_turn;
 use crate::queue::{Guard, Shared, WorkQueue};
 
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
@@ -74,9 +73,7 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         let alarm = this.alarm.as_mut();
-        let work = ready!(poll_in_turn(context, |context| {
-            this.call.poll(context, alarm, None, Queue::poll_get)
-        }));
+        let work = ready!(this.call.poll(context, alarm, None, Queue::poll_get));
         let queue = Arc::clone(this.call.queue());
         Poll::Ready(work.ok().map(|work| Guard::new(work, queue)))
     }

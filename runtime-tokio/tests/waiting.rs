@@ -15,9 +15,12 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::NoLimit;
 use requeue_tokio::core::binding::{Lock, sleep_until};
-use requeue_tokio::{Action, Drained, GetError, Guards, TokioClock, WorkQueue, Workers};
+use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+use requeue_tokio::{
+    Action, AddOptions, Added, Drained, GetError, Guards, Queue, Rejected, TokioClock, WorkQueue,
+    Workers,
+};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
 
@@ -416,4 +419,35 @@ async fn reports_and_sleeps_end_when_they_are_dropped() {
     queue.shut_down();
     advance(SECOND).await;
     reports.ready();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
+    let queue: WorkQueue<u32, NoLimit, Fixed<1>> =
+        Queue::with_metrics(NoLimit, Reporter::NONE).into();
+    queue.add(1).unwrap();
+    let guard = queue.get().await.unwrap();
+
+    let begin = Instant::now();
+    let added = queue.add_wait_timeout(2, SECOND).await;
+    assert_eq!((added, begin.elapsed()), (Err(Rejected::Full(2)), SECOND));
+    let options = AddOptions::new();
+    let added = queue.add_wait_with_timeout(3, options, SECOND).await;
+    assert_eq!(added, Err(Rejected::Full(3)));
+
+    assert!(!queue.wait_idle_timeout(SECOND).await);
+    assert!(!queue.wait_settled_timeout(SECOND).await);
+    assert!(!queue.flush_timeout(&1, SECOND).await);
+    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, SECOND).await;
+    assert!(was.unwrap().active && !has_ended);
+    assert_eq!(begin.elapsed(), 6 * SECOND);
+
+    guard.success().unwrap();
+    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, SECOND).await;
+    assert!(was.is_none() && has_ended);
+    assert!(queue.wait_settled_timeout(Duration::ZERO).await);
+    assert_eq!(
+        queue.add_wait_timeout(2, Duration::ZERO).await,
+        Ok(Added::Ready)
+    );
 }

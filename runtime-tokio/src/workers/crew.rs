@@ -10,11 +10,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use requeue_core::binding::{Member, Seats, Wait};
+use requeue_core::binding::{Member, Seats, Timer, Wait};
 use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
-use crate::get::poll_in_turn;
+use crate::clock::TokioClock;
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
@@ -135,15 +135,16 @@ where
         let mut work = None;
         // Most calls find a key, and need not be ones that can wait.
         if !member.has_to_look(wanted.get()) {
-            let look =
-                |context: &mut Context<'_>| poll_in_turn(context, |_| Poll::Ready(call.try_get()));
+            let look = |context: &mut Context<'_>| {
+                TokioClock::in_turn(context, |_| Poll::Ready(call.try_get()))
+            };
             work = poll_fn(look).await;
         }
         if work.is_none() {
             let look = |state: &mut Queue<_, _, _, _>, now, getter: &mut _| {
                 member.poll_get(wanted.get(), state, queue.clock(), now, getter)
             };
-            work = queue.wait(call, None, look).await.ok();
+            work = call.wait(None, look).await.ok();
         }
         Some(Guard::new(work?, Arc::clone(&queue.shared)))
     }
