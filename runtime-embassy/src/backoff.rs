@@ -13,7 +13,7 @@ use requeue_core::{BackoffManager, BackoffUntil, Instant};
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
 /// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
 /// is none if `stop` is ready before. `stop` is any future: the `wait` of an embassy-sync `Signal`,
-/// or a queue's [`drained`](crate::WorkQueue::drained). It does not interrupt a run.
+/// or a queue's [`drained`](requeue_core::binding::WorkQueue::drained). It does not interrupt a run.
 ///
 /// # Cancel safety
 ///

@@ -6,15 +6,11 @@
 
 mod backoff;
 mod clock;
-mod drain;
-mod get;
 mod limits;
 mod logging;
 mod parts;
 mod queue;
-mod room;
 mod sync;
-mod watch;
 mod workers;
 
 pub use embassy_sync::blocking_mutex::raw;

@@ -28,7 +28,8 @@ pub(crate) type Guarded<K, const N: usize, L, const WAITERS: usize, P> =
 pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
     requeue_core::binding::WorkQueue<Locked<R, Guarded<K, N, L, WAITERS, P>>, <P as Parts>::Clock>;
 
-/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that was handed out by [`get`](requeue_core::binding::WorkQueue::get). See
+/// [`requeue_core::Guard`].
 ///
 /// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
 /// says so. A future that is dropped by a `select` or a timeout drops its guards, and loses
@@ -72,16 +73,21 @@ pub type Guard<
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
 /// | `P` | metrics, slot numbers, clock, and priorities or groups: see [`With`] |
 ///
-/// The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::binding::WorkQueue::add),
-/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget),
-/// [`try_get`](requeue_core::binding::WorkQueue::try_get) and the rest, none of which waits. The
-/// methods below are those that wait. An event source that only adds keys takes a `&'static dyn
-/// Producer<K>`, which `&QUEUE` is.
+/// Nearly all of it is core's, and is reached through `Deref`:
 ///
-/// There is no background task: of the tasks that wait in [`get`](Self::get), one has set a timer
+/// - for producers, and none of them waits: [`add`], [`add_after`], [`add_rate_limited`],
+///   [`forget`] and the rest. An event source that only adds keys takes a `&'static dyn
+///   Producer<K>`, which `&QUEUE` is;
+/// - for workers: [`get`], [`get_timeout`], [`get_deadline`] and [`next`] wait for a key,
+///   [`try_get`] does not. [`run`](Self::run) is a worker's whole loop;
+/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
+///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time.
+///
+/// A call that waits needs one of `WAITERS` places. If none is free the result is
+/// [`TooManyWaiters`](crate::TooManyWaiters), or [`Rejected::Full`](crate::Rejected::Full) of a call
+/// that adds, and it is logged if the feature `log` is on.
+///
+/// There is no background task: of the tasks that wait in [`get`], one has set a timer
 /// for the earliest deadline, the others none. An operation wakes a task only if one waits, after
 /// it has released the lock. Tasks are woken in the order in which they began to wait.
 ///
@@ -89,16 +95,31 @@ pub type Guard<
 ///
 /// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
 /// section: none waits, and none allocates. Interrupts are disabled for one operation.
-/// [`add`](requeue_core::binding::WorkQueue::add) takes O(1) expected, and at most `N` comparisons
-/// of keys if all of them share a hash. Each deadline that has passed, `N` at most, is released by
-/// the next operation, at O(log `N`) each. The waker of a waiting task is taken in the same
-/// section, O(`WAITERS`), and called after it.
+/// [`add`] takes O(1) expected, and at most `N` comparisons of keys if all of them share a hash. An
+/// operation makes at most two keys ready whose deadlines have passed, at O(log `N`) each. The
+/// waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called after it.
 ///
 /// # Panics
 ///
 /// If a key's own code calls the queue. No method panics by itself.
 ///
 /// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
+/// [`add`]: requeue_core::binding::WorkQueue::add
+/// [`add_after`]: requeue_core::binding::WorkQueue::add_after
+/// [`add_rate_limited`]: requeue_core::binding::WorkQueue::add_rate_limited
+/// [`forget`]: requeue_core::binding::WorkQueue::forget
+/// [`get`]: requeue_core::binding::WorkQueue::get
+/// [`get_timeout`]: requeue_core::binding::WorkQueue::get_timeout
+/// [`get_deadline`]: requeue_core::binding::WorkQueue::get_deadline
+/// [`next`]: requeue_core::binding::WorkQueue::next
+/// [`try_get`]: requeue_core::binding::WorkQueue::try_get
+/// [`add_wait`]: requeue_core::binding::WorkQueue::add_wait
+/// [`drain`]: requeue_core::binding::WorkQueue::drain
+/// [`drained`]: requeue_core::binding::WorkQueue::drained
+/// [`wait_idle`]: requeue_core::binding::WorkQueue::wait_idle
+/// [`wait_settled`]: requeue_core::binding::WorkQueue::wait_settled
+/// [`flush`]: requeue_core::binding::WorkQueue::flush
+/// [`cancel_and_wait`]: requeue_core::binding::WorkQueue::cancel_and_wait
 ///
 /// # Examples
 ///

@@ -9,6 +9,8 @@ use embassy_sync::blocking_mutex::Mutex;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Lock;
 
+use crate::logging;
+
 /// A blocking [`Mutex`] as core's [`Lock`].
 ///
 /// # Examples
@@ -48,5 +50,10 @@ impl<R: RawMutex, T> Lock for Locked<R, T> {
     #[inline]
     fn with<X>(&self, work: impl FnOnce(&mut T) -> X) -> X {
         self.0.lock(|state| work(&mut state.borrow_mut()))
+    }
+
+    #[inline]
+    fn no_place(&self, places: usize) {
+        logging::no_place(places);
     }
 }
