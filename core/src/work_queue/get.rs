@@ -64,6 +64,7 @@ where
     /// };
     /// ```
     #[doc(alias = "Get")]
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get(&self) -> Result<Guard<K, &Self>, GetError> {
         let work = Wait::for_key(self).get(None).await?;
         Ok(Guard::new(work, self))
@@ -87,6 +88,7 @@ where
     /// let get = pin!(queue.get_timeout(Duration::ZERO));
     /// assert!(matches!(poll(get), Poll::Ready(Err(GetError::TimedOut))));
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, &Self>, GetError> {
         self.get_deadline(self.clock.now() + timeout).await
     }
@@ -112,6 +114,7 @@ where
     /// let get = pin!(queue.get_deadline(deadline));
     /// assert!(matches!(poll(get), Poll::Ready(Ok(_))));
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_deadline(&self, deadline: Instant) -> Result<Guard<K, &Self>, GetError> {
         let work = Wait::for_key(self).get(Some(deadline)).await?;
         Ok(Guard::new(work, self))
@@ -150,6 +153,7 @@ where
     /// });
     /// assert_eq!(poll(work), Poll::Ready(vec!["node-7", "node-8"]));
     /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn next<G>(
         &self,
         guard: Guard<K, G>,
