@@ -140,14 +140,14 @@ fn list_of_broken(new: NewSubject) -> String {
     }
 }
 
-/// Why a case says nothing of such a queue.
+/// Why a rule does not apply to such a queue.
 fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
     let lacks = || rule.skipped(&mut *new(&Setup::exponential()));
     let reason = case.skipped(new).or_else(lacks)?;
     Some(NotTried { rule, reason })
 }
 
-/// Returns the rules whose cases say nothing of an `S`, and why. A test of your own that states the
+/// Returns the rules that do not apply to an `S`, and why. A test of your own that states the
 /// list notices when a rule falls out.
 ///
 /// # Examples

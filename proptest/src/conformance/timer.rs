@@ -14,8 +14,8 @@ use requeue_core::binding::Timer;
 /// another alarm rings before it, and if its time comes before it is polled. A cleared alarm does
 /// not ring. Early rings are allowed.
 ///
-/// The suite drives a queue on a clock of its own, so it says nothing of the runtime's. Call this in
-/// a test, with the runtime's timer and with what moves its time.
+/// The suite drives a queue on a clock of its own, and does not exercise that of the runtime. Call
+/// this in a test, with the runtime's timer and with what moves its time.
 ///
 /// # Panics
 ///

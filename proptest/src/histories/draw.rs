@@ -41,7 +41,7 @@ pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 ///
-/// If a history fails: a report of the shortest one that does; where calls run by themselves, of the
+/// If a history fails: a report of the shortest one that does. If calls run by themselves, of the
 /// shortest that is found in 20 s.
 ///
 /// # Panics

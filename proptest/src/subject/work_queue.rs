@@ -77,8 +77,8 @@ pub trait Runtime {
     }
 
     /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught:
-    /// [`panicking`] does that. Returns `false`, and does nothing, if a binding does not say how; the
-    /// rules of panics are not tried then.
+    /// [`panicking`] does that. Returns `false`, and does nothing, unless a binding overrides it.
+    /// The rules of panics are not tried then.
     fn panic_at_work(&mut self) -> bool {
         false
     }

@@ -124,6 +124,12 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
     );
 }
 
+#[test]
+fn calls_that_come_and_go_many_times_are_shown_once() {
+    let failure = failure_of::<LostBaton>("cancelled_getters", "a_place_is_given_back");
+    assert!(failure.lines().count() < 12, "{failure}");
+}
+
 /// As the test does that `conformance!` makes. What fails is kept where it does no harm.
 #[test]
 fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
@@ -216,7 +222,8 @@ fn a_key_that_is_lost_between_take_and_guard_is_found() {
     );
     let lines = "
   5. call #1 is cancelled
-  6. call #2: Get: call #2 should have answered key 1, but it is still waiting; key 1 is still active
+  6. call #2: Get: call #2 should have answered key 1, but it is still waiting; \
+key 1 is still active
 Expected state at 0ns: ready 1";
     assert!(failure.contains(lines), "{failure}");
 }

@@ -51,7 +51,7 @@ macro_rules! __rules_waits {
                 "As many keys as become ready reach as many of those who sleep.",
                 "client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed";
                 a_wake_for_a_key_that_is_gone_is_not_missed_later: 2,
-                "A call that is woken for a key that another took sleeps on and is woken again.",
+                "A call that is woken for a key that another took waits again and is woken again.",
                 "docs/design.md, One wake in flight";
                 a_key_that_comes_back_wakes_a_getter: 1,
                 "A key that was added while active wakes a sleeper when that run is over.",
