@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
+use core::error::Error;
 use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
@@ -75,6 +76,16 @@ impl<E> Failure<E> {
 impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.show(f, E::fmt)
+    }
+}
+
+/// It shows its error, so its source is that of the error.
+impl<E: Error + 'static> Error for Failure<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Error(error) => error.source(),
+            _ => None,
+        }
     }
 }
 
