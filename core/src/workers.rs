@@ -65,6 +65,8 @@ pub struct Workers<'w, K, E> {
     fail: Option<Box<OnError<'w, K, E>>>,
     /// What logs a failure, or that a key is given up, if there is no hook.
     log: fn(&Failure<E>, u32, bool),
+    /// Whether an error is the last of its key.
+    give_up_if: Option<Box<GiveUpIf<'w, K, E>>>,
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
     ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
@@ -73,6 +75,7 @@ pub struct Workers<'w, K, E> {
 }
 
 type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
+type GiveUpIf<'w, K, E> = dyn Fn(&K, &E) -> bool + Send + Sync + 'w;
 type OnOverdue<'w, K> = dyn Fn(&K, Duration) + Send + Sync + 'w;
 type OnGiveUp<'w, K, E> = dyn Fn(&K, Failure<E>) + Send + Sync + 'w;
 
@@ -95,6 +98,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
             drain_deadline: None,
             fail: None,
             log: log_failure::<E>,
+            give_up_if: None,
             give_up: None,
             overdue: None,
             ages: None,
@@ -130,6 +134,39 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
+        self
+    }
+
+    /// Gives a key up at once if `is_last` returns true for its error: no retry would help. It has
+    /// failed as any other: [`on_error`](Self::on_error) and [`on_give_up`](Self::on_give_up) are
+    /// called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first counts.
+    ///
+    /// `is_last` runs on the worker while the key is active, and only for errors: not for a run
+    /// that panicked, was stopped or asked for a retry. A panic in it is caught, and the key is
+    /// retried.
+    ///
+    /// On boards a reconciler deals with such an error itself, and returns
+    /// [`Action::Success`](crate::Action::Success).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// #[derive(Debug)]
+    /// enum Error {
+    ///     NoRoute,
+    ///     InvalidName,
+    /// }
+    ///
+    /// let workers = Workers::new(4)
+    ///     .give_up_if(|_: &String, error| matches!(error, Error::InvalidName))
+    ///     .on_give_up(|node, failure| eprintln!("{node}: {failure:?}"));
+    /// # let _ = (workers, Error::NoRoute);
+    /// ```
+    #[doc(alias = "TerminalError")]
+    pub fn give_up_if(mut self, is_last: impl Fn(&K, &E) -> bool + Send + Sync + 'w) -> Self {
+        self.give_up_if = Some(Box::new(is_last));
         self
     }
 

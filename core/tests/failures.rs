@@ -1,13 +1,16 @@
-//! What a failure is.
+//! What a failure is, and which are the last.
 #![cfg(feature = "alloc")]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::num::ParseIntError;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use requeue_core::Failure;
+use requeue_core::binding::Runs;
+use requeue_core::{Action, Failure, Instant, RunContext, Workers};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -35,4 +38,69 @@ fn a_failure_is_an_error_with_the_cause_of_its_own() {
     assert_eq!(failure.to_string(), "unreachable");
     let source = Error::source(&failure).unwrap();
     assert!(source.is::<ParseIntError>());
+}
+
+/// A queue in which nothing happens.
+struct Keys;
+
+impl Runs<u8> for Keys {
+    fn now(&self) -> Instant {
+        Instant::EPOCH
+    }
+
+    fn holds(&self, _: &u8) -> bool {
+        true
+    }
+}
+
+type Outcome = Result<Action, Failure<&'static str>>;
+
+fn end(workers: &Workers<'_, u8, &'static str>, key: u8, result: Outcome) -> Action {
+    let begun = workers.begin(&key, RunContext::new(1), &Keys);
+    workers.end(&key, begun, result, &Keys)
+}
+
+#[test]
+fn an_error_that_no_retry_helps_gives_its_key_up_at_once() {
+    let (log, asked) = (Mutex::new(Vec::new()), Mutex::new(Cell::new(0)));
+    let note = |line: String| log.lock().unwrap().push(line);
+    let workers = Workers::new(1)
+        .give_up_if(|key, error: &&str| {
+            let asked = asked.lock().unwrap();
+            asked.set(asked.get() + 1);
+            *key == 1 && *error == "deleted"
+        })
+        .on_error(|key, failure, attempt| note(format!("{key}, {attempt}: {failure}")))
+        .on_give_up(|key, failure| note(format!("gave {key} up: {failure}")));
+    let failed = |error| Err(Failure::Error(error));
+    assert_eq!(end(&workers, 1, failed("down")), Action::Retry);
+    assert_eq!(end(&workers, 2, failed("deleted")), Action::Retry);
+    assert_eq!(end(&workers, 1, failed("deleted")), Action::Success);
+    assert_eq!(asked.lock().unwrap().get(), 3);
+    // What is no error is not asked about.
+    assert_eq!(end(&workers, 1, Ok(Action::Retry)), Action::Retry);
+    let timed_out = Err(Failure::TimedOut(MINUTE));
+    assert_eq!(end(&workers, 1, timed_out), Action::Retry);
+    assert_eq!(end(&workers, 1, Ok(Action::Release)), Action::Release);
+    assert_eq!(asked.lock().unwrap().get(), 3);
+    drop(workers);
+    let expected = [
+        "1, 1: down",
+        "2, 1: deleted",
+        "1, 1: deleted",
+        "gave 1 up: deleted",
+        "1, 1: asked for a retry",
+        "1, 1: took longer than 60s",
+    ];
+    assert_eq!(log.into_inner().unwrap(), expected);
+}
+
+#[cfg(feature = "std")]
+#[test]
+fn a_question_that_panics_gives_no_key_up() {
+    let workers = Workers::new(1)
+        .give_up_if(|_, _: &&str| std::panic::resume_unwind(Box::new("quietly")))
+        .on_give_up(|_, _| unreachable!());
+    let failed = Err(Failure::Error("down"));
+    assert_eq!(end(&workers, 1, failed), Action::Retry);
 }

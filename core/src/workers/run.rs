@@ -237,7 +237,7 @@ impl<K, E> Workers<'_, K, E> {
                 return action;
             }
         };
-        let is_given_up = self.gives_up(key, attempt, queue);
+        let is_given_up = self.gives_up(key, &failure, attempt, queue);
         if self.fail.is_none() {
             contain(|| run.in_scope(|| (self.log)(&failure, attempt, false)));
         }
@@ -268,12 +268,15 @@ impl<K, E> Workers<'_, K, E> {
     }
 
     /// Decides whether a key that has failed is given up.
-    fn gives_up(&self, key: &K, attempt: u32, queue: &impl Runs<K>) -> bool {
-        let is_exhausted = !self.retries.allow(attempt.saturating_sub(1));
+    fn gives_up(&self, key: &K, failure: &Failure<E>, attempt: u32, queue: &impl Runs<K>) -> bool {
+        let mut is_last = !self.retries.allow(attempt.saturating_sub(1));
+        if let (Some(ends), Failure::Error(error)) = (&self.give_up_if, failure) {
+            contain(|| is_last |= ends(key, error));
+        }
         let Some(ages) = &self.ages else {
-            return is_exhausted;
+            return is_last;
         };
-        let gives_up = is_exhausted || ages.is_too_old(key, attempt == 1, queue);
+        let gives_up = is_last || ages.is_too_old(key, attempt == 1, queue);
         if gives_up {
             ages.forget(key);
         }

@@ -8,6 +8,7 @@
 
 mod backoff;
 mod ends;
+mod hooks;
 mod leftovers;
 mod panics;
 mod run;

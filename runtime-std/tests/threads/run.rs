@@ -312,20 +312,3 @@ fn a_drain_takes_its_time_at_a_rate_of_runs() {
     });
     assert_eq!(runs.into_inner(), 4);
 }
-
-/// So that no key is lost silently.
-#[test]
-fn a_hook_that_panics_keeps_no_other_from_being_called() {
-    let (queue, _) = queue();
-    queue.add(1).unwrap();
-    queue.shut_down();
-    let given_up = Mutex::new(Vec::new());
-    let workers = Workers::new(1)
-        .max_retries(0)
-        .on_event(|_, _| resume_unwind(Box::new("quietly")))
-        .on_error(|_, _, _| resume_unwind(Box::new("quietly")))
-        .on_give_up(|key, _| given_up.lock().unwrap().push(*key));
-    let left = queue.run(workers, |_| Err("down")).unwrap();
-    assert!(left.is_empty());
-    assert_eq!(*given_up.lock().unwrap(), [1]);
-}
