@@ -79,10 +79,10 @@ impl Timer for EmbassyClock {
 /// belongs to the test.
 ///
 /// A task that waits for the queue sleeps until [`WorkQueue::clock_moved`] wakes it. No alarm of
-/// this clock rings: a task that waits for anything else, such as the timeout of a run
-/// ([`RunLimits`]), the next turn of [`backoff_until`] or of [`report_running_every`], sees the time
-/// when it is polled again for another reason, by the test itself or by what it awaits. Where such
-/// tasks are to be woken, a test moves embassy-time's `MockDriver`, with [`EmbassyClock`].
+/// this clock rings. A task that waits for anything else, such as the timeout of a run
+/// ([`RunLimits`]), or the next turn of [`backoff_until`] or [`report_running_every`], sees the
+/// time when it is polled again for another reason: by the test itself, or by what it awaits. If
+/// such tasks are to be woken, a test moves embassy-time's `MockDriver`, with [`EmbassyClock`].
 ///
 /// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
 /// [`RunLimits`]: crate::RunLimits

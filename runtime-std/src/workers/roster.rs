@@ -86,8 +86,8 @@ impl<K> Roster<K> {
         })
     }
 
-    /// A worker joins, until what this returns is dropped. After shutdown it takes keys for `limit`.
-    /// `None` if it may not begin.
+    /// A worker joins, until what this returns is dropped. It takes keys for `limit` after
+    /// shutdown. `None` if it may not begin.
     pub(super) fn join(&self, number: usize, limit: Option<Duration>) -> Option<Joined<'_, K>> {
         let joined = Joined {
             roster: self,
