@@ -77,8 +77,20 @@ pub trait Slots<K, N> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
 
-    /// The slot that is filled next, `None` if all are in use.
-    fn vacancy(&self) -> Option<SlotId>;
+    /// The slot that is filled next, `None` if there is no room.
+    fn vacancy(&self) -> Option<SlotId> {
+        self.vacant_slot().or_else(|| self.new_slot())
+    }
+
+    /// A slot that is there and vacant, and that one more key may have in any case.
+    fn vacant_slot(&self) -> Option<SlotId>;
+
+    /// The slot that is filled next if there is none such, if one more key fits.
+    // Apart, so that the common case is one test.
+    #[inline]
+    fn new_slot(&self) -> Option<SlotId> {
+        None
+    }
 
     /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
     /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic

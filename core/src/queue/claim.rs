@@ -152,9 +152,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
         let seat = self.lists.seat(&group, now)?;
-        let id = match self.slots.vacancy() {
+        let id = match self.slots.vacant_slot() {
             Some(id) => id,
-            None => self.drop_oldest_record()?,
+            None => match self.slots.new_slot() {
+                Some(id) => id,
+                None => self.drop_oldest_record()?,
+            },
         };
         Some(Room { id, group, seat })
     }

@@ -151,7 +151,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
     }
 
     #[inline]
-    fn vacancy(&self) -> Option<SlotId> {
+    fn vacant_slot(&self) -> Option<SlotId> {
         let never_used = || SlotId::from_index(self.entries.len());
         let free = self.free.get();
         free.or_else(|| (!self.entries.is_full()).then(never_used))

@@ -216,18 +216,6 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         self.add_chains(chains.saturating_sub(self.heads.len()));
     }
 
-    /// The vacant slot, or else the one that [`add_slot`](Self::add_slot) adds, if one more key
-    /// fits.
-    // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
-    #[inline(never)]
-    fn vacancy_if_room(&self) -> Option<SlotId> {
-        if self.len >= self.keys_max as usize {
-            return None;
-        }
-        let new = || SlotId::from_index(self.entries.len());
-        Some(self.vacant.get().unwrap_or_else(new))
-    }
-
     fn take_chain(&mut self, chain: usize) -> u32 {
         let head = self.heads.get_mut(chain);
         head.map_or(u32::NONE, |head| mem::replace(head, u32::NONE))
@@ -299,18 +287,26 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline]
-    fn vacancy(&self) -> Option<SlotId> {
-        if self.vacant < self.unasked {
-            Some(SlotId(self.vacant))
-        } else {
-            self.vacancy_if_room()
+    fn vacant_slot(&self) -> Option<SlotId> {
+        (self.vacant < self.unasked).then_some(SlotId(self.vacant))
+    }
+
+    /// The vacant slot, or else the one that [`add_slot`](Self::add_slot) adds.
+    // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
+    #[inline(never)]
+    fn new_slot(&self) -> Option<SlotId> {
+        if self.len >= self.keys_max as usize {
+            return None;
         }
+        let new = || SlotId::from_index(self.entries.len());
+        Some(self.vacant.get().unwrap_or_else(new))
     }
 
     #[inline]
     fn claim(&mut self, vacancy: SlotId, place: Place, key: K, meta: S, phase: Phase) {
         let Place { hash, mut chain } = place;
-        if self.vacant == u32::NONE {
+        // Not by a test for none, which the compiler would make: here it knows the result.
+        if self.vacant != vacancy.0 {
             self.add_slot();
             chain = self.chain(hash);
         }
