@@ -2,19 +2,25 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::future::poll_fn;
 use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
+use core::task::Poll;
 
+use crate::Instant;
 use crate::action::Action;
 use crate::guard::{Finish, Guard};
 use crate::limiter::RateLimiter;
 use crate::lock::Lock;
 use crate::metrics::Metrics;
-use crate::outcome::NotActive;
+use crate::outcome::{Effect, GetError, Next, NotActive};
+use crate::queue::Queue;
+use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
-use crate::wait::WaitList;
+use crate::timer::Timer;
+use crate::wait::{Wait, WaitList};
 use crate::work::{Ticket, Work};
 use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 
@@ -100,6 +106,97 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
                 return;
             }
         }
+    }
+
+    /// Looks for the first keys of a batch that is empty: the look of a [`Wait`] that waits for
+    /// up to `max` of them. [`fill_further`](Self::fill_further) adds the rest. For runtimes. Costs
+    /// as [`Queue::poll_get_many`].
+    pub fn poll_get<S, L, M>(
+        &mut self,
+        max: usize,
+        queue: &mut Queue<K, S, L, M>,
+        now: Instant,
+        getter: &mut Getter,
+    ) -> Effect<Next<usize>>
+    where
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+    {
+        let step = max.min(KEYS_PER_LOCK);
+        queue.poll_get_many(step, now, getter, |run| self.work.push(run))
+    }
+
+    /// [Fills](Self::fill) a batch whose [first look](Self::poll_get) has taken as many keys as one
+    /// lock may. One that took less has taken all there was: another look would be later. For
+    /// runtimes. Costs as [`fill`](Self::fill).
+    pub fn fill_further<S, L, M, W, Q, C>(&mut self, max: usize)
+    where
+        H: Deref<Target = WorkQueue<Q, C>>,
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList,
+        Q: Lock<State = State<K, S, L, M, W>>,
+        C: Clock,
+    {
+        if self.len() == KEYS_PER_LOCK {
+            self.fill(max);
+        }
+    }
+
+    /// Takes up to `max` keys, at least one; waits for the first if none is ready. For runtimes of
+    /// tasks. Costs as [`fill`](Self::fill).
+    ///
+    /// # Errors
+    ///
+    /// [`GetError`] says why there is no key.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped at any time, and takes no key then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("work_queue/example_tasks.txt")]
+    /// let mut batch = pin!(Batch::wait(&queue, 2));
+    /// assert!(poll(batch.as_mut()).is_pending());
+    /// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
+    /// let Poll::Ready(Ok(batch)) = poll(batch) else {
+    ///     panic!("keys are ready");
+    /// };
+    /// assert!(batch.keys().eq(&["node-7", "node-8"]));
+    /// # batch.success().unwrap();
+    /// ```
+    pub async fn wait<S, L, M, W, Q, C>(queue: H, max: usize) -> Result<Self, GetError>
+    where
+        H: Deref<Target = WorkQueue<Q, C>>,
+        K: Eq + Hash + Clone,
+        S: Storage,
+        L: RateLimiter,
+        M: Metrics,
+        W: WaitList,
+        Q: Lock<State = State<K, S, L, M, W>>,
+        C: Timer,
+    {
+        let mut batch = Self::new(Vec::new(), queue);
+        // Most calls find a key, and need not be ones that can wait.
+        poll_fn(|context| C::in_turn(context, |_| Poll::Ready(batch.fill(max.max(1))))).await;
+        if batch.is_empty() {
+            let Self { work, queue } = &mut batch;
+            let mut call = Wait::for_key(&**queue);
+            let step = max.min(KEYS_PER_LOCK);
+            let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
+                queue.poll_get_many(step, now, getter, |run| work.push(run))
+            };
+            call.wait(None, look).await?;
+            drop(call);
+            batch.fill_further(max);
+        }
+        Ok(batch)
     }
 
     /// Adds another run of the same queue. For runtimes. O(1) amortised.

@@ -362,14 +362,12 @@ where
         }
     }
 
-    /// Waits for a key: [`wait`](Self::wait) with [`Queue::poll_get`], which is a runtime's `get`.
+    /// Takes the first ready key; waits for one if there is none, and no longer than until
+    /// `deadline`. Returns what `then` makes of it: a runtime's `get` makes a guard. Costs as
+    /// [`try_get`](Self::try_get) if a key is ready, else as [`poll`](Self::poll).
     ///
-    /// With a growable list it first [tries](Self::try_get) without waiting, because most calls of
-    /// a busy worker find a key. A fixed list looks once, in order to take less flash.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait`](Self::wait).
+    /// With a growable list it [tries](Self::try_get) without waiting first, because most calls of
+    /// a busy worker find a key. With a fixed list it looks once, in order to take less flash.
     ///
     /// # Cancel safety
     ///
@@ -380,30 +378,27 @@ where
     ///
     /// ```
     #[doc = include_str!("work_queue/example_tasks.txt")]
-    /// let mut wait = Wait::for_key(&queue);
-    /// let mut work = pin!(wait.get(None));
-    /// assert!(poll(work.as_mut()).is_pending());
+    /// let guard = |work: Result<_, GetError>| Some(Guard::new(work.ok()?, &queue));
+    /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
+    /// assert!(poll(get.as_mut()).is_pending());
     /// queue.add("node-7").unwrap();
-    /// let Poll::Ready(Ok(work)) = poll(work) else {
+    /// let Poll::Ready(Some(guard)) = poll(get) else {
     ///     panic!("a key is ready");
     /// };
-    /// assert_eq!(*Guard::new(work, &queue), "node-7");
+    /// assert_eq!(*guard, "node-7");
     /// ```
-    #[allow(
-        clippy::manual_async_fn,
-        reason = "the future of an `async fn` would hold each argument twice"
-    )]
-    pub fn get(
-        &mut self,
+    pub fn get<T>(
+        mut self,
         deadline: Option<Instant>,
-    ) -> impl Future<Output = Result<Work<K>, GetError>>
+        then: impl FnOnce(Result<Work<K>, GetError>) -> T,
+    ) -> impl Future<Output = T>
     where
         K: Clone,
         C: Timer,
     {
         async move {
             let (mut alarm, mut has_tried) = (pin!(None), false);
-            poll_fn(|context| {
+            let work = poll_fn(|context| {
                 if !W::CLONES_FIRST && !has_tried {
                     let tried = ready!(C::in_turn(context, |_| Poll::Ready(self.try_get())));
                     has_tried = true;
@@ -412,8 +407,8 @@ where
                     }
                 }
                 self.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
-            })
-            .await
+            });
+            then(work.await)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, KEYS_PER_LOCK, Look, Next, Wait, Work};
+use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
@@ -32,12 +32,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        // Most calls find a key, and need not be ones that can wait.
-        let work = match self.with(Queue::try_get) {
-            Some(work) => work,
-            None => self.wait_for_key()?,
-        };
-        Some(Guard::new(work, &*self.shared))
+        self.tried_or_wait(self.try_get(), None).ok()
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
@@ -101,14 +96,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let work = self.wait(Wait::for_key(&self.shared), Some(deadline), Queue::poll_get)?;
-        Ok(Guard::new(work, &*self.shared))
+        self.tried_or_wait(self.try_get(), Some(deadline))
     }
 
     /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
     /// once the queue is shut down and no key is ready. O(1) per key.
     ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`] keys. Of more, another worker may get some
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys. Of more, another worker may get some
     /// in between.
     ///
     /// # Examples
@@ -130,16 +124,12 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     {
         let mut batch = Batch::take(&*self.shared, max);
         if batch.is_empty() {
-            self.wait(Wait::for_key(&self.shared), None, |queue, now, getter| {
-                queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
-                    batch.push(taken)
-                })
+            let call = Wait::for_key(&*self.shared);
+            self.wait(call, None, |queue, now, getter| {
+                batch.poll_get(max, queue, now, getter)
             })
             .ok()?;
-            // A step that was not full has taken all there was: another would be later.
-            if batch.len() == KEYS_PER_LOCK {
-                batch.fill(max);
-            }
+            batch.fill_further(max);
         }
         Some(batch)
     }
@@ -172,10 +162,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        match self.try_next(guard, action) {
-            Some(guard) => Some(guard),
-            None => Some(Guard::new(self.wait_for_key()?, &*self.shared)),
-        }
+        self.tried_or_wait(self.try_next(guard, action), None).ok()
     }
 
     /// After shutdown: removes and returns every key that was not processed, ready keys first, then
@@ -202,12 +189,21 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         self.shared.leftovers().collect()
     }
 
-    fn wait_for_key(&self) -> Option<Work<K>>
+    /// Returns what was found without waiting, which most calls are content with, or waits.
+    fn tried_or_wait<'q>(
+        &'q self,
+        tried: Option<Guard<'q, K, L, S>>,
+        deadline: Option<Instant>,
+    ) -> Result<Guard<'q, K, L, S>, GetError>
     where
         K: Clone,
     {
+        if let Some(guard) = tried {
+            return Ok(guard);
+        }
         let call = Wait::for_key(&*self.shared);
-        self.wait(call, None, Queue::poll_get).ok()
+        let work = self.wait(call, deadline, Queue::poll_get)?;
+        Ok(Guard::new(work, &*self.shared))
     }
 
     /// Looks until there is a result, and sleeps in between.

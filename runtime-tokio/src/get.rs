@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, KEYS_PER_LOCK, Next, Timer, Wait, Wake};
+use requeue_core::binding::{Clock, Effect, Next, Timer, Wait, Wake};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Storage};
 
 use crate::clock::TokioClock;
@@ -45,8 +45,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let work = Wait::for_key(&*self.shared).get(None).await.ok()?;
-        Some(Guard::new(work, Arc::clone(&self.shared)))
+        // Most calls find a key, and need not be ones that can wait.
+        let mut work = in_turn(|| self.with(Queue::try_get)).await;
+        if work.is_none() {
+            let mut call = Wait::for_key(&*self.shared);
+            work = call.wait(None, Queue::poll_get).await.ok();
+        }
+        Some(Guard::new(work?, Arc::clone(&self.shared)))
     }
 
     /// Returns the first ready key, if there is one. O(1). Does not wait, except for the lock.
@@ -148,7 +153,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
     /// once the queue is shut down and no key is ready. O(1) per key.
     ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`] keys. Of more, another worker may get some
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys. Of more, another worker may get some
     /// in between.
     ///
     /// # Cancel safety
@@ -175,23 +180,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let take = |_: &mut Context<'_>| Poll::Ready(Batch::take(Arc::clone(&self.shared), max));
-        let mut batch = poll_fn(|context| TokioClock::in_turn(context, take)).await;
-        if batch.is_empty() {
-            Wait::for_key(&*self.shared)
-                .wait(None, |queue, now, getter| {
-                    queue.poll_get_many(max.min(KEYS_PER_LOCK), now, getter, |taken| {
-                        batch.push(taken)
-                    })
-                })
-                .await
-                .ok()?;
-            // A step that was not full has taken all there was: another would be later.
-            if batch.len() == KEYS_PER_LOCK {
-                batch.fill(max);
-            }
-        }
-        Some(batch)
+        Batch::wait(Arc::clone(&self.shared), max).await.ok()
     }
 
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
@@ -235,8 +224,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     {
         let mut call = Wait::after(guard, action, &*self.shared);
         async move {
-            let work = call.get(None).await.ok()?;
-            Some(Guard::new(work, Arc::clone(&self.shared)))
+            let mut work = in_turn(|| call.try_get()).await;
+            if work.is_none() {
+                work = call.wait(None, Queue::poll_get).await.ok();
+            }
+            Some(Guard::new(work?, Arc::clone(&self.shared)))
         }
     }
 
@@ -274,8 +266,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let work = Wait::for_key(&*self.shared).get(Some(deadline)).await?;
-        Ok(Guard::new(work, Arc::clone(&self.shared)))
+        let call = Wait::for_key(&*self.shared);
+        call.get(Some(deadline), |work| {
+            Ok(Guard::new(work?, Arc::clone(&self.shared)))
+        })
+        .await
     }
 
     /// Waits until the queue has been shut down.
@@ -292,4 +287,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         // Without a deadline it ends only when the queue is closed.
         let _ = Wait::for_state(&*self.shared).wait(None, look).await;
     }
+}
+
+/// Does what does not wait, when it is the turn of the task. A worker's loop uses this instead of
+/// [`Wait::get`], because each future around another costs it instructions.
+pub(crate) fn in_turn<T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> {
+    poll_fn(move |context| TokioClock::in_turn(context, |_| Poll::Ready(act())))
 }

@@ -64,10 +64,8 @@ where
     /// };
     /// ```
     #[doc(alias = "Get")]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub async fn get(&self) -> Result<Guard<K, &Self>, GetError> {
-        let work = Wait::for_key(self).get(None).await?;
-        Ok(Guard::new(work, self))
+    pub fn get(&self) -> impl Future<Output = Result<Guard<K, &Self>, GetError>> {
+        Wait::for_key(self).get(None, move |work| Ok(Guard::new(work?, self)))
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -88,7 +86,6 @@ where
     /// let get = pin!(queue.get_timeout(Duration::ZERO));
     /// assert!(matches!(poll(get), Poll::Ready(Err(GetError::TimedOut))));
     /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, &Self>, GetError> {
         self.get_deadline(self.clock.now() + timeout).await
     }
@@ -114,10 +111,11 @@ where
     /// let get = pin!(queue.get_deadline(deadline));
     /// assert!(matches!(poll(get), Poll::Ready(Ok(_))));
     /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub async fn get_deadline(&self, deadline: Instant) -> Result<Guard<K, &Self>, GetError> {
-        let work = Wait::for_key(self).get(Some(deadline)).await?;
-        Ok(Guard::new(work, self))
+    pub fn get_deadline(
+        &self,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<Guard<K, &Self>, GetError>> {
+        Wait::for_key(self).get(Some(deadline), move |work| Ok(Guard::new(work?, self)))
     }
 
     /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
@@ -153,7 +151,6 @@ where
     /// });
     /// assert_eq!(poll(work), Poll::Ready(vec!["node-7", "node-8"]));
     /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn next<G>(
         &self,
         guard: Guard<K, G>,
@@ -162,7 +159,6 @@ where
     where
         G: Deref<Target = Self>,
     {
-        let mut call = Wait::after(guard, action, self);
-        async move { Ok(Guard::new(call.get(None).await?, self)) }
+        Wait::after(guard, action, self).get(None, move |work| Ok(Guard::new(work?, self)))
     }
 }

@@ -8,13 +8,13 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 
-use requeue_core::binding::{Member, Seats, Timer, Wait};
+use requeue_core::binding::{Member, Seats, Wait};
 use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::TokioClock;
+use crate::get::in_turn;
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
@@ -135,10 +135,7 @@ where
         let mut work = None;
         // Most calls find a key, and need not be ones that can wait.
         if !member.has_to_look(wanted.get()) {
-            let look = |context: &mut Context<'_>| {
-                TokioClock::in_turn(context, |_| Poll::Ready(call.try_get()))
-            };
-            work = poll_fn(look).await;
+            work = in_turn(|| call.try_get()).await;
         }
         if work.is_none() {
             let look = |state: &mut Queue<_, _, _, _>, now, getter: &mut _| {
