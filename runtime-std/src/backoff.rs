@@ -18,14 +18,14 @@ use crate::sync::Parker;
 /// ```
 /// use std::time::Duration;
 /// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
-/// use requeue_std::{Stop, SystemClock, backoff_until};
+/// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let stop = Stop::new();
 /// let hourly = Backoff { duration: Duration::from_secs(3600), ..Backoff::default() };
 /// let backoff = BackoffUntil::sliding(hourly, NoJitter);
 /// let poller = std::thread::spawn({
 ///     let stop = stop.clone();
-///     move || backoff_until(backoff, SystemClock::new(), &stop, || { /* poll sensor 17 */ })
+///     move || backoff_until(backoff, QueueClock::new(), &stop, || { /* poll sensor 17 */ })
 /// });
 /// stop.stop();
 /// poller.join().unwrap();
@@ -124,7 +124,7 @@ impl fmt::Debug for Stop {
 /// ```
 /// use std::time::Duration;
 /// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
-/// use requeue_std::{Stop, SystemClock, backoff_until};
+/// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let backoff = Backoff {
 ///     duration: Duration::from_micros(1),
@@ -134,7 +134,7 @@ impl fmt::Debug for Stop {
 /// };
 /// let stop = Stop::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), SystemClock::new(), &stop, || {
+/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), QueueClock::new(), &stop, || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.stop();

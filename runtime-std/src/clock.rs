@@ -9,7 +9,7 @@ use requeue_core::binding::Clock;
 
 use crate::sync::{self, Mutex, Parker};
 
-/// The clock of a queue: the system's, or one that a test moves.
+/// The clock of a queue: the system's monotonic one, or one that a test moves.
 ///
 /// # Examples
 ///
@@ -29,100 +29,75 @@ use crate::sync::{self, Mutex, Parker};
 /// assert_eq!(leases.queue.len(), 1);
 /// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum QueueClock {
-    /// The system's.
-    System(SystemClock),
-    /// A test's.
-    Manual(ManualClock),
-}
-
-impl QueueClock {
-    /// Sleeps until the parker is woken, or until `until`; may return spuriously.
-    pub(crate) fn park(&self, parker: &Parker, until: Option<Instant>) {
-        match self {
-            Self::System(clock) => clock.park(parker, until),
-            Self::Manual(clock) => clock.park(parker, until),
-        }
-    }
-}
-
-impl Clock for QueueClock {
-    #[inline]
-    fn now(&self) -> Instant {
-        match self {
-            Self::System(clock) => clock.now(),
-            Self::Manual(clock) => clock.now(),
-        }
-    }
-}
-
-impl Default for QueueClock {
-    fn default() -> Self {
-        Self::System(SystemClock::new())
-    }
-}
-
-impl From<SystemClock> for QueueClock {
-    fn from(clock: SystemClock) -> Self {
-        Self::System(clock)
-    }
-}
-
-impl From<ManualClock> for QueueClock {
-    fn from(clock: ManualClock) -> Self {
-        Self::Manual(clock)
-    }
-}
-
-/// The system's monotonic clock; its epoch is the moment it was made.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_std::SystemClock;
-///
-/// let clock = SystemClock::new();
-/// let earlier = clock.now();
-/// assert!(clock.now() >= earlier);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct SystemClock {
+pub struct QueueClock {
     epoch: sync::Instant,
+    /// What is read instead of the system's clock.
+    manual: Option<ManualClock>,
 }
 
 /// Longer waits are split, because no system promises to sleep for any length of time.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl SystemClock {
-    /// Creates a clock whose epoch is now. Instants of two such clocks cannot be compared.
+impl QueueClock {
+    /// Creates a clock that follows the system's, and whose epoch is now. Instants of two such
+    /// clocks cannot be compared; those of a clone can.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::QueueClock;
+    ///
+    /// let clock = QueueClock::new();
+    /// let earlier = clock.now();
+    /// assert!(clock.now() >= earlier);
+    /// ```
     pub fn new() -> Self {
         Self {
             epoch: sync::Instant::now(),
+            manual: None,
         }
     }
 
-    /// Returns the time that has passed since the clock was made.
+    /// Returns the time: that which has passed since the clock was made, or that of a clock that a
+    /// test moves.
+    #[inline]
     pub fn now(&self) -> Instant {
-        Instant::EPOCH + self.epoch.elapsed()
+        match &self.manual {
+            None => Instant::EPOCH + self.epoch.elapsed(),
+            Some(clock) => clock.now(),
+        }
     }
 
-    fn park(&self, parker: &Parker, until: Option<Instant>) {
+    /// Sleeps until the parker is woken, or until `until`; may return spuriously.
+    pub(crate) fn park(&self, parker: &Parker, until: Option<Instant>) {
+        if let Some(clock) = &self.manual {
+            return clock.park(parker, until);
+        }
         let until = until.filter(|due| !due.is_never());
         let left = until.map(|due| due.saturating_since(self.now()).min(WAIT_MAX));
         parker.park(left);
     }
 }
 
-impl Default for SystemClock {
+impl Clock for QueueClock {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.now()
+    }
+}
+
+impl Default for QueueClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Clock for SystemClock {
-    fn now(&self) -> Instant {
-        self.now()
+impl From<ManualClock> for QueueClock {
+    fn from(clock: ManualClock) -> Self {
+        Self {
+            manual: Some(clock),
+            ..Self::new()
+        }
     }
 }
 

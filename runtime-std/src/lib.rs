@@ -18,7 +18,7 @@ mod workers;
 pub use requeue_core as core;
 
 pub use backoff::{Stop, backoff_until};
-pub use clock::{ManualClock, QueueClock, SystemClock};
+pub use clock::{ManualClock, QueueClock};
 #[cfg(feature = "ctrlc")]
 pub use ctrl_c::on_ctrl_c;
 pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::{self, Context, Wake};
 use std::time::Duration;
 
+use requeue_std::QueueClock;
 use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
 use requeue_std::core::{
     Action, Batch, Drained, GetError, Groups, Growable, Guard, ItemExponentialFailure, KeyState,
     Leftover, Queue, RandomState, RateLimiter, Reporter, Storage, WithRunRate, Workers,
 };
-use requeue_std::{QueueClock, SystemClock};
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
@@ -186,7 +186,7 @@ where
     }
 
     fn advance(by: Duration) {
-        SystemClock::advance(by);
+        QueueClock::advance(by);
     }
 
     fn deadline(&self, after: Duration) -> Self::Deadline {

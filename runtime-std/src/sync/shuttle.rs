@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use shuttle::sync::MutexGuard;
 
-use crate::clock::SystemClock;
+use crate::clock::QueueClock;
 
 pub(crate) mod thread;
 
@@ -111,7 +111,7 @@ impl Instant {
     }
 }
 
-impl SystemClock {
+impl QueueClock {
     /// Moves the time of every clock, and wakes the threads whose deadlines have come.
     pub fn advance(by: Duration) {
         schedule();

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
-use requeue_std::{ManualClock, Stop, SystemClock, backoff_until};
+use requeue_std::{ManualClock, QueueClock, Stop, backoff_until};
 
 use crate::{SECOND, unpark_this_thread};
 
@@ -90,7 +90,7 @@ fn one_signal_stops_every_loop_in_its_pause() {
             let (stop, ran) = (stop.clone(), ran.clone());
             scope.spawn(move || {
                 let backoff = BackoffUntil::sliding(backoff, NoJitter);
-                backoff_until(backoff, SystemClock::new(), &stop, || ran.send(()).unwrap());
+                backoff_until(backoff, QueueClock::new(), &stop, || ran.send(()).unwrap());
             });
         }
         for _ in 0..3 {
