@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use requeue_core::binding::Clock;
 use requeue_core::rand_core::Rng;
 use requeue_core::{BackoffManager, BackoffUntil, Concurrency, Instant};
 

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Wait};
+use requeue_core::binding::Wait;
 use requeue_core::{Drained, Instant, RateLimiter, Storage};
 
 use crate::queue::WorkQueue;

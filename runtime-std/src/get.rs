@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, Look, Next, Wait};
+use requeue_core::binding::{Effect, Getter, Look, Next, Wait};
 use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};

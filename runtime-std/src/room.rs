@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Adding, Clock, Wait};
+use requeue_core::binding::{Adding, Wait};
 use requeue_core::{AddOptions, Added, Instant, RateLimiter, Rejected, Scheduled, Storage};
 
 use crate::queue::WorkQueue;

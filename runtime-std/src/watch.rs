@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Next, Wait};
+use requeue_core::binding::{Effect, Next, Wait};
 use requeue_core::{Instant, KeyState, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::WorkQueue;

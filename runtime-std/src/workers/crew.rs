@@ -12,7 +12,7 @@ use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use requeue_core::binding::{Clock, Effect, Member, Next, Wait, Wake};
+use requeue_core::binding::{Effect, Member, Next, Wait, Wake};
 use requeue_core::{Action, Failure, Instant, Queue, RateLimiter, RunContext, Storage, Workers};
 
 use super::roster::Roster;
