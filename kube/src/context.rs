@@ -1,9 +1,11 @@
 //! What a reconciler gets beside the object.
 
 use std::fmt;
+use std::time::Duration;
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
+use tokio::time::Instant;
 
 /// What is known about a run when it begins.
 ///
@@ -29,6 +31,12 @@ pub struct Context<K: Resource> {
     pub key: ObjectRef<K>,
     /// Which attempt this is, counted from 1: one more than the failures on record.
     pub attempt: u32,
+    /// How long the object was ready before its run began. Always zero unless there are metrics,
+    /// which need the times: the feature `metrics`, and a [name](crate::Controller::named).
+    pub waited: Duration,
+    /// When the run is stopped, because it takes longer than
+    /// [`Workers::timeout`](crate::Workers::timeout). `None` if there is no timeout.
+    pub deadline: Option<Instant>,
     /// Whether something changed. Otherwise the object was listed, at the start or by a resync.
     pub changed: bool,
 }
@@ -50,6 +58,8 @@ impl<K: Resource> fmt::Debug for Context<K> {
         f.debug_struct("Context")
             .field("key", &format_args!("{}", self.key))
             .field("attempt", &self.attempt)
+            .field("waited", &self.waited)
+            .field("deadline", &self.deadline)
             .field("changed", &self.changed)
             .finish()
     }

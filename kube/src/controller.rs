@@ -281,7 +281,7 @@ where
     /// [leader](Self::leader), when this replica is. Each run gets the newest object that was seen.
     /// An object that is gone is skipped. How a run ends is the table of
     /// [`WorkQueue::run`](requeue::tokio::WorkQueue::run). Each run has a `tracing` span, with the
-    /// object as its `key`.
+    /// object as its `key`, unless [`Workers::trace_keys`] says what it shows.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// the queue's metrics keep times, as [`Timed`](crate::Timed) does, and if the key did not
     /// wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
     /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
-    /// that is aborted has no outcome.
+    /// that is aborted has no outcome. O(1).
     ///
     /// # Examples
     ///
@@ -124,5 +124,25 @@ impl<'w, K, E> Workers<'w, K, E> {
     ) -> Self {
         self.trace.show = Some(Box::new(show));
         self
+    }
+
+    /// Returns whether spans show keys, because [`trace_keys`](Self::trace_keys) said how. For
+    /// what runs workers of its users, and would otherwise say how itself. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// fn with_keys(workers: Workers<'_, u32, String>) -> Workers<'_, u32, String> {
+    ///     if workers.shows_keys() {
+    ///         return workers;
+    ///     }
+    ///     workers.trace_keys(|key, f| write!(f, "node-{key}"))
+    /// }
+    /// assert!(with_keys(Workers::new(4)).shows_keys());
+    /// ```
+    pub fn shows_keys(&self) -> bool {
+        self.trace.show.is_some()
     }
 }

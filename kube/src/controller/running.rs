@@ -101,7 +101,11 @@ where
             return Ok(self.queue.leftovers());
         }
 
-        let workers = workers.trace_keys(|key, f| write!(f, "{key}"));
+        let workers = if workers.shows_keys() {
+            workers
+        } else {
+            workers.trace_keys(|key, f| write!(f, "{key}"))
+        };
         let crew = Arc::clone(self);
         let run = self.queue.run_with(workers, move |key, run| {
             let crew = Arc::clone(&crew);
@@ -172,9 +176,16 @@ where
         let context = Context {
             key,
             attempt: run.attempt,
+            waited: run.waited,
+            deadline: run.deadline.and_then(|deadline| self.on_tokio(deadline)),
             changed: run.priority >= CHANGED,
         };
         (self.reconcile)(object, context).await
+    }
+
+    /// The same moment on Tokio's clock.
+    fn on_tokio(&self, deadline: requeue::Instant) -> Option<Instant> {
+        Instant::now().checked_add(deadline.saturating_since(self.queue.now()))
     }
 }
 

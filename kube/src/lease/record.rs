@@ -31,6 +31,7 @@ impl Record {
     }
 
     /// The lease as it is, to be replaced: with the resource version that was read.
+    #[cfg(feature = "shards")]
     pub(crate) fn lease(&self) -> &Lease {
         &self.lease
     }

@@ -22,6 +22,7 @@ mod rules;
 mod seeds;
 #[cfg(feature = "shards")]
 mod shards;
+mod spans;
 mod takeover;
 mod watches;
 

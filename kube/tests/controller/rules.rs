@@ -103,6 +103,30 @@ async fn a_failing_object_comes_back_with_backoff_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_knows_when_it_is_stopped() {
+    for timeout in [None, Some(seconds(30))] {
+        let (_cluster, client) = with_maps(&["a"]);
+        let (runs, stop) = (Runs::default(), CancellationToken::new());
+        let noted = runs.clone();
+        let workers = Workers::new(1);
+        let workers = match timeout {
+            Some(timeout) => workers.timeout(timeout),
+            None => workers,
+        };
+        let run = maps(&client).run(workers, stop.clone(), move |_, context| {
+            let left = context.deadline.map(|deadline| deadline - Instant::now());
+            noted.push(format!("{left:?} {:?}", context.waited));
+            std::future::ready(Reconciled::Ok(Action::Success))
+        });
+        let running = tokio::spawn(run);
+        sleep(seconds(1)).await;
+        assert_eq!(runs.take(), [format!("{timeout:?} 0ns")]);
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
     for asked in [false, true] {
         let (cluster, client) = with_maps(&["a"]);
