@@ -18,7 +18,7 @@ use crate::time::{duration_from_nanos, nanos};
 pub use attempts::{Attempt, Attempts};
 pub use jitter::{NoJitter, jitter};
 pub use manager::{BackoffManager, DelayWithReset, ExponentialBackoffManager};
-pub use until::BackoffUntil;
+pub use until::{BackoffUntil, backoff_until};
 
 /// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
 ///

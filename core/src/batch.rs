@@ -6,7 +6,7 @@ use core::future::poll_fn;
 use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
-use core::task::Poll;
+use core::task::{Context, Poll};
 
 use crate::Instant;
 use crate::action::Action;
@@ -184,7 +184,13 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     {
         let mut batch = Self::new(Vec::new(), queue);
         // Most calls find a key, and need not be ones that can wait.
-        poll_fn(|context| C::in_turn(context, |_| Poll::Ready(batch.fill(max.max(1))))).await;
+        let tries = |context: &mut Context<'_>| {
+            C::in_turn(context, |_| {
+                batch.fill(max.max(1));
+                Poll::Ready(())
+            })
+        };
+        poll_fn(tries).await;
         if batch.is_empty() {
             let Self { work, queue } = &mut batch;
             let mut call = Wait::for_key(&**queue);

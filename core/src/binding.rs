@@ -4,12 +4,15 @@
 //!
 //! 1. a [`Lock`] around a [`State`], and a [`Clock`]. Together they make a [`WorkQueue`], which has
 //!    the whole producer side and everything else that does not wait;
-//! 2. for tasks, a [`Timer`] on the clock: `Wait::for_key(&queue).wait(None, Queue::poll_get)` is
-//!    the runtime's `get`. For threads, a loop around [`Wait::look`] that parks.
+//! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
+//!    [`get`](WorkQueue::get), [`next`](WorkQueue::next), [`drain`](WorkQueue::drain),
+//!    [`add_wait`](WorkQueue::add_wait) and the rest. Guards that hold a counted pointer are made
+//!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
 //!
 //! A bare loop needs only the [`Queue`] itself. Its operations return an [`Effect`]; those that may
 //! have to wait also take a [`Getter`].
 
+pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
 pub use crate::guard::Finish;

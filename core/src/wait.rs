@@ -387,6 +387,10 @@ where
     /// };
     /// assert_eq!(*guard, "node-7");
     /// ```
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
     pub fn get<T>(
         mut self,
         deadline: Option<Instant>,

@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod backoff;
 mod clock;
 mod limits;
 mod logging;
@@ -16,11 +15,11 @@ mod workers;
 pub use embassy_sync::blocking_mutex::raw;
 pub use requeue_core as core;
 
-pub use backoff::backoff_until;
 pub use clock::{EmbassyClock, ManualClock};
 pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
 pub use queue::{Guard, Shared, WorkQueue};
+pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover,
     Merge, NotActive, Producer, Queue, Rejected, Retries, RunContext, Scheduled, TooManyWaiters,

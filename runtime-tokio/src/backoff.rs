@@ -51,6 +51,8 @@ pub async fn backoff_until<M: BackoffManager, R: Rng, W: Future<Output = ()>>(
     stop: CancellationToken,
     mut work: impl FnMut() -> W,
 ) {
+    // Not core's, whose future can not be spawned: the compiler can not show that what an
+    // `AsyncFnMut` returns is `Send` for every lifetime.
     let clock = TokioClock::new();
     while !stop.is_cancelled() {
         backoff.start(clock.now());

@@ -14,6 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
@@ -423,6 +424,28 @@ async fn backoff_until_runs_at_the_times_of_its_backoff() {
     });
     assert_eq!(looping.await.unwrap(), [0, 2, 5, 10]);
     assert_eq!(start.elapsed(), 11 * SECOND, "stopped, it does not pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_until_runs_in_a_task_of_its_own() {
+    let stop = CancellationToken::new();
+    let (runs, _) = tokio::sync::watch::channel(0);
+    let runs = Arc::new(runs);
+    let poller = tokio::spawn({
+        let (runs, stop) = (Arc::clone(&runs), stop.clone());
+        let each_second = Backoff {
+            duration: Duration::from_secs(1),
+            ..Backoff::default()
+        };
+        let backoff = BackoffUntil::sliding(each_second, NoJitter);
+        backoff_until(backoff, stop, move || {
+            let runs = Arc::clone(&runs);
+            async move { runs.send_modify(|runs| *runs += 1) }
+        })
+    });
+    runs.subscribe().wait_for(|runs| *runs == 3).await.unwrap();
+    stop.cancel();
+    poller.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

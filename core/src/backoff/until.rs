@@ -1,9 +1,14 @@
-//! A loop that runs something for ever, with pauses: everything except the waiting.
+//! A loop that runs something for ever, with pauses.
+
+use core::future::poll_fn;
+use core::pin::pin;
+use core::task::Poll;
 
 use rand_core::Rng;
 
 use super::BackoffManager;
 use crate::Instant;
+use crate::timer::{Timer, sleep_until};
 
 /// When apimachinery's `wait.BackoffUntil` runs its function.
 ///
@@ -88,6 +93,65 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 
     fn pause_from(&mut self, now: Instant) {
         self.due = now + self.manager.next_delay(now, &mut self.rng);
+    }
+}
+
+/// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`, for
+/// tasks.
+///
+/// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
+/// is none if `stop` is ready before. `stop` is any future, such as a queue's
+/// [`drained`](crate::binding::WorkQueue::drained). It does not interrupt a run.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the run of `work` that is under way, and ends the loop. The backoff is
+/// lost with it.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("../work_queue/example_tasks.txt")]
+/// use core::cell::Cell;
+/// use requeue_core::binding::backoff_until;
+///
+/// let runs = Cell::new(0);
+/// let backoff = Backoff { duration: Duration::ZERO, ..Backoff::default() };
+/// let stop = core::future::poll_fn(|_| match runs.get() {
+///     3 => Poll::Ready(()),
+///     _ => Poll::Pending,
+/// });
+/// let poller = backoff_until(
+///     BackoffUntil::sliding(backoff, NoJitter),
+///     queue.clock(),
+///     stop,
+///     async || runs.set(runs.get() + 1),
+/// );
+/// assert!(poll(pin!(poller)).is_ready());
+/// assert_eq!(runs.get(), 3);
+/// ```
+pub async fn backoff_until<M: BackoffManager, R: Rng, X>(
+    mut backoff: BackoffUntil<M, R>,
+    clock: &impl Timer,
+    stop: impl Future<Output = X>,
+    mut work: impl AsyncFnMut(),
+) {
+    let mut stop = pin!(stop);
+    let mut due = Instant::EPOCH;
+    loop {
+        let mut pause = pin!(sleep_until(clock, due));
+        // `stop` is polled even if there is no pause.
+        let is_stopped = poll_fn(|context| match stop.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending => pause.as_mut().poll(context).map(|()| false),
+        });
+        if is_stopped.await {
+            return;
+        }
+        backoff.start(clock.now());
+        work().await;
+        due = backoff.finish(clock.now());
     }
 }
 
