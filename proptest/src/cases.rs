@@ -73,7 +73,9 @@ macro_rules! cases {
         steps { $($group:ident {
             $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
         })+ }
-        waits { $($calls:ident { $($call:ident: $n:literal, $r:literal, $s:literal;)+ })+ }
+        waits { $($calls:ident {
+            $($call:ident: $n:literal $($lack:ident)?, $r:literal, $s:literal;)+
+        })+ }
     ) => {
         /// The cases of [`RULES`](crate::rules::RULES), in the same order.
         pub(crate) const CASES: &[Case] = &[

@@ -136,6 +136,8 @@ pub enum Step {
     Settle,
     /// [`Subject::age_after`].
     AgeAfter(Option<Duration>),
+    /// [`Subject::limit_keys`].
+    LimitKeys(usize),
 }
 
 /// When a test looks at all that can be seen.

@@ -131,10 +131,7 @@ impl Model {
             rules,
             limiter: setup.limiter.compose(),
             capacity,
-            failure_records_max: match capacity {
-                Some(_) => usize::MAX,
-                None => setup.failure_records_max,
-            },
+            failure_records_max: setup.failure_records_max,
             release_max: None,
             now: Instant::EPOCH,
             levels: 1,

@@ -43,6 +43,7 @@ pub struct Rule {
 pub(crate) enum Need {
     Capacity,
     Growth,
+    Limit,
     Levels,
     Groups,
     Aging,
@@ -60,8 +61,11 @@ impl Rule {
         let lacks = |what: &str| Some(String::from(what));
         match self.need {
             Some(Need::Capacity) if capacity.is_none() => lacks("the queue has no capacity"),
-            Some(Need::Growth) if capacity.is_some() => {
+            Some(Need::Growth) if capacity.is_some() && !subject.abilities().limits_keys => {
                 lacks("the queue has a capacity, and no limit to its records")
+            }
+            Some(Need::Limit) if !subject.abilities().limits_keys => {
+                lacks("how many keys fit into the queue cannot be changed")
             }
             Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
                 lacks("the queue has too few priority levels")
@@ -100,6 +104,9 @@ macro_rules! need {
     };
     (growth) => {
         Some(Need::Growth)
+    };
+    (limit) => {
+        Some(Need::Limit)
     };
     (levels) => {
         Some(Need::Levels)

@@ -46,19 +46,31 @@ pub type Key = u16;
 pub struct Setup {
     /// What decides how long a failed key waits.
     pub limiter: LimiterSpec,
-    /// How many keys may be kept for their failures alone, by a queue without a capacity.
+    /// How many keys fit into a queue that [can be limited](Abilities::limits_keys).
+    pub max_keys: usize,
+    /// How many keys may be kept for their failures alone, by a queue without a capacity of its
+    /// own.
     pub failure_records_max: usize,
     /// How many due keys one operation makes ready, if the subject does one operation a step.
     pub release_max: u8,
 }
 
 impl Setup {
-    /// A queue with this limiter, and no limit to what it remembers.
+    /// A queue with this limiter, and no limit to what it holds and remembers.
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
             limiter,
+            max_keys: usize::MAX,
             failure_records_max: usize::MAX,
             release_max: 16,
+        }
+    }
+
+    /// The same, but for no more keys than this.
+    fn for_at_most(&self, max_keys: usize) -> Self {
+        Self {
+            max_keys: self.max_keys.min(max_keys),
+            ..self.clone()
         }
     }
 
@@ -98,6 +110,12 @@ pub trait Subject {
 
     /// How many keys fit; `None` if the queue grows.
     fn capacity(&self) -> Option<usize>;
+
+    /// Changes how many keys fit, any number with [`usize::MAX`]. Called only if the queue
+    /// [can be limited](Abilities::limits_keys).
+    fn limit_keys(&mut self, keys: usize) {
+        let _ = keys;
+    }
 
     /// How many priority levels there are.
     fn levels(&self) -> u8 {
@@ -300,6 +318,8 @@ pub struct Abilities {
     /// Calls run by themselves, as threads do, while the test does something else. The test then
     /// lets everything settle after each step, and is patient.
     pub runs_by_itself: bool,
+    /// How many keys fit can be [changed](Subject::limit_keys).
+    pub limits_keys: bool,
     /// A call that waits can be cancelled, as a future is by dropping it.
     pub cancels: bool,
     /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
@@ -317,6 +337,7 @@ impl Default for Abilities {
     fn default() -> Self {
         Self {
             runs_by_itself: false,
+            limits_keys: false,
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,

@@ -3,10 +3,10 @@
 use ::std::collections::BTreeSet;
 
 use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
-use requeue_proptest::Model;
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tasks, Threads};
+use requeue_proptest::{Figures, Model};
 
 /// What fails for one queue is tried on all.
 const REGRESSIONS: &str = concat!(
@@ -42,14 +42,29 @@ mod core_growable {
     conformance!(Direct<Growable>, steps);
 }
 
+mod core_growable_for_64 {
+    use super::*;
+    conformance!(Direct<Growable, Figures, 64>, steps);
+}
+
 mod std {
     use super::*;
     conformance!(OnWorkQueue<Threads>);
 }
 
+mod std_for_64 {
+    use super::*;
+    conformance!(OnWorkQueue<Threads, 64>);
+}
+
 mod tokio {
     use super::*;
     conformance!(OnWorkQueue<Tasks>);
+}
+
+mod tokio_for_64 {
+    use super::*;
+    conformance!(OnWorkQueue<Tasks, 64>);
 }
 
 mod embassy {
@@ -78,6 +93,11 @@ drawn! {
     core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16>>;
     core_fixed_3_without_metrics: Direct<Fixed<3>, NoMetrics>;
     core_growable_without_metrics: Direct<Growable, NoMetrics>;
+    core_growable_for_1: Direct<Growable, NoMetrics, 1>;
+    core_growable_for_3: Direct<Growable, Figures, 3>;
+    core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Figures, 4>;
+    core_growable_for_4_with_aging: Direct<Aged, Figures, 4>;
+    work_queue_growable_for_2: OnWorkQueue<Bare<Growable>, 2>;
     work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2>>>;
     work_queue_growable: OnWorkQueue<Bare<Growable>>;
     embassy_3: OnWorkQueue<Embassy<3>>;
@@ -103,6 +123,7 @@ macro_rules! kinds {
 type Leveled = Growable<RandomState, Levels<3>>;
 type Aged = Growable<RandomState, Aging<Levels<3>>>;
 type Grouped = Growable<RandomState, Groups<u8>>;
+type GroupedLevels = Growable<RandomState, Groups<u8, Levels<3>>>;
 type AgingGroups = Groups<u8, Aging<Levels<3>>, 4>;
 
 kinds! {
@@ -112,7 +133,7 @@ kinds! {
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, Levels<3>>>;
     core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8>>>;
-    core_growable_with_groups: Direct<Growable<RandomState, Groups<u8, Levels<3>>>>;
+    core_growable_with_groups: Direct<GroupedLevels>;
     core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;
     std_with_groups: OnWorkQueue<Threads<Grouped>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
@@ -147,6 +168,16 @@ fn histories_on_tokio_with_room_for_two_keys() {
     drawn::histories_of_calls::<OnWorkQueue<Tasks<Fixed<2>>>>(HISTORIES);
 }
 
+#[test]
+fn histories_on_std_for_at_most_two_keys() {
+    drawn::histories_of_calls::<OnWorkQueue<Threads, 2>>(HISTORIES);
+}
+
+#[test]
+fn histories_on_tokio_for_at_most_two_keys() {
+    drawn::histories_of_calls::<OnWorkQueue<Tasks, 2>>(HISTORIES);
+}
+
 const OF_CAPACITY: &[&str] = &[
     "capacity::a_cancelled_key_gives_its_room_back",
     "capacity::a_key_that_is_done_gives_its_room_back",
@@ -157,6 +188,12 @@ const OF_CAPACITY: &[&str] = &[
     "differences::a_key_that_is_held_is_never_refused",
     "differences::the_oldest_failure_record_makes_room",
 ];
+const OF_LIMITS: &[&str] = &[
+    "capacity::a_lowered_limit_keeps_what_is_held",
+    "capacity::a_raised_limit_makes_room",
+];
+const OF_LIMITED_CALLS: &[&str] =
+    &["room_wakes::a_raised_limit_wakes_as_many_as_there_is_room_for"];
 const OF_GROWING: &[&str] = &["differences::failure_records_can_be_limited"];
 const OF_LEVELS: &[&str] = &[
     "priorities::the_highest_level_comes_first",
@@ -253,8 +290,12 @@ fn only_these_rules_are_not_tried_on_core() {
     assert_only::<Direct<Fixed<64>>>(
         false,
         &[
-            OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
+            OF_GROWING, OF_LIMITS, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
         ],
+    );
+    assert_only::<Direct<Growable, Figures, 64>>(
+        false,
+        &[OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK],
     );
     assert_only::<Direct<Leveled>>(
         false,
@@ -284,8 +325,11 @@ fn only_these_rules_are_not_tried_on_tasks() {
 
 #[test]
 fn only_these_rules_are_not_tried_on_embassy() {
-    assert_only::<OnWorkQueue<Embassy<64>>>(true, &[OF_GROWING, OF_LEVELS, OF_AGING, OF_GROUPS]);
-    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &[OF_GROWING, OF_AGING, OF_GROUPS]);
+    // Its room is in the type.
+    let of_room = [OF_GROWING, OF_LIMITS, OF_LIMITED_CALLS];
+    let with = |more: &[&'static [&'static str]]| [&of_room[..], more].concat();
+    assert_only::<OnWorkQueue<Embassy<64>>>(true, &with(&[OF_LEVELS, OF_AGING, OF_GROUPS]));
+    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &with(&[OF_AGING, OF_GROUPS]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
+use requeue_proptest::Figures;
 use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
 
@@ -69,7 +70,7 @@ macro_rules! candidates {
     };
 }
 
-const CANDIDATES: [Candidate; 20] = candidates! {
+const CANDIDATES: [Candidate; 21] = candidates! {
     Direct<Fixed<1>>, 3 keys;
     Direct<Fixed<2>>, 4 keys;
     Direct<Fixed<3>>, 5 keys;
@@ -90,4 +91,5 @@ const CANDIDATES: [Candidate; 20] = candidates! {
     Direct<Growable<RandomState, Aging<Levels<3>>>>, 9 keys;
     Direct<Fixed<4, u8, Groups<u8, Aging<Levels<3>>>>>, 6 keys;
     Direct<Growable<RandomState, Groups<u8, Aging<Levels<3>>>>>, 9 keys;
+    Direct<Growable, Figures, 4>, 6 keys;
 };

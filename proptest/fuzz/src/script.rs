@@ -18,6 +18,7 @@ pub(crate) const OPS_MAX: usize = 200;
 pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
     Ok(Setup {
         limiter: limiter(bytes, 2)?,
+        max_keys: usize::MAX,
         failure_records_max: match bytes.int_in_range(0..=4)? {
             4 => usize::MAX,
             few => few,
@@ -82,7 +83,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=50_u8)? {
+    Ok(match bytes.int_in_range(0..=51_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=3 => Step::Add(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
@@ -122,6 +123,7 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         ),
         48 => Step::Order(order(bytes)?),
         49 => Step::AgeAfter(age(bytes)?),
+        51 => Step::LimitKeys(max_keys(bytes)?),
         47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
@@ -221,6 +223,14 @@ pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
     })
 }
 
+/// Few keys, or any number.
+fn max_keys(bytes: &mut Unstructured) -> Result<usize> {
+    Ok(match bytes.int_in_range(0..=7)? {
+        7 => usize::MAX,
+        few => few,
+    })
+}
+
 /// How far a clock moves. A jump to the end of time leaves little to be tried after it.
 fn step(bytes: &mut Unstructured) -> Result<Duration> {
     match bytes.int_in_range(0..=3_u8)? {
@@ -284,6 +294,7 @@ mod tests {
             Step::AddDisplacing(..) => 35,
             Step::Order(_) => 36,
             Step::AgeAfter(_) => 37,
+            Step::LimitKeys(_) => 38,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -300,6 +311,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..38).collect());
+        assert_eq!(drawn, (0..39).collect());
     }
 }

@@ -38,3 +38,40 @@ pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     script.done(1);
     script.add(new, Added::Ready);
 }
+
+pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
+    script.subject.limit_keys(3);
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(2, Added::Ready);
+    script.add_after(3, 10, Added::Delayed);
+    script.subject.limit_keys(1);
+    assert_eq!(script.subject.capacity(), Some(1));
+    script.refused(4, Rejected::Full(4));
+    script.add(1, Added::Dirty);
+    script.done(1);
+    script.get(2);
+    script.done(2);
+    script.refused(4, Rejected::Full(4));
+    script.get(1);
+    script.done(1);
+    // There is as much room as the delayed key takes.
+    script.refused(4, Rejected::Full(4));
+    script.advance(10);
+    script.get(3);
+    script.done(3);
+    script.add(4, Added::Ready);
+    script.refused(5, Rejected::Full(5));
+}
+
+pub(crate) fn a_raised_limit_makes_room(script: &mut Script) {
+    script.subject.limit_keys(0);
+    script.refused(1, Rejected::Full(1));
+    script.subject.limit_keys(2);
+    script.add(1, Added::Ready);
+    script.add(2, Added::Ready);
+    script.refused(3, Rejected::Full(3));
+    script.subject.limit_keys(usize::MAX);
+    assert_eq!(script.subject.capacity(), None);
+    script.add(3, Added::Ready);
+}

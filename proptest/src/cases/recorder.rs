@@ -88,10 +88,14 @@ impl Recorder {
     pub(super) fn new(new: NewSubject, setup: &Setup) -> Self {
         let Setup {
             limiter,
+            max_keys,
             failure_records_max,
             release_max,
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
+        if *max_keys < usize::MAX {
+            let _ = write!(call, ", with room for {max_keys} keys");
+        }
         if *failure_records_max < usize::MAX {
             let _ = write!(call, ", with room for {failure_records_max} records");
         }
@@ -129,6 +133,7 @@ impl Subject for Recorder {
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;
         nothing: order(order: &GroupOrder);
+        nothing: limit_keys(keys: usize);
         nothing: age_after(after: Option<Duration>);
         handed: try_get() -> Option<Handed>;
         next: get(getter: &mut Getter) -> Next<Handed>;

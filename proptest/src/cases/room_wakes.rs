@@ -70,6 +70,20 @@ pub(crate) fn a_cancelled_wait_for_room_passes_the_place_on() -> CallScript {
     ])
 }
 
+pub(crate) fn a_raised_limit_wakes_as_many_as_there_is_room_for() -> CallScript {
+    full([
+        Step::LimitKeys(1),
+        wait(1),
+        wait(2),
+        wait(3),
+        Step::Settle,
+        Step::LimitKeys(usize::from(MANY) + 2),
+        Step::Settle,
+        Step::LimitKeys(usize::MAX),
+        Step::Settle,
+    ])
+}
+
 pub(crate) fn a_key_that_is_held_needs_no_room() -> CallScript {
     full([
         wait(1),

@@ -35,6 +35,7 @@ impl Pair {
             | Step::Snapshot
             | Step::Order(_)
             | Step::AgeAfter(_)
+            | Step::LimitKeys(_)
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -72,7 +73,12 @@ impl Pair {
                 model.age_after(after);
                 done()
             }
-            Step::RetainBelow(key) if model.records_left_from(key) < 2 => {
+            Step::LimitKeys(keys) if self.abilities.limits_keys => {
+                subject.limit_keys(keys);
+                model.limit_keys(keys);
+                both(subject.capacity(), model.capacity())
+            }
+            Step::RetainBelow(key) if model.cancels_in_order(key) => {
                 both(subject.retain_below(key), model.retain_below(key))
             }
             _ => Ok(None),

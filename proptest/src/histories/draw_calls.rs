@@ -82,7 +82,7 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
-const BUSY: [Kind; 38] = [
+const BUSY: [Kind; 39] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -128,6 +128,7 @@ const BUSY: [Kind; 38] = [
     (2, |a, b, u| {
         Step::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
     }),
+    (2, |a, _, _| Step::LimitKeys(room(a))),
 ];
 const ALWAYS: usize = 2;
 
@@ -150,6 +151,14 @@ fn cap(a: u8, b: u8, unit: Duration) -> Cap {
             per_second,
             burst: 2,
         }),
+    }
+}
+
+/// Room for some of the keys, or for all.
+fn room(a: u8) -> usize {
+    match a % 8 {
+        7 => usize::MAX,
+        keys => usize::from(keys),
     }
 }
 

@@ -27,6 +27,7 @@ pub fn setups() -> impl Strategy<Value = Setup> {
     (select(limiters()), records, releases).prop_map(
         |(limiter, failure_records_max, release_max)| Setup {
             limiter,
+            max_keys: usize::MAX,
             failure_records_max,
             release_max,
         },
@@ -123,6 +124,7 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         2 => Just(Step::Resume),
         4 => order().prop_map(Step::Order),
         2 => proptest::option::of(delay()).prop_map(Step::AgeAfter),
+        2 => select(vec![0, 1, 2, 3, 5, 20, usize::MAX]).prop_map(Step::LimitKeys),
     ]
 }
 

@@ -57,8 +57,12 @@ impl Pair {
         keys: Key,
         patience: Duration,
     ) -> Self {
-        let model = Model::new(Rules::Requeue, setup, subject.capacity());
-        let abilities = subject.abilities();
+        let (abilities, capacity) = (subject.abilities(), subject.capacity());
+        let mut setup = setup.clone();
+        if capacity.is_some() && !abilities.limits_keys {
+            setup.failure_records_max = usize::MAX;
+        }
+        let model = Model::new(Rules::Requeue, &setup, capacity);
         Self {
             model: model
                 .with_levels(subject.levels())

@@ -72,12 +72,16 @@ impl Model {
         keys.len()
     }
 
-    /// How many failure records would be left of keys whose work is taken back together. The order
-    /// of more than one is not specified.
-    pub(crate) fn records_left_from(&self, key: Key) -> usize {
+    /// Whether it is specified which failure records are left of keys whose work is taken back
+    /// together. Their order is not, nor which of the keys still take room that a record needs.
+    pub(crate) fn cancels_in_order(&self, key: Key) -> bool {
         let keys = self.with_work_from(key);
         let rests = |key: &&Key| self.has_record(**key) && !self.processing.contains(key);
-        keys.iter().filter(rests).count()
+        match keys.iter().filter(rests).count() {
+            0 => true,
+            1 => self.surplus() == 0,
+            _ => false,
+        }
     }
 
     pub(super) fn add_now_or_at(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {

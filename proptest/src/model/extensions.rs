@@ -115,7 +115,9 @@ impl Model {
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        let Some(newest) = self.newest_below(options.priority.unwrap_or(0)) else {
+        // If more keys are held than fit, one that made way would make no room.
+        let newest = self.newest_below(options.priority.unwrap_or(0));
+        let Some(newest) = newest.filter(|_| self.surplus() == 0) else {
             return Err(Rejected::Full(full));
         };
         self.queue.retain(|other| *other != newest);

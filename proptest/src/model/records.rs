@@ -11,7 +11,7 @@ use crate::subject::Key;
 impl Model {
     /// A new key takes the place of the oldest memory if there is no other.
     pub(super) fn make_room(&mut self, key: Key) -> Result<(), Rejected<Key>> {
-        if self.holds(key) || Some(self.held()) != self.capacity {
+        if self.holds(key) || self.capacity.is_none_or(|capacity| self.held() < capacity) {
             return Ok(());
         }
         match self.records.first() {
@@ -66,11 +66,18 @@ impl Model {
             }
         }
         self.records = records;
-        if self.records.len() > self.failure_records_max {
-            let oldest = self.records.remove(0);
+        let too_many = self.records.len().saturating_sub(self.failure_records_max);
+        let surplus = too_many.max(self.surplus()).min(self.records.len());
+        for oldest in self.records.drain(..surplus) {
             remove(&mut self.failures, oldest);
         }
         self.drop_bursts();
+    }
+
+    /// How many more keys there are than fit, because fewer fit than did.
+    pub(super) fn surplus(&self) -> usize {
+        self.held()
+            .saturating_sub(self.capacity.unwrap_or(usize::MAX))
     }
 
     pub(super) fn has_record(&self, key: Key) -> bool {

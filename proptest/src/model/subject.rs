@@ -16,11 +16,17 @@ use crate::subject::{
 
 impl Subject for Model {
     fn new(setup: &Setup) -> Self {
-        Self::new(Rules::Requeue, setup, None).with_levels(32)
+        let capacity = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
+        Self::new(Rules::Requeue, setup, capacity).with_levels(32)
     }
 
     fn capacity(&self) -> Option<usize> {
         self.capacity
+    }
+
+    fn limit_keys(&mut self, keys: usize) {
+        self.capacity = (keys < usize::MAX).then_some(keys);
+        self.settle();
     }
 
     fn levels(&self) -> u8 {
@@ -41,6 +47,13 @@ impl Subject for Model {
 
     fn age_after(&mut self, after: Option<Duration>) {
         self.age_limit = after;
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            limits_keys: true,
+            ..Abilities::default()
+        }
     }
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
@@ -322,8 +335,7 @@ impl Subject for Model {
         }
         let depth = i64::try_from(self.dirty.len());
         assert_eq!(Ok(self.figures.depth), depth, "depth counts dirty keys");
-        if let Some(capacity) = self.capacity {
-            assert!(self.held() <= capacity, "no more keys than fit");
-        }
+        let surplus = self.surplus();
+        assert!(surplus == 0 || self.records.is_empty(), "no more than fit");
     }
 }

@@ -16,10 +16,10 @@ use super::{
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
-/// core's `Queue` with storage `S` and metrics `M`.
+/// core's `Queue` with storage `S` and metrics `M`, for at most `MAX` keys if `S` grows.
 ///
 /// Without metrics the time handed in is nonsense wherever the queue says that it does not need it.
-pub struct Direct<S: Storage, M: Metrics = Figures> {
+pub struct Direct<S: Storage, M: Metrics = Figures, const MAX: usize = { usize::MAX }> {
     queue: Queue<Key, S, AnyLimiter, M>,
     release_max: u8,
     now: Instant,
@@ -33,6 +33,14 @@ pub trait Home: Storage + Sized {
     const GROUPS: bool;
     /// Whether keys age.
     const AGES: bool;
+    /// Whether how many keys fit can be changed.
+    const LIMITS_KEYS: bool;
+
+    /// Changes how many keys fit, if that can be changed.
+    fn limit_keys<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        keys: usize,
+    ) -> Effect<()>;
 
     /// Changes the limits of groups. Nothing without them.
     fn order<M: Metrics>(
@@ -51,6 +59,15 @@ pub trait Home: Storage + Sized {
 impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     const GROUPS: bool = P::GROUPS;
     const AGES: bool = P::AGES;
+    const LIMITS_KEYS: bool = false;
+
+    fn limit_keys<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        keys: usize,
+    ) -> Effect<()> {
+        let _ = keys;
+        queue.leave(&mut Getter::default())
+    }
 
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
@@ -74,6 +91,14 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
 impl<P: Kind> Home for Growable<RandomState, P> {
     const GROUPS: bool = P::GROUPS;
     const AGES: bool = P::AGES;
+    const LIMITS_KEYS: bool = true;
+
+    fn limit_keys<M: Metrics>(
+        queue: &mut Queue<Key, Self, AnyLimiter, M>,
+        keys: usize,
+    ) -> Effect<()> {
+        queue.limit_keys(keys)
+    }
 
     fn order<M: Metrics>(
         queue: &mut Queue<Key, Self, AnyLimiter, M>,
@@ -89,6 +114,8 @@ impl<P: Kind> Home for Growable<RandomState, P> {
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
+        // Nothing waits yet.
+        let _ = queue.limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);
         queue.limit_releases(setup.release_max);
         queue
@@ -113,7 +140,7 @@ impl Note for NoMetrics {
     }
 }
 
-impl<S: Storage, M: Metrics> Direct<S, M> {
+impl<S: Storage, M: Metrics, const MAX: usize> Direct<S, M, MAX> {
     /// The time, or anything if it does not matter.
     fn any_time(&mut self) -> Instant {
         if self.queue.needs_time() {
@@ -142,10 +169,10 @@ impl<S: Storage, M: Metrics> Direct<S, M> {
     }
 }
 
-impl<S: Home, M: Note> Subject for Direct<S, M> {
+impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     fn new(setup: &Setup) -> Self {
         Self {
-            queue: S::build(setup, M::default()),
+            queue: S::build(&setup.for_at_most(MAX), M::default()),
             release_max: setup.release_max,
             now: Instant::EPOCH,
             wake: Wake::NONE,
@@ -155,6 +182,11 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
 
     fn capacity(&self) -> Option<usize> {
         self.queue.capacity()
+    }
+
+    fn limit_keys(&mut self, keys: usize) {
+        let effect = S::limit_keys(&mut self.queue, keys);
+        self.obey(effect);
     }
 
     fn levels(&self) -> u8 {
@@ -182,6 +214,7 @@ impl<S: Home, M: Note> Subject for Direct<S, M> {
     fn abilities(&self) -> Abilities {
         Abilities {
             release_max: Some(self.release_max),
+            limits_keys: S::LIMITS_KEYS,
             ..Abilities::default()
         }
     }

@@ -118,11 +118,12 @@ where
     })
 }
 
-/// A [`Subject`] for every queue that is a [`WorkQueue`] of core.
+/// A [`Subject`] for every queue that is a [`WorkQueue`] of core, for at most `MAX` keys if it
+/// grows.
 #[derive(Debug)]
-pub struct OnWorkQueue<R>(R);
+pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }>(R);
 
-impl<R: Runtime> OnWorkQueue<R> {
+impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     fn queue(&self) -> &WorkQueue<R::Lock, R::Clock> {
         self.0.queue()
     }
@@ -135,17 +136,22 @@ impl<R: Runtime> OnWorkQueue<R> {
     }
 }
 
-impl<R: Runtime> Subject for OnWorkQueue<R> {
+impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn new(setup: &Setup) -> Self {
         // A call may look several times, which the model cannot count.
         Self(R::new(&Setup {
             release_max: u8::MAX,
-            ..setup.clone()
+            ..setup.for_at_most(MAX)
         }))
     }
 
     fn capacity(&self) -> Option<usize> {
-        <R::Storage as Storage>::CAPACITY
+        self.queue().capacity()
+    }
+
+    fn limit_keys(&mut self, keys: usize) {
+        self.queue()
+            .with(|queue, _| R::Storage::limit_keys(queue, keys));
     }
 
     fn levels(&self) -> u8 {
@@ -174,6 +180,7 @@ impl<R: Runtime> Subject for OnWorkQueue<R> {
 
     fn abilities(&self) -> Abilities {
         Abilities {
+            limits_keys: R::Storage::LIMITS_KEYS,
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,

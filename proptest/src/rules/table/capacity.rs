@@ -17,6 +17,12 @@ macro_rules! __rules_capacity {
                 delayed_and_active_keys_take_room: 2 capacity,
                 "A delayed key and an active one each take up room.",
                 "docs/design.md, One slot per key";
+                a_lowered_limit_keeps_what_is_held: 0 limit,
+                "If fewer keys fit than are held, all stay, and new ones wait until fewer are held.",
+                "requeue-core, Queue::limit_keys";
+                a_raised_limit_makes_room: 0 limit,
+                "If more keys fit than before, new ones are taken.",
+                "requeue-core, Queue::limit_keys";
             }
             reclaim {
                 work_is_never_dropped_for_room: 1 capacity,

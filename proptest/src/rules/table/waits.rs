@@ -180,6 +180,9 @@ macro_rules! __rules_waits {
                 a_cancelled_wait_for_room_passes_the_place_on: 1,
                 "A call that was woken for a place and is cancelled passes it on.",
                 "requeue-core, Queue::leave";
+                a_raised_limit_wakes_as_many_as_there_is_room_for: 3 limit,
+                "If more keys fit than before, as many of those who wait for room add theirs.",
+                "requeue-core, Queue::limit_keys";
                 a_key_that_is_held_needs_no_room: 1,
                 "An add of a key that the queue holds does not wait for room.",
                 "requeue-core, Queue::poll_add";
