@@ -107,31 +107,40 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///
-/// A struct that holds a queue does not name its parts: other numbers, metrics and a test's clock
-/// do not change the type. A limiter of another kind and priority levels do.
+/// A struct that holds a queue does not name its parts: other numbers, a limit on the keys, metrics
+/// and a test's clock do not change the type. A limiter of another kind, priority levels, aging and
+/// groups do.
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{DefaultController, Growable, Levels, NoLimit, RandomState};
+/// use requeue_std::core::{
+///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
+/// };
 /// use requeue_std::{ManualClock, WorkQueue};
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
 ///     nodes: WorkQueue<String, NoLimit>,
 ///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
+///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
+///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
 /// }
 ///
 /// let app = App {
 ///     pods: WorkQueue::builder()
 ///         .backoff(Duration::from_millis(50), Duration::from_secs(60))
 ///         .no_retry_rate()
+///         .max_keys(10_000)
 ///         .clock(ManualClock::new())
 ///         .build(),
 ///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
 ///     alarms: WorkQueue::builder().levels::<4>().build(),
+///     orders: WorkQueue::builder().levels::<2>().aging().build(),
+///     tenants: WorkQueue::builder().build_with_groups(|(tenant, _)| *tenant),
 /// };
 /// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
-/// # let _ = app.alarms.add(String::new());
+/// # let _ = (app.alarms.add(String::new()), app.orders.add(String::new()));
+/// # let _ = app.tenants.add((7, String::new()));
 /// ```
 ///
 /// With priorities, urgent keys are handed out first.
@@ -220,16 +229,26 @@ impl Runtime for Threads {
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics, on the system's clock.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, NoLimit, Reporter};
+/// use requeue_std::core::{Fixed, Metrics, NoLimit, Reporter, Times};
 /// use requeue_std::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
-///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+/// struct Adds;
+///
+/// impl Metrics for Adds {
+///     type Timestamps = Times;
+///
+///     fn added(&mut self) {
+///         println!("a key was added");
+///     }
+/// }
+///
+/// let reporter = Reporter::new(Adds);
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
@@ -237,6 +256,24 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
         Threads::assemble(queue, QueueClock::default())
+    }
+}
+
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics, on the system's clock. It is
+/// moved, and so should be empty or small.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_std::core::{Fixed, NoLimit};
+/// use requeue_std::{Queue, WorkQueue};
+///
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// ```
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
+    fn from(queue: Queue<K, S, L>) -> Self {
+        Queue::<K, S, L, Reporter>::from(queue).into()
     }
 }
 

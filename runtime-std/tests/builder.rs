@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Metrics, Rejected, Times};
-use requeue_std::{AddOptions, Added, ManualClock, Producer, WorkQueue};
+use requeue_std::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_std::{AddOptions, Added, ManualClock, Producer, Queue, WorkQueue};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -65,6 +65,33 @@ fn a_limit_on_failure_records_discards_the_oldest() {
     }
     assert_eq!(app.queue.num_requeues("a"), 0);
     assert_eq!(app.queue.num_requeues("b"), 1);
+}
+
+#[test]
+fn a_limit_on_the_keys_changes_no_type() {
+    let app = App {
+        queue: WorkQueue::builder().max_keys(2).build(),
+    };
+    let [a, b, c] = ["a", "b", "c"].map(str::to_owned);
+    app.queue
+        .add_many([a.clone(), b.clone()], |_| unreachable!());
+    assert_eq!(app.queue.add(c.clone()), Err(Rejected::Full(c.clone())));
+    assert_eq!(app.queue.add(a), Ok(Added::Coalesced), "it is held");
+    thread::scope(|scope| {
+        let added = scope.spawn(|| app.queue.add_wait(c.clone()).is_ok());
+        app.queue.get().unwrap().success().unwrap();
+        assert!(added.join().unwrap());
+    });
+    assert_eq!((app.queue.capacity(), app.queue.held_len()), (Some(2), 2));
+    app.queue.limit_keys(3);
+    assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
+}
+
+#[test]
+fn a_fixed_queue_is_made_without_naming_metrics() {
+    let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+    let refused = queue.add_many(["a", "b", "c"].map(str::to_owned), |_| {});
+    assert_eq!((refused.rejected, queue.capacity()), (1, Some(2)));
 }
 
 #[derive(Clone, Default)]

@@ -125,31 +125,39 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # }
 /// ```
 ///
-/// A struct that holds a queue does not name its parts: other numbers and metrics do not change the
-/// type, and a test's clock is Tokio's own, paused. A limiter of another kind and priority levels
-/// do.
+/// A struct that holds a queue does not name its parts: other numbers, a limit on the keys and
+/// metrics do not change the type, and a test's clock is Tokio's own, paused. A limiter of another
+/// kind, priority levels, aging and groups do.
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::core::{DefaultController, Growable, Levels, NoLimit, RandomState};
+/// use requeue_tokio::core::{
+///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
+/// };
 /// use requeue_tokio::WorkQueue;
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
 ///     nodes: WorkQueue<String, NoLimit>,
 ///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
+///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
+///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
 /// }
 ///
 /// let app = App {
 ///     pods: WorkQueue::builder()
 ///         .backoff(Duration::from_millis(50), Duration::from_secs(60))
 ///         .no_retry_rate()
+///         .max_keys(10_000)
 ///         .build(),
 ///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
 ///     alarms: WorkQueue::builder().levels::<4>().build(),
+///     orders: WorkQueue::builder().levels::<2>().aging().build(),
+///     tenants: WorkQueue::builder().build_with_groups(|(tenant, _)| *tenant),
 /// };
 /// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
-/// # let _ = app.alarms.add(String::new());
+/// # let _ = (app.alarms.add(String::new()), app.orders.add(String::new()));
+/// # let _ = app.tenants.add((7, String::new()));
 /// ```
 ///
 /// With priorities, urgent keys are handed out first.
@@ -241,16 +249,26 @@ impl Runtime for Tasks {
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed).
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Reporter, Times};
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
-///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+/// struct Adds;
+///
+/// impl Metrics for Adds {
+///     type Timestamps = Times;
+///
+///     fn added(&mut self) {
+///         println!("a key was added");
+///     }
+/// }
+///
+/// let reporter = Reporter::new(Adds);
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
@@ -258,6 +276,24 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 {
     fn from(queue: Queue<K, S, L, Reporter>) -> Self {
         Tasks::assemble(queue, TokioClock::default())
+    }
+}
+
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics. It is
+/// moved, and so should be empty or small.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_tokio::core::{Fixed, NoLimit};
+/// use requeue_tokio::{Queue, WorkQueue};
+///
+/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// ```
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
+    fn from(queue: Queue<K, S, L>) -> Self {
+        Queue::<K, S, L, Reporter>::from(queue).into()
     }
 }
 

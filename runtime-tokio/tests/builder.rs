@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_tokio::core::{Metrics, Rejected, Times};
-use requeue_tokio::{Added, Producer, TokioClock, WorkQueue};
+use requeue_tokio::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_tokio::{Added, Producer, Queue, TokioClock, WorkQueue};
 use tokio::time::advance;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -77,6 +77,36 @@ async fn a_queue_is_a_producer_by_value_and_behind_any_pointer() {
     let source: Box<dyn Producer<String>> = Box::new(queue.clone());
     watch(source, "d").await;
     assert_eq!(queue.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_on_the_keys_changes_no_type() {
+    let app = App {
+        queue: WorkQueue::builder().max_keys(2).build(),
+    };
+    let [a, b, c] = ["a", "b", "c"].map(str::to_owned);
+    app.queue
+        .add_many([a.clone(), b.clone()], |_| unreachable!());
+    assert_eq!(app.queue.add(c.clone()), Err(Rejected::Full(c.clone())));
+    assert_eq!(app.queue.add(a), Ok(Added::Coalesced), "it is held");
+    let waits = tokio::spawn({
+        let queue = app.queue.clone();
+        async move { queue.add_wait(c).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!waits.is_finished(), "there is no room");
+    app.queue.get().await.unwrap().success().unwrap();
+    assert_eq!(waits.await.unwrap(), Ok(Added::Ready));
+    assert_eq!((app.queue.capacity(), app.queue.held_len()), (Some(2), 2));
+    app.queue.limit_keys(3);
+    assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_queue_is_made_without_naming_metrics() {
+    let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+    let refused = queue.add_many(["a", "b", "c"].map(str::to_owned), |_| {});
+    assert_eq!((refused.rejected, queue.capacity()), (1, Some(2)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::ConstEmpty;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
+#[cfg(feature = "alloc")]
+use crate::metrics::reporter::Reporter;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::priority::Priorities;
@@ -194,6 +196,46 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub fn reserve(&mut self, additional: usize) {
         self.slots.reserve(additional);
         self.lists.reserve(additional);
+    }
+}
+
+/// The same queue, whose metrics may be chosen at run time: there are none. The runtimes' queues
+/// are of this type.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Reporter};
+///
+/// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+/// queue.add(17, Instant::EPOCH).value.unwrap();
+/// let mut queue: Queue<u16, Fixed<8>, NoLimit, Reporter> = queue.into();
+/// assert_eq!(queue.try_get(Instant::EPOCH).value.unwrap().key, 17);
+/// ```
+#[cfg(feature = "alloc")]
+impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K, S, L, Reporter> {
+    fn from(queue: Queue<K, S, L>) -> Self {
+        // Neither keeps times in the slots.
+        Self {
+            slots: queue.slots,
+            lists: queue.lists,
+            delays: queue.delays,
+            sleepers: queue.sleepers,
+            limiter: queue.limiter,
+            metrics: Reporter::NONE,
+            age_limit: queue.age_limit,
+            naming: queue.naming,
+            running: queue.running,
+            active: queue.active,
+            dirty: queue.dirty,
+            runs: queue.runs,
+            failure_records_max: queue.failure_records_max,
+            release_max: queue.release_max,
+            closed: queue.closed,
+            paused: queue.paused,
+            watched: queue.watched,
+            epoch: queue.epoch,
+        }
     }
 }
 
