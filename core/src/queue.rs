@@ -89,7 +89,8 @@ use watch::Watched;
 ///
 /// The tests check all of them after every operation:
 ///
-/// - **Q1** A key is stored once and found by its hash; the queue holds at most its capacity.
+/// - **Q1** A key is stored once and found by its hash; the queue holds at most its capacity,
+///   or takes no new key.
 /// - **Q2** A slot is in the ready list, once, exactly if its phase is ready; with priority levels,
 ///   in the list of its level.
 /// - **Q3** The counts of active and dirty slots are right.

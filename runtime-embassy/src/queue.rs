@@ -68,7 +68,7 @@ pub type Guard<
 /// |---|---|
 /// | `R` | the kind of mutex, as in embassy-sync; for interrupts, [`CriticalSectionRawMutex`] |
 /// | `K` | the keys: small and `Clone`, an enum or an integer |
-/// | `N` | how many keys it holds |
+/// | `N` | how many keys it holds: the room is in the queue, so there is no limit at run time |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
 /// | `P` | metrics, slot numbers, clock, and priorities or groups: see [`With`] |

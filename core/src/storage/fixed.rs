@@ -22,6 +22,28 @@ pub(crate) use nodes::FixedNodes;
 /// queue uses `u16` or `u32`. A size that does not fit does not compile. `P` is
 /// [`Levels`](crate::Levels) for keys with priorities.
 ///
+/// A bound that is chosen at run time, on a server, is the builder's: `Builder::max_keys` limits a
+/// queue that grows, and does not change its type.
+///
+/// # Memory
+///
+/// The queue lies where it is built: in a `static`, or else on the stack. For each key it takes
+/// `12 + 7 * size_of::<I>()` bytes, and a slot: the key, what limiter, metrics and priorities keep
+/// for it, and 5 bytes, padded. That is 27 bytes for a `u16` key and `NoLimit` with slot numbers of
+/// `u8`; 66 for a `String` and `DefaultController` with `u16` on a 64-bit system, 264 KB for 4,000
+/// keys. A build without optimization moves a queue several times, which the stack of a thread,
+/// 2 MiB, may not have room for.
+///
+/// ```
+/// use requeue_core::{DefaultController, Fixed, NoLimit, Queue};
+///
+/// assert_eq!(size_of::<Queue<u16, Fixed<200>, NoLimit>>() / 200, 27);
+/// # #[cfg(target_pointer_width = "64")]
+/// assert_eq!(size_of::<Queue<String, Fixed<4000, u16>, DefaultController>>() / 4000, 66);
+/// ```
+///
+/// # Lookups
+///
 /// Keys are found through a hash table of `N` chains. Its hash is fast and has no seed (Fibonacci
 /// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4). A lookup is O(1) expected, and
 /// costs up to `N` comparisons, under the lock, if all keys are in one chain: an attacker who
