@@ -102,7 +102,8 @@ use watch::Watched;
 ///   began, and the sum of these times is right.
 /// - **Q8** No deadline is before the time until which its key is [held](crate::WithHolds).
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
-/// - **W1, W2** While a getter sleeps and there is something to do, a wake is in flight.
+/// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
+/// - **W2** There is a timer owner only while a getter sleeps.
 /// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come,
 ///   or the call has been woken.
 ///
@@ -115,8 +116,8 @@ use watch::Watched;
 /// ([`limit_releases`](Self::limit_releases)). A get that has not found a ready key by then goes
 /// on until there is one, past the active keys whose own deadlines have passed.
 ///
-/// No operation allocates with [`Fixed`](crate::Fixed) storage. With `Growable` an operation that
-/// grows the queue is O(n).
+/// No operation allocates with [`Fixed`](crate::Fixed) storage. `Growable` grows in segments, at the
+/// same cost for each add, and copies the first part of what it keeps at most.
 ///
 /// # Keys
 ///

@@ -20,7 +20,8 @@ use crate::work::{Ticket, Work};
 use super::{Queue, quiet};
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Takes the first ready key, or returns until when to wait. O(log n).
+    /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) for each
+    /// active key whose own deadline has passed.
     ///
     /// If the result is [`Next::Wait`], the caller sleeps until it is woken, and no longer than
     /// `until`. Then it calls this again with the same [`Getter`], or calls

@@ -28,8 +28,8 @@ where
     Q: Lock<State = State<K, S, L, M, W>>,
     C: Clock,
 {
-    /// Takes the first ready key, if there is one. O(log n). Waits for nothing except
-    /// the lock.
+    /// Takes the first ready key, if there is one. O(log n), and O(log n) for each active key whose
+    /// own deadline has passed. Waits for nothing except the lock.
     ///
     /// # Examples
     ///
