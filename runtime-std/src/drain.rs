@@ -16,7 +16,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
     /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
     /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
-    /// [`leftovers`](Self::leftovers) returns them.
+    /// [`leftovers`](requeue_core::binding::WorkQueue::leftovers) returns them.
     ///
     /// # Examples
     ///
@@ -58,6 +58,29 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Drained {
         self.drain_until(Some(self.clock().now() + timeout))
+    }
+
+    /// Waits until the queue has been shut down by another call, and nothing is ready, dirty or
+    /// active. Any number of threads may wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// std::thread::scope(|scope| {
+    ///     let drained = scope.spawn(|| queue.drained());
+    ///     queue.get().unwrap().success().unwrap();
+    ///     queue.shut_down();
+    ///     drained.join().unwrap();
+    /// });
+    /// ```
+    pub fn drained(&self) {
+        let call = Wait::for_state(&*self.shared);
+        // Without a deadline it ends only when the queue has drained.
+        let _ = self.wait(call, None, |queue, _, _| queue.poll_drain(None));
     }
 
     fn drain_until(&self, deadline: Option<Instant>) -> Drained {

@@ -67,8 +67,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(added, Err(Rejected::Full(18)));
     /// ```
     pub fn add_wait_timeout(&self, key: K, timeout: Duration) -> Result<Added, Rejected<K>> {
-        let deadline = self.clock().now() + timeout;
-        let scheduled = self.add_until(key, AddOptions::new(), Some(deadline));
+        let scheduled = self.add_wait_with_timeout(key, AddOptions::new(), timeout);
         scheduled.map(|scheduled| scheduled.added)
     }
 
@@ -91,6 +90,37 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     pub fn add_wait_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         self.add_until(key, options, None)
+    }
+
+    /// As [`add_wait_with`](Self::add_wait_with), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_wait_timeout`](Self::add_wait_timeout), and if the queue has no such priority
+    /// level.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::{AddOptions, Queue, Rejected, WorkQueue};
+    ///
+    /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
+    ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+    /// bounded.add(17).unwrap();
+    /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
+    /// let added = bounded.add_wait_with_timeout(18, later, Duration::from_millis(1));
+    /// assert_eq!(added, Err(Rejected::Full(18)));
+    /// ```
+    pub fn add_wait_with_timeout(
+        &self,
+        key: K,
+        options: AddOptions,
+        timeout: Duration,
+    ) -> Result<Scheduled, Rejected<K>> {
+        let deadline = self.clock().now() + timeout;
+        self.add_until(key, options, Some(deadline))
     }
 
     fn add_until(

@@ -62,7 +62,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
     /// added. Otherwise as [`wait_idle`](Self::wait_idle).
     ///
-    /// After shutdown delayed keys stay until they are [taken](Self::leftovers).
+    /// After shutdown delayed keys stay until they are [taken](requeue_core::binding::WorkQueue::leftovers).
     ///
     /// # Examples
     ///
@@ -183,6 +183,32 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let (was, mut flush) = self.with(|queue, now| queue.begin_cancel(key, now));
         self.watch(None, |queue, _| queue.poll_flush(key, &mut flush));
         was
+    }
+
+    /// As [`cancel_and_wait`](Self::cancel_and_wait), but waits no longer than `timeout`. Returns
+    /// what the key was, and whether its run had ended by then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add("node-7").unwrap();
+    /// let guard = queue.get().unwrap();
+    /// let (was, has_ended) = queue.cancel_and_wait_timeout("node-7", Duration::ZERO);
+    /// assert!(was.unwrap().active && !has_ended);
+    /// # guard.success().unwrap();
+    /// ```
+    pub fn cancel_and_wait_timeout<B>(&self, key: &B, timeout: Duration) -> (Option<KeyState>, bool)
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let (was, mut flush) = self.with(|queue, now| queue.begin_cancel(key, now));
+        let has_ended = self.watch(Some(timeout), |queue, _| queue.poll_flush(key, &mut flush));
+        (was, has_ended)
     }
 
     /// Looks until a state of the queue has come. Returns false if it has not in time.
