@@ -304,6 +304,30 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
 }
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
+    /// one then have a meaning in the other. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::core::binding::Clock;
+    /// use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_tokio::{Queue, TokioClock, WorkQueue};
+    ///
+    /// type Leases = WorkQueue<u16, NoLimit, Fixed<4>>;
+    /// let clock = TokioClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// ours.add_at(3, due).unwrap();
+    /// theirs.add_at(4, due).unwrap();
+    /// ```
+    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: TokioClock) -> Self {
+        Tasks::assemble(queue, clock)
+    }
+
     /// Returns what an event source needs of the queue, without its type parameters. O(1).
     ///
     /// # Examples
