@@ -13,8 +13,8 @@ use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{ItemExponentialFailure, NoLimit, NoMetrics, default_item_based};
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
-    Action, Added, Drained, Finished, GetError, Guard, ManualClock, Producer, Queue, Rejected,
-    TooManyWaiters, With, WorkQueue,
+    Action, AddOptions, Added, Drained, Finished, GetError, Guard, ManualClock, Producer, Queue,
+    Rejected, TooManyWaiters, With, WorkQueue,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
@@ -492,4 +492,41 @@ fn the_debug_text_shows_what_the_queue_holds() {
         shown,
         "WorkQueue(State { held: 1, active: 0, delayed: 0, shutting_down: false })"
     );
+}
+
+#[test]
+fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_many(1..=8, |_| unreachable!());
+    let guard = queue.try_get().unwrap();
+    let options = AddOptions::new();
+    let mut added = by_hand(queue.add_wait_timeout(9, SECOND));
+    let mut added_with = by_hand(queue.add_wait_with_timeout(10, options, SECOND));
+    let mut cancelled = by_hand(queue.cancel_and_wait_timeout(&1, SECOND));
+    assert!(added.is_pending() && added_with.is_pending() && cancelled.is_pending());
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert_eq!(added.ready(), Err(Rejected::Full(9)));
+    assert_eq!(added_with.ready(), Err(Rejected::Full(10)));
+    let (was, has_ended) = cancelled.ready().unwrap();
+    assert!(was.unwrap().active && !has_ended);
+
+    let mut idle = by_hand(queue.wait_idle_timeout(SECOND));
+    let mut settled = by_hand(queue.wait_settled_timeout(SECOND));
+    let mut flushed = by_hand(queue.flush_timeout(&1, SECOND));
+    assert!(idle.is_pending() && settled.is_pending() && flushed.is_pending());
+    let mut refused = by_hand(queue.wait_idle_timeout(SECOND));
+    assert_eq!(refused.ready(), Err(TooManyWaiters));
+    clock.advance(SECOND);
+    queue.clock_moved();
+    assert_eq!(idle.ready(), Ok(false));
+    assert_eq!(settled.ready(), Ok(false));
+    assert_eq!(flushed.ready(), Ok(false));
+
+    guard.success().unwrap();
+    let mut flushed = by_hand(queue.flush_timeout(&1, SECOND));
+    assert_eq!(flushed.ready(), Ok(true));
+    let mut added = by_hand(queue.add_wait_timeout(9, SECOND));
+    assert_eq!(added.ready(), Ok(Added::Ready));
 }
