@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = WorkQueue::new();
     queue.add_rate_limited("node-7")?;
     queue.shut_down();
-    let saved = serde_json::to_string(&queue.leftovers())?;
+    let saved = serde_json::to_string(&queue.leftovers().collect::<Vec<_>>())?;
     println!("saved: {saved}");
 
     // The next process, half a second later. It also lists its objects from their source of truth.

@@ -4,7 +4,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use requeue_core::binding::{Effect, Getter, Look, Next, Wait};
-use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Reporter, Storage};
+use requeue_core::{Action, GetError, Instant, Queue, RateLimiter, Reporter, Storage};
 
 use crate::queue::{Batch, Guard, Shared, WorkQueue};
 use crate::sync::Parker;
@@ -163,30 +163,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone,
     {
         self.tried_or_wait(self.try_next(guard, action), None).ok()
-    }
-
-    /// After shutdown: removes and returns every key that was not processed, ready keys first, then
-    /// delayed keys in the order of their deadlines. Active keys stay. Before shutdown it returns
-    /// nothing. O(log n) per key, each under its own lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
-    /// queue.add("node-7").unwrap();
-    /// queue.shut_down();
-    /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
-    /// assert_eq!(keys, ["node-7", "lease-3"]);
-    /// ```
-    pub fn leftovers(&self) -> Vec<Leftover<K>>
-    where
-        K: Clone,
-    {
-        self.shared.leftovers().collect()
     }
 
     /// Returns what was found without waiting, which most calls are content with, or waits.

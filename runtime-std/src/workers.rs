@@ -126,6 +126,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
             roster: Roster::new(Parker::with(|parker| parker.waker().clone())),
         };
         crew.work_off()?;
-        Ok(self.leftovers())
+        Ok(self.leftovers().collect())
     }
 }

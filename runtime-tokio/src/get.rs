@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{Clock, Effect, Next, Timer, Wait, Wake};
-use requeue_core::{Action, GetError, Instant, Leftover, Queue, RateLimiter, Storage};
+use requeue_core::{Action, GetError, Instant, Queue, RateLimiter, Storage};
 
 use crate::clock::TokioClock;
 use crate::queue::{Batch, Guard, WorkQueue};
@@ -236,30 +236,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// is shut down and no key is ready.
     pub fn guards(&self) -> Guards<K, L, S> {
         Guards::new(self)
-    }
-
-    /// After shutdown: removes and returns every key that was not processed, ready keys first, then
-    /// delayed keys in the order of their deadlines. Active keys stay. Before shutdown it returns
-    /// nothing. O(log n) per key, each under its own lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_tokio::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
-    /// queue.add("node-7").unwrap();
-    /// queue.shut_down();
-    /// let keys: Vec<_> = queue.leftovers().into_iter().map(|left| left.key).collect();
-    /// assert_eq!(keys, ["node-7", "lease-3"]);
-    /// ```
-    pub fn leftovers(&self) -> Vec<Leftover<K>>
-    where
-        K: Clone,
-    {
-        self.shared.leftovers().collect()
     }
 
     async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, S>, GetError>

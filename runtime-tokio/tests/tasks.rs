@@ -226,7 +226,7 @@ async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     queue.shut_down();
     assert_eq!(untimed.ready(), Drained::Interrupted);
     assert!(watcher.is_pending(), "it waits for what is true");
-    let leftovers = queue.leftovers();
+    let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
     watcher.ready();
     assert_eq!(queue.drain().await, Drained::Complete);

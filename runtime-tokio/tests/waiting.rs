@@ -192,7 +192,7 @@ async fn a_delay_without_end_arms_no_timer() {
     queue.shut_down();
     assert_eq!(getter.ready(), None);
     assert_eq!(unlimited.ready().unwrap_err(), GetError::Closed);
-    let leftovers = queue.leftovers();
+    let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!(leftovers[0].left, Duration::MAX);
 }
 

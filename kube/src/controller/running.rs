@@ -98,7 +98,7 @@ where
             if let Some(mut elector) = elector {
                 elector.release().await;
             }
-            return Ok(self.queue.leftovers());
+            return Ok(self.queue.leftovers().collect());
         }
 
         let workers = if workers.shows_keys() {

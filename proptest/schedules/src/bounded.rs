@@ -17,7 +17,7 @@ pub trait Bounded: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// As there.
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>>;
+    fn wait_and_add(&self, key: u32) -> Result<Added, Rejected<u32>>;
 
     /// Adds a key, and does not wait.
     fn add(&self, key: u32) -> bool;
@@ -51,7 +51,7 @@ macro_rules! bounded {
                 queue().into()
             }
 
-            fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+            fn wait_and_add(&self, key: u32) -> Result<Added, Rejected<u32>> {
                 $wait(self.add_wait(key))
             }
 

@@ -291,28 +291,27 @@ where
     }
 
     fn drain(&self) -> Drained {
-        block_on(curious(self, self.drain()))
+        block_on(curious(self, (**self).drain()))
     }
 
     fn wait_idle(&self) {
-        block_on(curious(self, self.wait_idle()));
+        block_on(curious(self, (**self).wait_idle()));
     }
 
     fn wait_settled(&self) {
-        block_on(curious(self, self.wait_settled()));
+        block_on(curious(self, (**self).wait_settled()));
     }
 
     fn flush(&self, key: u32) {
         let queue = self.clone();
-        block_on(curious(self, async move { queue.flush(&key).await }));
+        block_on(curious(self, async move { (*queue).flush(&key).await }));
     }
 
     fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
         let queue = self.clone();
-        block_on(curious(
-            self,
-            async move { queue.cancel_and_wait(&key).await },
-        ))
+        block_on(curious(self, async move {
+            (*queue).cancel_and_wait(&key).await
+        }))
     }
 
     fn run(

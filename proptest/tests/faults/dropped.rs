@@ -112,7 +112,7 @@ macro_rules! bind {
             }
 
             fn leftovers(&self) -> BTreeSet<u8> {
-                let left = self.0.leftovers().into_iter();
+                let left = self.0.leftovers();
                 left.map(|left| left.key).collect()
             }
 

@@ -87,8 +87,8 @@ trait Keys: Sync {
     fn take_and_next(&self, find: Find<'_>);
     fn work(&self, find: Find<'_>);
     fn asleep(&self) -> usize;
-    fn drain(&self) -> Drained;
-    fn leftovers(&self) -> Vec<Fragile>;
+    fn drain_all(&self) -> Drained;
+    fn take_all(&self) -> Vec<Fragile>;
 }
 
 /// Binds a queue. `$now` ends what may be a future.
@@ -163,13 +163,12 @@ macro_rules! bind {
                 self.lock().with(|state| state.queue().asleep())
             }
 
-            fn drain(&self) -> Drained {
+            fn drain_all(&self) -> Drained {
                 $now!(self.drain())
             }
 
-            fn leftovers(&self) -> Vec<Fragile> {
-                let left = self.leftovers();
-                left.into_iter().map(|left| left.key).collect()
+            fn take_all(&self) -> Vec<Fragile> {
+                self.leftovers().map(|left| left.key).collect()
             }
         }
     };
@@ -255,9 +254,9 @@ fn survives<Q: Keys>(fuse: u32, are_early: bool) -> bool {
         }
         assert!(queue.add(KEYS + 1), "it takes keys as before");
         accepted.insert(KEYS + 1);
-        assert_eq!(queue.drain(), Drained::Complete);
+        assert_eq!(queue.drain_all(), Drained::Complete);
     });
-    for key in queue.leftovers() {
+    for key in queue.take_all() {
         find(&key);
     }
     let found = found.lock().unwrap();

@@ -151,7 +151,7 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
         }
         assert_eq!(untimed.join().unwrap(), Drained::Interrupted);
     });
-    let leftovers = queue.leftovers();
+    let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
     assert_eq!(queue.drain(), Drained::Complete);
 }

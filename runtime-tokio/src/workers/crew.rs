@@ -57,7 +57,7 @@ where
             let _ = self.queue.begin_drain();
             workers.await;
         }
-        self.queue.leftovers()
+        self.queue.leftovers().collect()
     }
 
     /// Runs the chosen number of workers until the queue is closed and all have ended. Dropping the

@@ -23,7 +23,7 @@ fn with<B: Bounded, T: Send + 'static>(
 
 /// Threads that each add a key, from 3.
 fn producers<B: Bounded>(queue: &B, count: u32) -> Vec<JoinHandle<bool>> {
-    let producer = |key| with(queue, move |queue| queue.add_wait(key).is_ok());
+    let producer = |key| with(queue, move |queue| queue.wait_and_add(key).is_ok());
     (3..3 + count).map(producer).collect()
 }
 
@@ -70,7 +70,7 @@ fn a_place_that_is_taken_by_another_is_waited_for_again<Q: Waits>() {
 
 fn shutting_down_hands_the_keys_back<Q: Waits>() {
     let queue = Q::Bounded::full();
-    let producers = [3, 4].map(|key| with(&queue, move |queue| queue.add_wait(key)));
+    let producers = [3, 4].map(|key| with(&queue, move |queue| queue.wait_and_add(key)));
     queue.shut_down();
     for (key, producer) in [3, 4].into_iter().zip(producers) {
         assert_eq!(producer.join().unwrap(), Err(Rejected::Closed(key)));

@@ -146,7 +146,7 @@ fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Le
     {
         thread::yield_now();
     }
-    queue.leftovers()
+    queue.leftovers().collect()
 }
 
 fn canceller(token: &CancellationToken) -> thread::JoinHandle<()> {
