@@ -72,7 +72,8 @@ impl<K: Eq, W> DeadKeys<K, W> {
         known.map(|(_, why)| why)
     }
 
-    /// Removes a key, and returns what is known of it. O(n) in the keys of the list, under its lock.
+    /// Removes a key, and returns what is known of it. O(n) in the keys of the list, under its
+    /// lock.
     pub fn remove<B>(&self, key: &B) -> Option<W>
     where
         K: Borrow<B>,

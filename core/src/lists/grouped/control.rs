@@ -13,7 +13,7 @@ use super::{Backing, GroupedLists};
 #[diagnostic::on_unimplemented(
     message = "the keys of this queue belong to no groups",
     label = "this queue has no groups",
-    note = "call `.build_with_groups(group_of)` on the builder, or use `Groups` as the queue's priorities"
+    note = "call `.build_with_groups(group_of)` on the builder, or choose `Groups` as priorities"
 )]
 #[doc(hidden)]
 pub trait GroupControl {
