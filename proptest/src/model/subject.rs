@@ -10,8 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject, Ticket,
-    Totals, Turn,
+    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject,
+    Ticket, Totals, Turn,
 };
 
 impl Subject for Model {
