@@ -229,7 +229,8 @@ impl Runtime for Threads {
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics, on the system's clock.
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics, on the system's
+/// clock.
 ///
 /// # Examples
 ///
@@ -259,8 +260,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics, on the system's clock. It is
-/// moved, and so should be empty or small.
+/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics, on the system's
+/// clock. It is moved, and so should be empty or small.
 ///
 /// # Examples
 ///

@@ -18,7 +18,7 @@ macro_rules! __rules_capacity {
                 "A delayed key and an active one each take up room.",
                 "docs/design.md, One slot per key";
                 a_lowered_limit_keeps_what_is_held: 0 limit,
-                "If fewer keys fit than are held, all stay, and new ones wait until fewer are held.",
+                "If fewer keys fit than are held, all stay, and new ones are refused for so long.",
                 "requeue-core, Queue::limit_keys";
                 a_raised_limit_makes_room: 0 limit,
                 "If more keys fit than before, new ones are taken.",
