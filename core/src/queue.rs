@@ -116,8 +116,8 @@ use watch::Watched;
 /// ([`limit_releases`](Self::limit_releases)). A get that has not found a ready key by then goes
 /// on until there is one, past the active keys whose own deadlines have passed.
 ///
-/// No operation allocates with [`Fixed`](crate::Fixed) storage. `Growable` grows in segments, at the
-/// same cost for each add, and copies the first part of what it keeps at most.
+/// No operation allocates with [`Fixed`](crate::Fixed) storage. `Growable` grows in segments, at
+/// the same cost for each add, and copies the first part of what it keeps at most.
 ///
 /// # Keys
 ///

@@ -219,8 +219,8 @@ where
         })
     }
 
-    /// As [`with`](Self::with), for operations that always need the time. Costs as `work`, and reads
-    /// the clock once.
+    /// As [`with`](Self::with), for operations that always need the time. Costs as `work`, and
+    /// reads the clock once.
     ///
     /// # Examples
     ///

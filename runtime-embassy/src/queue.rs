@@ -84,8 +84,8 @@ pub type Guard<
 ///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time.
 ///
 /// A call that waits needs one of `WAITERS` places. If none is free the result is
-/// [`TooManyWaiters`](crate::TooManyWaiters), or [`Rejected::Full`](crate::Rejected::Full) of a call
-/// that adds, and it is logged if the feature `log` is on.
+/// [`TooManyWaiters`](crate::TooManyWaiters), or [`Rejected::Full`](crate::Rejected::Full) of a
+/// call that adds, and it is logged if the feature `log` is on.
 ///
 /// There is no background task: of the tasks that wait in [`get`], one has set a timer
 /// for the earliest deadline, the others none. An operation wakes a task only if one waits, after

@@ -62,7 +62,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
     /// added. Otherwise as [`wait_idle`](Self::wait_idle).
     ///
-    /// After shutdown delayed keys stay until they are [taken](requeue_core::binding::WorkQueue::leftovers).
+    /// After shutdown delayed keys stay until they are
+    /// [taken](requeue_core::binding::WorkQueue::leftovers).
     ///
     /// # Examples
     ///

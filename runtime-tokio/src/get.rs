@@ -153,8 +153,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
     /// once the queue is shut down and no key is ready. O(1) per key.
     ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys. Of more, another worker may get some
-    /// in between.
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
+    /// Of more, another worker may get some in between.
     ///
     /// # Cancel safety
     ///
