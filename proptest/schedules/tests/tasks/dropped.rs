@@ -254,7 +254,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                assert_eq!(queue.drain().await, Drained::Complete);
+                assert_eq!((**queue).drain().await, Drained::Complete);
                 assert_eq!(finished.load(Ordering::SeqCst), 2);
             })
         });
@@ -302,7 +302,7 @@ fn waits_for_a_state_that_are_dropped_harm_no_other() {
         queue.add(1).unwrap();
         let guard = queue.try_get().unwrap();
         let [aborted, patient] =
-            [(); 2].map(|()| task(&queue, async |queue| queue.wait_idle().await));
+            [(); 2].map(|()| task(&queue, async |queue| (**queue).wait_idle().await));
         let worker = with(&queue, move |_| guard.success().unwrap());
         aborted.abort();
         block_on(patient).unwrap();
