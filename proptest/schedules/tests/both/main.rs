@@ -7,8 +7,8 @@
     reason = "a test that panics has failed"
 )]
 
-/// Tests each scenario with both queues: `explore` under schedules that are drawn, `explore_all` under
-/// every one.
+/// Tests each scenario with both queues: `explore` under schedules that are drawn, `explore_all`
+/// under every one.
 macro_rules! both {
     ([$threads:ident, $tasks:ident] $($explore:ident: $($scenario:ident),+);+ $(;)?) => {
         both!(threads, $threads, $($explore: $($scenario),+);+);
