@@ -3,11 +3,11 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Instant, Rejected};
-use requeue_std::{Action, Drained, GetError, ManualClock};
+use requeue_std::core::{AddOptions, Added, Instant, Rejected};
+use requeue_std::{Action, Drained, GetError, ManualClock, WorkQueue};
 use requeue_test_tools::in_time;
 
-use crate::{SECOND, queue, unpark_this_thread, until_asleep};
+use crate::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
 
 #[test]
 fn a_sleeping_thread_gets_what_another_adds() {
@@ -154,6 +154,51 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
     assert_eq!(queue.drain(), Drained::Complete);
+}
+
+/// Makes a call on another thread, and moves the clock until it has returned.
+fn at_its_time<T: Send>(queue: &Keys, clock: &ManualClock, call: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let call = scope.spawn(call);
+        // Whether the thread already waits or not, it sees the new time.
+        while !call.is_finished() {
+            clock.advance(SECOND);
+            queue.clock_moved();
+            thread::yield_now();
+        }
+        call.join().unwrap()
+    })
+}
+
+#[test]
+fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
+    let clock = ManualClock::new();
+    let queue: Keys = WorkQueue::builder()
+        .max_keys(1)
+        .clock(clock.clone())
+        .build();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+
+    let added = at_its_time(&queue, &clock, || queue.add_wait_timeout(2, SECOND));
+    assert_eq!(added, Err(Rejected::Full(2)));
+    let add = || queue.add_wait_with_timeout(3, AddOptions::new(), SECOND);
+    assert_eq!(at_its_time(&queue, &clock, add), Err(Rejected::Full(3)));
+
+    let hour = 3600 * SECOND;
+    assert!(!at_its_time(&queue, &clock, || queue.wait_idle_timeout(hour)));
+    assert!(!at_its_time(&queue, &clock, || queue.wait_settled_timeout(hour)));
+    assert!(!at_its_time(&queue, &clock, || queue.flush_timeout(&1, hour)));
+    assert!(clock.now() >= Instant::EPOCH + 3 * hour);
+    let cancel = || queue.cancel_and_wait_timeout(&1, SECOND);
+    let (was, has_ended) = at_its_time(&queue, &clock, cancel);
+    assert!(was.unwrap().active && !has_ended);
+
+    guard.success().unwrap();
+    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, Duration::ZERO);
+    assert!(was.is_none() && has_ended);
+    assert!(queue.wait_settled_timeout(Duration::ZERO));
+    assert_eq!(queue.add_wait_timeout(2, Duration::ZERO), Ok(Added::Ready));
 }
 
 #[test]
