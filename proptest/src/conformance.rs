@@ -182,7 +182,7 @@ pub fn report_skipped<S: Subject + 'static>(module: &str) {
         reasons.entry(reason).or_default().push(rule);
     }
     let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
-    let crowd = too_crowded(&*new(&Setup::exponential()), CROWD_MIN)
+    let crowd = too_crowded(new(&Setup::exponential()).capacity(), CROWD_MIN)
         .map(|why| (why, String::from(ON_MANY_KEYS)));
     for (why, names) in of_rules.chain(crowd) {
         // A report that cannot be written is no failure of the queue.
@@ -224,7 +224,7 @@ pub mod drawn {
     /// Any history of operations over forty keys, if there is room for half of them: see
     /// [`histories`].
     pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
-        match too_crowded(&S::new(&Setup::exponential()), CROWD_MIN) {
+        match too_crowded(S::new(&Setup::exponential()).capacity(), CROWD_MIN) {
             None => check(boxed::<S>, Draw::Operations(Crowd::Many), regressions),
             Some(reason) => eprintln_skipped(&reason),
         }

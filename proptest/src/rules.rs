@@ -76,7 +76,7 @@ impl Rule {
                 lacks("the binding does not override panic_at_work")
             }
             Some(Need::Lock) if !subject.panic_under_lock() => lacks("the queue has no lock"),
-            _ => too_crowded(subject, self.keys),
+            _ => too_crowded(capacity, self.keys),
         }
     }
 }
@@ -88,8 +88,8 @@ impl fmt::Display for Rule {
 }
 
 /// Why a case cannot be tried for which there has to be so much room.
-pub(crate) fn too_crowded(subject: &dyn Subject, keys: usize) -> Option<String> {
-    let room = subject.capacity().filter(|capacity| *capacity < keys)?;
+pub(crate) fn too_crowded(capacity: Option<usize>, keys: usize) -> Option<String> {
+    let room = capacity.filter(|capacity| *capacity < keys)?;
     Some(format!(
         "there is room for {room} keys, which is too little"
     ))

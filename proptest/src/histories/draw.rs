@@ -209,7 +209,7 @@ impl Search {
 }
 
 /// How many histories are drawn in search of a shorter one.
-const SHORTER_MAX: u32 = 500;
+const SHORTER_MAX: u32 = 5_000;
 
 /// A shorter history that fails, if one is soon found. proptest takes steps away and makes them
 /// simpler; where several steps stand for a single other one, it takes luck.
