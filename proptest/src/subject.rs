@@ -24,7 +24,7 @@ use requeue_core::{
 
 use crate::Figures;
 
-pub use crate::limiter::{AnyLimiter, LimiterSpec};
+pub use crate::limiter::{AnyLimiter, FloatBits, LimiterSpec};
 pub use calls::{Answer, Call, CallId, Drive};
 pub use direct::{Direct, Home, Note};
 #[cfg(feature = "embassy")]

@@ -69,6 +69,10 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
+        if self.release_max.is_none() {
+            // Behind a lock, what is due is released first, and the time of groups goes on.
+            self.groups_come_due();
+        }
         self.without_time(|model| while model.release(usize::MAX) {});
         let Waiting {
             due, key, level, ..
