@@ -53,7 +53,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends the delays of some keys now, in the order of their deadlines, as
     /// [`expedite`](Self::expedite) does for one: at most [`RELEASE_MAX`](Storage::RELEASE_MAX) of
-    /// them. Returns whether there may be more: then it is called again with the same sweep.
+    /// them, behind those that are due. Returns whether there may be more: then it is called again with the same sweep.
     /// O(log n). Does nothing after shutdown.
     ///
     /// If the limiter holds keys, it ends delays in no order, and looks at no more than 32 slots in
@@ -80,16 +80,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.closed {
             return quiet(false);
         }
+        // What has passed comes in the order of its time, also among groups.
+        if self.release_due(SlotId::NONE, now) {
+            return self.effect(true);
+        }
         if L::HOLDS && self.limiter.needs_time() {
-            let more = self.release_due(SlotId::NONE, now) || self.expedite_slots(sweep, now);
+            let more = self.expedite_slots(sweep, now);
             return self.effect(more);
         }
         for _ in 0..self.release_max.get() {
-            let Some((id, due)) = self.delays.pop() else {
+            let Some((id, _)) = self.delays.pop() else {
                 break;
             };
-            // A deadline that has passed counts from its own time, as everywhere.
-            self.come_due(id, due.min(now));
+            self.come_due(id, now);
         }
         let more = !self.delays.is_empty();
         self.effect(more)

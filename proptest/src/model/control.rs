@@ -50,17 +50,20 @@ impl Model {
     }
 
     pub(super) fn end_all_delays(&mut self) {
+        if self.shutting_down {
+            return;
+        }
+        while self.release(usize::MAX) {}
         if self.limiter.needs_time() {
-            while self.release(usize::MAX) {}
             let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
             for key in keys {
                 self.end_delay(key);
             }
             return;
         }
-        while let Some(entry) = self.first_waiting().filter(|_| !self.shutting_down) {
+        while let Some(entry) = self.first_waiting() {
             self.stop_waiting(entry.key);
-            self.mark(entry.key, entry.due.min(self.now), entry.level);
+            self.mark(entry.key, self.now, entry.level);
         }
     }
 
