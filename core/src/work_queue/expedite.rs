@@ -69,7 +69,7 @@ where
     /// assert_eq!(*queue.try_get().unwrap(), "node-7");
     /// ```
     pub fn expedite_all(&self) {
-        // Each step ends a delay, or lets a group run whose time has come, or is the last one.
+        // Each step ends a delay, lets a group run whose time has come, or is the last one.
         let mut left = self.delayed_len();
         let mut sweep = Sweep::new();
         while left > 0 {
