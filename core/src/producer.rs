@@ -1,10 +1,7 @@
 //! The trait for everything that takes keys.
 
-#[cfg(feature = "alloc")]
-use alloc::boxed::Box;
-#[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-use alloc::sync::Arc;
 use core::hash::Hash;
+use core::ops::Deref;
 use core::time::Duration;
 
 use crate::limiter::RateLimiter;
@@ -17,8 +14,8 @@ use crate::time::Clock;
 use crate::wait::WaitList;
 use crate::work_queue::{State, WorkQueue};
 
-/// Takes keys: every queue of every runtime implements this, and so does a reference to one, an
-/// `Arc` or a `Box` of one.
+/// Takes keys: every queue of every runtime implements this, and so does what dereferences to one:
+/// a reference, an `Arc` or a `Box`.
 ///
 /// The trait is dyn-compatible, so that an event source can hold a queue without naming its type,
 /// as `Arc<dyn Producer<K> + Send + Sync>` or `&'static dyn Producer<K>`.
@@ -104,33 +101,25 @@ where
     }
 }
 
-macro_rules! delegate {
-    ($($(#[$condition:meta])* $pointer:ty),+ $(,)?) => {$(
-        $(#[$condition])*
-        impl<K, P: Producer<K> + ?Sized> Producer<K> for $pointer {
-            fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-                (**self).add(key)
-            }
+/// What dereferences to a producer is one: a runtime's queue, a reference, an `Arc` or a `Box`.
+impl<K, D> Producer<K> for D
+where
+    D: Deref,
+    D::Target: Producer<K>,
+{
+    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
+        (**self).add(key)
+    }
 
-            fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-                (**self).add_after(key, delay)
-            }
+    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+        (**self).add_after(key, delay)
+    }
 
-            fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
-                (**self).add_rate_limited(key)
-            }
+    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
+        (**self).add_rate_limited(key)
+    }
 
-            fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-                (**self).add_with(key, options)
-            }
-        }
-    )+};
-}
-
-delegate! {
-    &P,
-    #[cfg(feature = "alloc")]
-    Box<P>,
-    #[cfg(all(feature = "alloc", target_has_atomic = "ptr"))]
-    Arc<P>,
+    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
+        (**self).add_with(key, options)
+    }
 }

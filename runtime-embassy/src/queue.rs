@@ -3,14 +3,10 @@
 use core::fmt;
 use core::hash::Hash;
 use core::ops::Deref;
-use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::{FixedWaitList, State};
-use requeue_core::{
-    AddOptions, Added, Fixed, ItemExponentialFailure, NoMetrics, Priorities, Producer, Queue,
-    RateLimiter, Rejected, Scheduled,
-};
+use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
@@ -321,31 +317,6 @@ where
     /// ```
     pub fn clock_moved(&self) {
         self.wake_all();
-    }
-}
-
-impl<R, K, const N: usize, L, const WAITERS: usize, P> Producer<K>
-    for WorkQueue<R, K, N, L, WAITERS, P>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    L: RateLimiter,
-    P: Parts,
-{
-    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-        self.shared.add(key)
-    }
-
-    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        self.shared.add_after(key, delay)
-    }
-
-    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
-        self.shared.add_rate_limited(key)
-    }
-
-    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-        self.shared.add_with(key, options)
     }
 }
 

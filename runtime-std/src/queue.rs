@@ -4,12 +4,11 @@ use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use requeue_core::binding::{GrowableWaitList, Runtime, State};
 use requeue_core::{
-    AddOptions, Added, Builder, DefaultController, Growable, NoPriorities, Producer, Queue,
-    RateLimiter, Rejected, Reporter, Scheduled, Storage,
+    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
+    Storage,
 };
 
 use crate::clock::QueueClock;
@@ -339,24 +338,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Shared<K, L, S>: Send + Sync,
     {
         Arc::<Shared<K, L, S>>::clone(&self.shared)
-    }
-}
-
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Producer<K> for WorkQueue<K, L, S> {
-    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-        self.shared.add(key)
-    }
-
-    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        self.shared.add_after(key, delay)
-    }
-
-    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
-        self.shared.add_rate_limited(key)
-    }
-
-    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-        self.shared.add_with(key, options)
     }
 }
 
