@@ -9,8 +9,12 @@ use std::num::ParseIntError;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use requeue_core::binding::Runs;
-use requeue_core::{Action, Failure, Instant, RunContext, Workers};
+use requeue_core::{Action, Failure, RunContext, Workers};
+
+use idle::Idle;
+
+#[path = "common/idle.rs"]
+mod idle;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -40,24 +44,11 @@ fn a_failure_is_an_error_with_the_cause_of_its_own() {
     assert!(source.is::<ParseIntError>());
 }
 
-/// A queue in which nothing happens.
-struct Keys;
-
-impl Runs<u8> for Keys {
-    fn now(&self) -> Instant {
-        Instant::EPOCH
-    }
-
-    fn holds(&self, _: &u8) -> bool {
-        true
-    }
-}
-
 type Outcome = Result<Action, Failure<&'static str>>;
 
 fn end(workers: &Workers<'_, u8, &'static str>, key: u8, result: Outcome) -> Action {
-    let begun = workers.begin(&key, RunContext::new(1), &Keys);
-    workers.end(&key, begun, result, &Keys)
+    let begun = workers.begin(&key, RunContext::new(1), &Idle);
+    workers.end(&key, begun, result, &Idle)
 }
 
 #[test]

@@ -6,21 +6,12 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
 
-use requeue_core::binding::Runs;
-use requeue_core::{Action, Failure, Instant, RunContext, RunEvent, Workers};
+use requeue_core::{Action, Failure, RunContext, RunEvent, Workers};
 
-/// A queue in which nothing happens.
-struct Keys;
+use idle::Idle;
 
-impl Runs<u8> for Keys {
-    fn now(&self) -> Instant {
-        Instant::EPOCH
-    }
-
-    fn holds(&self, _: &u8) -> bool {
-        true
-    }
-}
+#[path = "common/idle.rs"]
+mod idle;
 
 /// Panics without a message on the screen, with a payload whose `Drop` panics.
 fn fail() {
@@ -59,8 +50,8 @@ fn run<E>(
     requeues: u32,
     result: Result<Action, Failure<E>>,
 ) -> Action {
-    let begun = workers.begin(&7, RunContext::new(requeues + 1), &Keys);
-    workers.end(&7, begun, result, &Keys)
+    let begun = workers.begin(&7, RunContext::new(requeues + 1), &Idle);
+    workers.end(&7, begun, result, &Idle)
 }
 
 #[test]
