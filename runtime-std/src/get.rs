@@ -32,7 +32,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        self.tried_or_wait(self.try_get(), None).ok()
+        match self.try_get() {
+            Some(guard) => Some(guard),
+            None => self.wait_for_key(None).ok(),
+        }
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
@@ -96,7 +99,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        self.tried_or_wait(self.try_get(), Some(deadline))
+        let tried = self.try_get();
+        tried.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
     }
 
     /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
@@ -162,21 +166,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        self.tried_or_wait(self.try_next(guard, action), None).ok()
+        match self.try_next(guard, action) {
+            Some(guard) => Some(guard),
+            None => self.wait_for_key(None).ok(),
+        }
     }
 
-    /// Returns what was found without waiting, which most calls are content with, or waits.
-    fn tried_or_wait<'q>(
-        &'q self,
-        tried: Option<Guard<'q, K, L, S>>,
-        deadline: Option<Instant>,
-    ) -> Result<Guard<'q, K, L, S>, GetError>
+    /// Waits for a key, of which most calls find one without.
+    #[cold]
+    fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, L, S>, GetError>
     where
         K: Clone,
     {
-        if let Some(guard) = tried {
-            return Ok(guard);
-        }
         let call = Wait::for_key(&*self.shared);
         let work = self.wait(call, deadline, Queue::poll_get)?;
         Ok(Guard::new(work, &*self.shared))
