@@ -4,6 +4,7 @@
 //! difference is what N operations cost, and all that was set up cancels. Hashers have fixed seeds.
 //! A subject that does nothing shows what the loop itself costs, which is taken off.
 
+use std::hint::black_box;
 use std::process::ExitCode;
 
 use requeue_bench::callgrind::instructions;
@@ -11,6 +12,7 @@ use requeue_bench::harness::{Suite, machine};
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Nothing, Subject, grouped, ours};
+use requeue_bench::taking::{By, Ready, in_a_task, on_a_thread, ready};
 use requeue_bench::workloads::{LimitedCycle, Scale, Steady, Workload};
 
 const SEED: u64 = 20_261_120;
@@ -72,6 +74,41 @@ const FAILING: [Case; 4] = [
     }),
 ];
 
+/// A worker that is alone with its queue.
+const TAKING: [Case; 5] = [
+    ("no queue", |waiting, count| {
+        taking(|_, keys| _ = black_box(keys), waiting, count);
+    }),
+    ("threads, get", |waiting, count| {
+        taking(
+            |queue, keys| on_a_thread(By::Get, queue, keys),
+            waiting,
+            count,
+        );
+    }),
+    ("threads, next", |waiting, count| {
+        taking(
+            |queue, keys| on_a_thread(By::Next, queue, keys),
+            waiting,
+            count,
+        );
+    }),
+    ("Tokio, get", |waiting, count| {
+        taking(
+            |queue, keys| in_a_task(By::Get, queue, keys),
+            waiting,
+            count,
+        );
+    }),
+    ("Tokio, next", |waiting, count| {
+        taking(
+            |queue, keys| in_a_task(By::Next, queue, keys),
+            waiting,
+            count,
+        );
+    }),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [flag, key, case, waiting, count] = arguments.as_slice()
@@ -82,7 +119,7 @@ fn main() -> ExitCode {
         } else {
             cases::<String>()
         };
-        let mut all = cases.iter().chain(&GROUPED).chain(&FAILING);
+        let mut all = cases.iter().chain(&GROUPED).chain(&FAILING).chain(&TAKING);
         if let Some((_, run)) = all.find(|(name, _)| name == case) {
             run(waiting.parse().unwrap_or(0), count.parse().unwrap_or(0));
         }
@@ -100,11 +137,14 @@ fn main() -> ExitCode {
     let rows_of_groups = [100, WAITING].map(|waiting| row::<u64>(&mut suite, &GROUPED, waiting));
     suite.group("Instructions per fail, wait, get, forget, done, u64");
     let rows_of_failing = [1, WAITING].map(|waiting| row::<u64>(&mut suite, &FAILING, waiting));
+    suite.group("Instructions per add, take, success of a worker alone, u64");
+    let row_of_taking = row::<u64>(&mut suite, &TAKING, WAITING);
     let mut all = rows
         .into_iter()
         .chain([row_of_strings])
         .chain(rows_of_groups)
-        .chain(rows_of_failing);
+        .chain(rows_of_failing)
+        .chain([row_of_taking]);
     if all.any(|row| row.is_none()) {
         eprintln!("valgrind is needed to count instructions, and did not run");
         return ExitCode::FAILURE;
@@ -177,4 +217,12 @@ fn failing<Q: Subject<u64>>(subject: Q, keys: usize, count: u32) {
     let rest = keys.split_off(count as usize);
     cycle.cycles(keys);
     core::mem::forget(rest);
+}
+
+/// Runs a worker that adds and takes `count` keys.
+fn taking(worker: impl FnOnce(Ready, &[u64]), waiting: usize, count: u32) {
+    let mut random = Random::new(SEED);
+    let queue = ready(waiting, &mut random);
+    let keys: Vec<u64> = random.keys(2 * OPERATIONS as usize);
+    worker(queue, &keys[..count as usize]);
 }

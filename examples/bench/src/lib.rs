@@ -16,6 +16,7 @@ pub mod peers;
 pub mod pictures;
 pub mod port;
 pub mod subject;
+pub mod taking;
 pub mod tasks;
 pub mod threads;
 pub mod workloads;
