@@ -22,7 +22,7 @@ pub enum By {
     Next,
 }
 
-/// Adds each of `keys`, then takes and completes one, on a thread. At least one key is ready before.
+/// Adds each of `keys`, then takes and completes one, on a thread. Some key is ready before.
 pub fn on_a_thread(by: By, ready: Ready, keys: &[u64]) {
     let clock = requeue_std::ManualClock::new();
     let queue = requeue_std::WorkQueue::from_queue(ready, clock);
