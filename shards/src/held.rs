@@ -92,10 +92,16 @@ impl Expiry {
         *self.lock()
     }
 
-    /// Never moves it back.
-    pub(crate) fn extend(&self, until: Instant) {
+    /// Moves it on, never back. Returns false if it has passed, and stays so: keys have been passed
+    /// over since.
+    pub(crate) fn extend(&self, until: Instant) -> bool {
         let mut stored = self.lock();
+        // Read under the lock, and so later than by a caller that has found it to have passed.
+        if Instant::now() >= *stored {
+            return false;
+        }
         *stored = until.max(*stored);
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Instant> {

@@ -241,7 +241,9 @@ where
         let now = Instant::now();
         match event {
             Event::Kept(sent, Ok(())) => {
-                self.session.until.extend(sent + config.ttl);
+                if !self.session.until.extend(sent + config.ttl) {
+                    return false;
+                }
                 self.keep_at = Some(sent + config.ttl / 3);
             }
             Event::Kept(_, Err(EngineError::SessionEnded)) => return false,

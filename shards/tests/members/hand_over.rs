@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use futures_util::FutureExt;
+use tokio::time::{Instant, advance, sleep};
 
 use crate::replica::{Log, Replica, TTL, alone, builder, run_member, start};
 use crate::switch::{Reach, Switch};
@@ -227,4 +228,20 @@ async fn a_dropped_run_leaves_its_shards_to_the_ttl() {
     let again = run_member(first.member, "first", &log, MS);
     sleep(SECOND).await;
     assert_eq!(again.owned("first"), 16);
+}
+
+/// A membership that is over stays so: keys have been passed over since.
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_comes_after_the_end_of_a_membership_does_not_prolong_it() {
+    let (engine, log, first) = alone(&["a"], MS).await;
+    engine.set(Reach::Slow(100 * MS));
+    sleep(SECOND + 50 * MS).await;
+    // The process is stopped while the session is being kept. It goes on after the end of the
+    // membership that it knows of, and the source of changes is the first to have its turn.
+    assert!(advance(TTL - SECOND).now_or_never().is_none());
+    assert_eq!(first.member.add(String::from("a")).unwrap(), None);
+    sleep(TTL).await;
+    assert_eq!(first.owned("first"), 16);
+    assert_eq!(first.member.counters().sessions_lost, 1);
+    assert_eq!(log.lock().unwrap().len(), 2, "it is listed again");
 }

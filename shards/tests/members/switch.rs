@@ -9,6 +9,7 @@ use requeue_shards::{
     Engine, EngineError, Fence, Mark, Memory, MemorySession, NewMark, Shard, View,
 };
 use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) enum Reach {
     Refused,
     /// The credentials are wrong.
     Denied,
+    /// Replies come this much later than what they reply to takes place.
+    Slow(Duration),
 }
 
 /// A replica's way to an engine in memory.
@@ -46,12 +49,9 @@ impl Switch {
     async fn check(&self) -> Result<(), EngineError> {
         let reach = *self.reach.borrow();
         match reach {
-            Reach::Whole => Ok(()),
+            Reach::Whole | Reach::Slow(_) => Ok(()),
             Reach::Silent => std::future::pending().await,
-            Reach::Refused => {
-                let error = io::Error::from(io::ErrorKind::ConnectionRefused);
-                Err(EngineError::Unreachable(Arc::new(error)))
-            }
+            Reach::Refused => Err(unreachable()),
             Reach::Denied => {
                 let error = io::Error::from(io::ErrorKind::PermissionDenied);
                 Err(EngineError::Denied(Arc::new(error)))
@@ -59,10 +59,29 @@ impl Switch {
         }
     }
 
+    /// The reply to what has taken place.
+    async fn reply<T>(&self, result: Result<T, EngineError>) -> Result<T, EngineError> {
+        let reach = *self.reach.borrow();
+        match reach {
+            Reach::Slow(late) => {
+                sleep(late).await;
+                result
+            }
+            _ => result,
+        }
+    }
+
     async fn broken(&self) {
         let mut reach = self.reach.subscribe();
-        let _ = reach.wait_for(|reach| *reach != Reach::Whole).await;
+        let is_broken =
+            |reach: &Reach| matches!(reach, Reach::Silent | Reach::Refused | Reach::Denied);
+        let _ = reach.wait_for(is_broken).await;
     }
+}
+
+fn unreachable() -> EngineError {
+    let error = io::Error::from(io::ErrorKind::ConnectionRefused);
+    EngineError::Unreachable(Arc::new(error))
 }
 
 impl Engine for Switch {
@@ -87,7 +106,8 @@ impl Engine for Switch {
 
     async fn keep(&self, session: &MemorySession) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.keep(session).await
+        let kept = self.memory.keep(session).await;
+        self.reply(kept).await
     }
 
     async fn retire(&self, session: &MemorySession) -> Result<(), EngineError> {
@@ -148,7 +168,8 @@ impl Engine for Switch {
         again: Option<SystemTime>,
     ) -> Result<bool, EngineError> {
         self.check().await?;
-        self.memory.end_mark(session, fence, mark, again).await
+        let ended = self.memory.end_mark(session, fence, mark, again).await;
+        self.reply(ended).await
     }
 
     async fn follow_marks(
