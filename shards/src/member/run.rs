@@ -171,12 +171,12 @@ where
             () = self.held.lost() => Ok(false),
         };
         match ended {
-            Ok(true) => {
+            // Otherwise this version has ended before, or the key is marked again or its shard has
+            // moved, and it runs again.
+            Ok(_) => {
                 self.tenure.forget_mark(key, version);
                 result
             }
-            // It is marked again, or the shard has moved: in both cases the key runs again.
-            Ok(false) => result,
             Err(error) => {
                 warn!(set = config.set, shard = %mark.shard, %error, "cannot end a mark");
                 Ok(Action::Retry)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use requeue_shards::{Builder, Engine, Mark, Shard};
@@ -274,4 +275,25 @@ async fn a_mark_that_is_no_key_stays_and_is_counted() {
     assert_eq!(first.member.counters().marks_unreadable, 1);
     assert_eq!(stored(&engine).await.len(), 1);
     assert_eq!(keys(&log).len(), 0);
+}
+
+/// The reply to the end of a mark was lost: the run is repeated, and then nothing is left to end.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_has_ended_is_not_ended_by_every_run_of_its_key() {
+    let (engine, log, _, first) = alone(MS).await;
+    engine.set(Reach::Lost);
+    let (shards, key) = (first.member.shards(), String::from("a"));
+    shards.mark(&key).await.unwrap();
+    sleep(500 * MS).await;
+    assert_eq!(stored(&engine).await, []);
+    engine.set(Reach::Whole);
+    sleep(SECOND).await;
+    assert_eq!(keys(&log), ["a", "a"], "it has run again");
+    let ends = engine.ends.load(Ordering::Relaxed);
+    for _ in 0..5 {
+        first.member.add(key.clone()).unwrap();
+        sleep(100 * MS).await;
+    }
+    assert_eq!(keys(&log).len(), 7);
+    assert_eq!(engine.ends.load(Ordering::Relaxed), ends);
 }

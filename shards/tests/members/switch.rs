@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use requeue_shards::{
@@ -24,6 +25,8 @@ pub(crate) enum Reach {
     Denied,
     /// Replies come this much later than what they reply to takes place.
     Slow(Duration),
+    /// What is asked for takes place, and the reply is lost.
+    Lost,
 }
 
 /// A replica's way to an engine in memory.
@@ -31,6 +34,8 @@ pub(crate) enum Reach {
 pub(crate) struct Switch {
     pub(crate) memory: Memory,
     reach: Arc<watch::Sender<Reach>>,
+    /// How often a mark was to be ended.
+    pub(crate) ends: Arc<AtomicU32>,
 }
 
 impl Switch {
@@ -39,6 +44,7 @@ impl Switch {
         Self {
             memory: self.memory.clone(),
             reach: Arc::default(),
+            ends: Arc::default(),
         }
     }
 
@@ -49,7 +55,7 @@ impl Switch {
     async fn check(&self) -> Result<(), EngineError> {
         let reach = *self.reach.borrow();
         match reach {
-            Reach::Whole | Reach::Slow(_) => Ok(()),
+            Reach::Whole | Reach::Slow(_) | Reach::Lost => Ok(()),
             Reach::Silent => std::future::pending().await,
             Reach::Refused => Err(unreachable()),
             Reach::Denied => {
@@ -67,6 +73,7 @@ impl Switch {
                 sleep(late).await;
                 result
             }
+            Reach::Lost => Err(unreachable()),
             _ => result,
         }
     }
@@ -168,6 +175,7 @@ impl Engine for Switch {
         again: Option<SystemTime>,
     ) -> Result<bool, EngineError> {
         self.check().await?;
+        self.ends.fetch_add(1, Ordering::Relaxed);
         let ended = self.memory.end_mark(session, fence, mark, again).await;
         self.reply(ended).await
     }
