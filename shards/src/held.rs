@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use requeue_core::RunContext;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -119,6 +120,8 @@ pub(crate) struct Tenure<K, N> {
     /// Cancelled when the shard is not worked on any more, or no new key of it is.
     pub(crate) closed: CancellationToken,
     active: AtomicUsize,
+    /// Notified when its keys are to be listed. What is asked for during a list is one list more.
+    pub(crate) relist: Notify,
     /// The version of each mark that was seen.
     marks: Mutex<HashMap<K, u64>>,
 }
@@ -134,6 +137,7 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
             closed: lost.child_token(),
             lost,
             active: AtomicUsize::new(0),
+            relist: Notify::new(),
             marks: Mutex::new(HashMap::new()),
         }
     }

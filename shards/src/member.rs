@@ -111,8 +111,6 @@ where
     table: Mutex<Table<K, E::Session>>,
     /// Notified when the last run of a shard that is to move has ended.
     drained: Notify,
-    /// Notified to list the keys of all shards again.
-    relist_all: Notify,
     /// How many shards are listed at once.
     relists: Semaphore,
     view: watch::Sender<View>,
@@ -153,7 +151,6 @@ where
                 relist,
                 table: Mutex::new(table),
                 drained: Notify::new(),
-                relist_all: Notify::new(),
                 relists: Semaphore::new(RELISTS_MAX),
                 view: watch::Sender::default(),
                 metrics,
@@ -204,9 +201,13 @@ where
     }
 
     /// Lists the keys of all shards that are owned here again: for a source whose stream of changes
-    /// was interrupted. Returns at once.
+    /// was interrupted. Returns at once; a shard that is being listed is listed once more. O(S) for
+    /// S shards.
     pub fn relist(&self) {
-        self.parts.relist_all.notify_one();
+        let tenures = self.parts.table().tenures(Instant::now());
+        for tenure in tenures {
+            tenure.relist.notify_one();
+        }
     }
 
     /// Returns the set, to mark keys.

@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use crate::backoff::Backoff;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::held::{Expiry, Tenure};
+use crate::held::Expiry;
 use crate::shard::{Fence, Shard, ShardKey};
 use crate::shards::{Config, late};
 
@@ -207,7 +207,6 @@ where
                 }
                 Ok(()) = view.changed() => {}
                 () = parts.drained.notified() => {}
-                () = parts.relist_all.notified() => self.relist_all(),
                 () = sleep_until(wake) => {}
             }
         }
@@ -288,18 +287,7 @@ where
                 Event::Other
             });
         }
-        self.relist(tenure);
-    }
-
-    fn relist_all(&mut self) {
-        let tenures = self.parts.table().tenures(Instant::now());
-        for tenure in tenures {
-            self.relist(tenure);
-        }
-    }
-
-    fn relist(&mut self, tenure: Arc<Tenure<K, E::Session>>) {
-        let parts = self.parts;
+        tenure.relist.notify_one();
         self.push(async move {
             parts.list(&tenure).await;
             Event::Other

@@ -28,31 +28,38 @@ where
     S: Storage + 'static,
     Shared<K, L, S>: Send + Sync,
 {
-    /// Lists the keys of a shard and adds them, in as many attempts as it takes while the shard is
-    /// owned.
+    /// Lists the keys of a shard and adds them, each time that is asked for while it is owned.
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
-        let (config, shard) = (&*self.config, tenure.shard());
         let listed = async {
-            let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
             loop {
-                // The semaphore is never closed.
-                let permit = self.relists.acquire().await;
-                match self.call_relist(tenure.taken()).await {
-                    Ok(keys) => {
-                        self.add_listed(shard, keys).await;
-                        self.table().counters.relisted += 1;
-                        return;
-                    }
-                    Err(error) => {
-                        self.table().counters.relists_failed += 1;
-                        warn!(set = config.set, %shard, error, "cannot list keys; tries again");
-                    }
-                }
-                drop(permit);
-                sleep(backoff.next()).await;
+                tenure.relist.notified().await;
+                self.list_once(tenure).await;
             }
         };
-        tenure.closed.run_until_cancelled(listed).await;
+        let _: Option<()> = tenure.closed.run_until_cancelled(listed).await;
+    }
+
+    /// Lists the keys of a shard and adds them, in as many attempts as it takes.
+    async fn list_once(&self, tenure: &Tenure<K, E::Session>) {
+        let (config, shard) = (&*self.config, tenure.shard());
+        let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
+        loop {
+            // The semaphore is never closed.
+            let permit = self.relists.acquire().await;
+            match self.call_relist(tenure.taken()).await {
+                Ok(keys) => {
+                    self.add_listed(shard, keys).await;
+                    self.table().counters.relisted += 1;
+                    return;
+                }
+                Err(error) => {
+                    self.table().counters.relists_failed += 1;
+                    warn!(set = config.set, %shard, error, "cannot list keys; tries again");
+                }
+            }
+            drop(permit);
+            sleep(backoff.next()).await;
+        }
     }
 
     async fn call_relist(&self, taken: Taken) -> Result<Vec<K>, String> {

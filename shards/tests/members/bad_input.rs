@@ -209,3 +209,31 @@ async fn a_queue_without_levels_or_that_is_shut_down_is_one_too() {
     );
     assert!(status.members.is_empty());
 }
+
+/// A source that is interrupted again and again while it is listed is not asked once for each time.
+#[tokio::test(start_paused = true)]
+async fn what_is_listed_again_meanwhile_is_listed_once_more() {
+    let (engine, log) = (Switch::default(), Log::default());
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let relist = move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async {
+            sleep(10 * SECOND).await;
+            Ok::<_, Infallible>([])
+        }
+    };
+    let shards = builder(&engine, "first").count(1).build();
+    let member = shards.join(&queue(), relist).await.unwrap();
+    let first = run_member(member, "first", &log, MS);
+    for _ in 0..5 {
+        sleep(SECOND).await;
+        first.member.relist();
+    }
+    sleep(60 * SECOND).await;
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    assert_eq!(first.member.counters().relisted, 2);
+    first.member.relist();
+    sleep(60 * SECOND).await;
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
