@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use crate::engine::{Engine, Mark, NewMark};
 use crate::error::EngineError;
 use crate::shard::{Fence, Shard};
+use crate::shards::FAR;
 use crate::view::View;
 
 use calls::Calls;
@@ -164,8 +165,8 @@ impl Etcd {
     /// timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.calls.timeout = timeout;
-        self.marks.timeout = timeout;
+        self.calls.timeout = timeout.min(FAR);
+        self.marks.timeout = self.calls.timeout;
         self
     }
 

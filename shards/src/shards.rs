@@ -72,6 +72,9 @@ pub(crate) struct Config<E> {
     pub(crate) wall_clock: WallClock,
 }
 
+/// Longer than a process lives: what it is added to does not overflow.
+pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 impl<E: Engine> Shards<E> {
@@ -295,8 +298,7 @@ impl<E> Config<E> {
     /// When a delay ends by the wall clock.
     pub(crate) fn due(&self, delay: Duration) -> SystemTime {
         let now = (self.wall_clock)();
-        let far = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-        now.checked_add(delay.min(far)).unwrap_or(now)
+        now.checked_add(delay.min(FAR)).unwrap_or(now)
     }
 }
 
@@ -370,15 +372,15 @@ impl<E: Engine> Builder<E> {
     /// Sets how long the shards of a member that died stay with it: five seconds unless it is set
     /// here, and a second at least. The member says that it is alive three times as often.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.config.ttl = ttl.max(Duration::from_secs(1));
+        self.config.ttl = ttl.clamp(Duration::from_secs(1), FAR);
         self
     }
 
     /// Sets how long the runs of a shard may take to end when the shard is to move: 30 seconds
     /// unless it is set here. After that the shard moves all the same, and the runs learn of
-    /// it ([`Held::lost`](crate::Held::lost)).
+    /// it ([`Held::lost`](crate::Held::lost)). `Duration::MAX` means that it waits for them.
     pub fn drain_limit(mut self, limit: Duration) -> Self {
-        self.config.drain_limit = limit;
+        self.config.drain_limit = limit.min(FAR);
         self
     }
 

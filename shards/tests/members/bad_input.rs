@@ -210,6 +210,22 @@ async fn a_queue_without_levels_or_that_is_shut_down_is_one_too() {
     assert!(status.members.is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn limits_may_be_without_end() {
+    let (engine, log) = (Switch::default(), Log::default());
+    let endless = builder(&engine, "first")
+        .ttl(Duration::MAX)
+        .drain_limit(Duration::MAX)
+        .relist_limit(Duration::MAX);
+    let first = start(endless, "first", &log, &["a"], SECOND).await;
+    sleep(500 * MS).await;
+    assert_eq!(first.owned("first"), 16);
+    first.stop.cancel();
+    first.process.await.unwrap().unwrap();
+    assert_eq!(first.member.counters().released, 16);
+    assert_eq!(log.lock().unwrap().len(), 1);
+}
+
 /// A source that is interrupted again and again while it is listed is not asked once for each time.
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_again_meanwhile_is_listed_once_more() {
