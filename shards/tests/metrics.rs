@@ -20,18 +20,25 @@ fn a_member_reports_what_it_owns_and_has_done() {
         .build()
         .unwrap();
     metrics::with_local_recorder(&recorder, || {
-        runtime.block_on(live(|figure, value| {
+        let shows = |figure: &str, value| {
             let line = format!("{figure}{{set=\"webhooks\"}} {value}");
             let shown = figures.render();
             assert!(
                 shown.lines().any(|shown| shown == line),
                 "{line} is not in\n{shown}"
             );
-        }))
+        };
+        runtime.block_on(async {
+            // A program that joins again goes on counting.
+            for lives in 1..=2 {
+                live(lives, shows).await;
+            }
+        });
     });
 }
 
-async fn live(shows: impl Fn(&str, u64)) {
+/// One membership after others, which have owned all shards, too.
+async fn live(lives: u64, shows: impl Fn(&str, u64)) {
     let shards = Shards::builder(Memory::new(), "webhooks").count(8).build();
     let queue = WorkQueue::new();
     let relist = |_| async { Ok::<_, Infallible>([String::from("a")]) };
@@ -42,13 +49,13 @@ async fn live(shows: impl Fn(&str, u64)) {
     let look = async {
         sleep(Duration::from_secs(1)).await;
         shows("requeue_shards_owned", 8);
-        shows("requeue_shards_taken_total", 8);
-        shows("requeue_shards_relists_total", 8);
+        shows("requeue_shards_taken_total", 8 * lives);
+        shows("requeue_shards_relists_total", 8 * lives);
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(run, look);
     ended.unwrap();
     shows("requeue_shards_owned", 0);
-    shows("requeue_shards_released_total", 8);
+    shows("requeue_shards_released_total", 8 * lives);
     shows("requeue_shards_lost_total", 0);
 }

@@ -1,5 +1,7 @@
 //! Metrics through the facade `metrics`.
 
+use std::sync::{Mutex, PoisonError};
+
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::member::Counters;
@@ -8,6 +10,9 @@ use crate::member::Counters;
 pub(crate) struct MemberMetrics {
     owned: Gauge,
     counters: [(Counter, Read); 9],
+    /// What was reported last. Only the difference is: members of one set in one process, such as
+    /// one that follows another, share the figures.
+    reported: Mutex<Counters>,
 }
 
 type Read = fn(&Counters) -> u64;
@@ -71,15 +76,24 @@ impl MemberMetrics {
             (counter!(name, "set" => set.to_owned()), read)
         });
         let owned = gauge!("requeue_shards_owned", "set" => set.to_owned());
-        Self { owned, counters }
+        Self {
+            owned,
+            counters,
+            reported: Mutex::default(),
+        }
     }
 
     /// O(1).
     pub(crate) fn report(&self, counters: &Counters) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         for (counter, read) in &self.counters {
-            counter.absolute(read(counters));
+            counter.increment(read(counters).saturating_sub(read(&reported)));
         }
-        let owned = u32::try_from(counters.owned()).unwrap_or(u32::MAX);
-        self.owned.set(f64::from(owned));
+        self.owned.increment(owned(counters) - owned(&reported));
+        *reported = *counters;
     }
+}
+
+fn owned(counters: &Counters) -> f64 {
+    u32::try_from(counters.owned()).unwrap_or(u32::MAX).into()
 }
