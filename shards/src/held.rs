@@ -122,8 +122,16 @@ pub(crate) struct Tenure<K, N> {
     active: AtomicUsize,
     /// Notified when its keys are to be listed. What is asked for during a list is one list more.
     pub(crate) relist: Notify,
-    /// The version of each mark that was seen.
-    marks: Mutex<HashMap<K, u64>>,
+    /// Each mark that was seen.
+    marks: Mutex<HashMap<K, SeenMark>>,
+}
+
+/// A mark, as this replica has seen it last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenMark {
+    pub(crate) version: u64,
+    /// When its time comes, by the monotonic clock; `None` if it is for at once.
+    pub(crate) due: Option<Instant>,
 }
 
 impl<K: Eq + Hash, N> Tenure<K, N> {
@@ -192,23 +200,23 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
         self.active.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn see_mark(&self, key: K, version: u64) {
-        self.marks().insert(key, version);
+    pub(crate) fn see_mark(&self, key: K, mark: SeenMark) {
+        self.marks().insert(key, mark);
     }
 
-    pub(crate) fn mark(&self, key: &K) -> Option<u64> {
+    pub(crate) fn mark(&self, key: &K) -> Option<SeenMark> {
         self.marks().get(key).copied()
     }
 
     /// Forgets a mark that was ended, unless another version has been seen.
     pub(crate) fn forget_mark(&self, key: &K, version: u64) {
         let mut marks = self.marks();
-        if marks.get(key) == Some(&version) {
+        if marks.get(key).is_some_and(|mark| mark.version == version) {
             marks.remove(key);
         }
     }
 
-    fn marks(&self) -> MutexGuard<'_, HashMap<K, u64>> {
+    fn marks(&self) -> MutexGuard<'_, HashMap<K, SeenMark>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

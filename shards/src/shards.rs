@@ -212,7 +212,8 @@ impl<E: Engine> Shards<E> {
     }
 
     /// As [`mark`](Self::mark), but the key runs after `delay` at the earliest. Of two delays the
-    /// one that ends first counts.
+    /// one that ends first counts. If the key runs before that for another reason, it runs then as
+    /// well.
     ///
     /// The end of the delay is stored by this machine's clock and read by that of the owner.
     ///

@@ -2,15 +2,16 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use requeue_core::{RateLimiter, RunContext, Storage};
-use requeue_tokio::{Action, CancellationToken, Shared, Workers};
+use requeue_tokio::{Action, AddOptions, CancellationToken, Shared, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::engine::{Engine, Mark};
 use crate::error::EngineError;
-use crate::held::{Held, Tenure};
+use crate::held::{Held, SeenMark, Tenure};
 use crate::shard::{ShardKey, shard_of};
 
 use super::{Member, Parts, session};
@@ -31,7 +32,9 @@ where
     /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with). A [mark](crate::Shards::mark)
     /// of the key is ended by `Success` and `Release` and given another time by `RequeueAfter`, if
     /// it is the one that was there when the run began; otherwise it stays. If the engine cannot do
-    /// that, the key is retried.
+    /// that, the key is retried. A mark whose [time](crate::Shards::mark_after) had not come when
+    /// the run began stays too, unless `RequeueAfter` gives it an earlier one, and the key runs
+    /// again at that time.
     ///
     /// If the membership ends, because the engine was not reached for the TTL, all runs are
     /// [told](Held::lost), and the member joins again as soon as it can. Nothing runs meanwhile.
@@ -113,9 +116,12 @@ where
     parts: Arc<Parts<K, E, L, S>>,
     tenure: Arc<Tenure<K, E::Session>>,
     held: Held,
-    /// The version of the key's mark when the run began.
-    mark: Option<u64>,
+    /// The key's mark when the run began.
+    mark: Option<SeenMark>,
 }
+
+/// By how much an engine may round the time of a mark up: a run at that time is not early.
+const ROUNDED: Duration = Duration::from_millis(1);
 
 impl<K, E, L, S> Run<K, E, L, S>
 where
@@ -134,7 +140,10 @@ where
         };
         tenure.begin();
         drop(table);
-        let (held, mark) = (tenure.held(context), tenure.mark(key));
+        let (held, mut mark) = (tenure.held(context), tenure.mark(key));
+        if let Some(mark) = &mut mark {
+            mark.due = mark.due.filter(|due| *due > Instant::now() + ROUNDED);
+        }
         let parts = Arc::clone(parts);
         Some(Self {
             parts,
@@ -146,15 +155,21 @@ where
 
     /// Ends the mark that the run has worked on, and returns how the run ends.
     async fn end_mark<X>(&self, key: &K, result: Result<Action, X>) -> Result<Action, X> {
-        let Some(version) = self.mark else {
+        let Some(SeenMark { version, due }) = self.mark else {
             return result;
         };
         let config = &self.parts.config;
-        let again = match &result {
+        let delay = match &result {
             Ok(Action::Success | Action::Release) => None,
-            Ok(Action::RequeueAfter(delay)) => Some(config.due(*delay)),
+            Ok(Action::RequeueAfter(delay)) => Some(*delay),
             _ => return result,
         };
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        if let Some(left) = left.filter(|left| delay.is_none_or(|delay| *left <= delay)) {
+            self.wait_for_mark(key, left);
+            return result;
+        }
+        let again = delay.map(|delay| config.due(delay));
         let mark = Mark {
             shard: self.held.shard(),
             key: key.encode().into_owned(),
@@ -182,6 +197,17 @@ where
                 Ok(Action::Retry)
             }
         }
+    }
+
+    /// The run began before the time of its mark, for another reason: the key runs then as well.
+    fn wait_for_mark(&self, key: &K, left: Duration) {
+        let options = AddOptions {
+            after: Some(left),
+            priority: Some(self.parts.fresh()),
+            ..AddOptions::new()
+        };
+        // A queue that is shut down leaves it to the next owner.
+        let _ = self.parts.queue.add_with(key.clone(), options);
     }
 }
 

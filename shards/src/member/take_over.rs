@@ -7,13 +7,14 @@ use requeue_core::{RateLimiter, Storage};
 use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 use crate::backoff::Backoff;
 use crate::engine::{Engine, Mark};
-use crate::held::Tenure;
+use crate::held::{SeenMark, Tenure};
 use crate::shard::{Shard, ShardKey, Taken, shard_of};
+use crate::shards::FAR;
 
 use super::Parts;
 
@@ -137,7 +138,11 @@ where
             merge: Merge::Once,
             ..AddOptions::new()
         };
-        tenure.see_mark(key.clone(), mark.version);
+        let seen = SeenMark {
+            version: mark.version,
+            due: left.map(|left| Instant::now() + left.min(FAR)),
+        };
+        tenure.see_mark(key.clone(), seen);
         match self.queue.add_wait_with(key, options).await {
             Ok(_) | Err(Rejected::Closed(_)) => {}
             Err(rejected) => {

@@ -1,5 +1,6 @@
 //! Keys that only one replica has heard of.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -296,4 +297,56 @@ async fn a_mark_that_has_ended_is_not_ended_by_every_run_of_its_key() {
     }
     assert_eq!(keys(&log).len(), 7);
     assert_eq!(engine.ends.load(Ordering::Relaxed), ends);
+}
+
+/// A run for another reason does not take the place of one that is to come later.
+#[tokio::test(start_paused = true)]
+async fn a_mark_with_a_time_stays_until_then_though_its_key_has_run() {
+    let (engine, log, wall, first) = alone(MS).await;
+    let (shards, key) = (first.member.shards(), String::from("a"));
+    shards.mark_after(&key, 20 * SECOND).await.unwrap();
+    sleep(SECOND).await;
+    first.member.add(key).unwrap();
+    sleep(SECOND).await;
+    assert_eq!(keys(&log), ["a"]);
+    first.process.abort();
+    let second = wall.set(builder(&engine, "second"));
+    let second = start(second, "second", &log, &[], MS).await;
+    sleep(30 * SECOND).await;
+    assert_eq!(keys(&log), ["a", "a"]);
+    assert_eq!(stored(&engine).await, []);
+    assert_eq!(second.member.counters().marks_unreadable, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_before_the_time_of_a_mark_can_give_it_an_earlier_one() {
+    let (engine, wall) = (Switch::default(), Wall::new());
+    let shards = wall.set(builder(&engine, "first")).build();
+    let nothing = |_| async { Ok::<_, Infallible>([]) };
+    let member: Local = shards.join(&queue(), nothing).await.unwrap();
+    let delays = Arc::new(Mutex::new(vec![50 * SECOND, 20 * SECOND]));
+    let left = Arc::clone(&delays);
+    let reconcile = move |_, _| {
+        let delay = left.lock().unwrap().pop();
+        let end = delay.map_or(Action::Success, Action::RequeueAfter);
+        async move { Ok::<_, Infallible>(end) }
+    };
+    let (running, stop) = (member.clone(), CancellationToken::new());
+    let token = stop.clone();
+    let process = tokio::spawn(async move { running.run(1, token, reconcile).await });
+    sleep(SECOND).await;
+    let key = String::from("a");
+    shards.mark_after(&key, 100 * SECOND).await.unwrap();
+    let later = stored(&engine).await[0].not_before;
+    for added in 0..2 {
+        member.add(key.clone()).unwrap();
+        sleep(SECOND).await;
+        let not_before = stored(&engine).await[0].not_before;
+        assert!(not_before < later);
+        assert_eq!(engine.ends.load(Ordering::Relaxed), 1, "{added}");
+    }
+    sleep(20 * SECOND).await;
+    assert_eq!(stored(&engine).await, []);
+    stop.cancel();
+    process.await.unwrap().unwrap();
 }
