@@ -5,14 +5,14 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::ready;
 
 use futures::future::{Either, select};
 use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
 use requeue::tokio::{Action, CancellationToken, Leftover, RunContext, Workers};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::Controller;
@@ -40,6 +40,7 @@ where
 struct Tenure {
     /// `None` if there is no election.
     until: Mutex<Option<Instant>>,
+    prolonged: Notify,
     active: watch::Sender<usize>,
 }
 
@@ -149,14 +150,16 @@ where
     async fn reconcile(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
         let _active = self.tenure.begin();
         let mut run = pin!(self.reconcile_key(key, run));
+        let mut prolonged = pin!(self.tenure.prolonged.notified());
         poll_fn(|context| {
-            if self.tenure.lasts() {
-                run.as_mut().poll(context)
-            } else {
-                // The lease may be another's by now, for instance because this process was stopped
-                // for a while. The run is aborted as soon as that is noticed.
-                Poll::Pending
+            // The lease may be another's by now, for instance because this process was stopped for
+            // a while. The run is aborted as soon as that is noticed, or goes on if a renewal that
+            // was under way has succeeded.
+            while !self.tenure.lasts() {
+                ready!(prolonged.as_mut().poll(context));
+                prolonged.set(self.tenure.prolonged.notified());
             }
+            run.as_mut().poll(context)
         })
         .await
     }
@@ -192,6 +195,7 @@ where
 impl Tenure {
     fn prolong(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        self.prolonged.notify_waiters();
     }
 
     fn lasts(&self) -> bool {

@@ -10,7 +10,7 @@ use requeue_kube::{
 };
 use serde_json::json;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 use crate::api::{Cluster, Link};
 use crate::{map, maps, seconds};
@@ -241,6 +241,25 @@ async fn a_leader_that_is_cut_off_stops_before_the_other_begins() {
     second.stop.cancel();
     second.running.await.unwrap().unwrap();
     watchdog.assert_never_both();
+}
+
+/// The process is stopped while it renews its lease, for longer than the renew deadline, and the
+/// reply is there when it goes on. What was polled before the reply was read goes on as well.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_is_stopped_while_it_renews_leaves_no_run_behind() {
+    for moment in 0..20 {
+        let (cluster, watchdog) = (cluster(), Watchdog::default());
+        let only = replica(&cluster, "only", &watchdog, IN_STEP);
+        sleep(seconds(10)).await;
+        only.link.set_faults(seconds(2), 0, 0);
+        sleep(seconds(20) + Duration::from_millis(200) * moment).await;
+        advance(seconds(7)).await;
+        only.link.set_faults(Duration::ZERO, 0, 0);
+        sleep(seconds(20)).await;
+        only.stop.cancel();
+        let ended = timeout(seconds(60), only.running).await;
+        assert!(ended.is_ok(), "{moment}: a run has not ended");
+    }
 }
 
 #[tokio::test(start_paused = true)]
