@@ -8,10 +8,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, future};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store, reflector};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use requeue::tokio::{Action, CancellationToken, Leftover, WorkQueue, Workers};
 use serde::de::DeserializeOwned;
@@ -24,6 +23,7 @@ use crate::lease::Leader;
 use crate::metrics;
 use crate::owners::owners_of;
 use crate::tracker::{Changes, KeysOf, Tracker};
+use crate::watching::watch;
 
 mod feeder;
 mod running;
@@ -123,7 +123,7 @@ where
     pub fn new_with(api: Api<K>, config: watcher::Config, dyntype: K::DynamicType) -> Self {
         let writer = Writer::<K>::new(dyntype.clone());
         let store = writer.as_reader();
-        let events = reflector(writer, watcher(api, config).default_backoff());
+        let events = reflector(writer, watch(api, config));
         let mut controller = Self {
             store,
             dyntype: dyntype.clone(),
@@ -188,7 +188,7 @@ where
         C: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         I: IntoIterator<Item = ObjectRef<K>>,
     {
-        let events = watcher(api, config).default_backoff();
+        let events = watch(api, config);
         let keys_of = Box::new(move |object: &C| keys_of(object).into_iter().collect());
         self.watch(kind_of::<C>(&dyntype), events, KeysOf::Others(keys_of));
         self

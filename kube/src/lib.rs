@@ -16,6 +16,7 @@ mod owners;
 #[cfg(feature = "shards")]
 mod shards;
 mod tracker;
+mod watching;
 
 pub use context::Context;
 pub use controller::Controller;

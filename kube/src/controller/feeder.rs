@@ -148,7 +148,7 @@ where
         let Some(watch) = self.watches.get_mut(index) else {
             return;
         };
-        // The beginning of a list is no success yet: it comes before the request.
+        // Of the first list only the end is a success.
         if synced || (watch.fails && watch.synced) {
             watch.fails = false;
             watch.last = None;

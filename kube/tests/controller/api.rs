@@ -78,6 +78,11 @@ impl Cluster {
         self.state().refused.remove(resource);
     }
 
+    /// How many requests were refused.
+    pub(crate) fn refusals(&self) -> usize {
+        self.state().refusals
+    }
+
     /// The object as it is.
     pub(crate) fn get(&self, resource: &str, name: &str) -> Option<Value> {
         let key = (
@@ -144,6 +149,7 @@ impl Cluster {
         let path = Path::parse(request.uri());
         let refused = self.state().refused.get(&path.resource).copied();
         if let Some((code, reason)) = refused {
+            self.state().refusals += 1;
             let message = format!("{} is refused", path.resource);
             return Ok(respond(&Err(Refusal(code, reason, message))));
         }

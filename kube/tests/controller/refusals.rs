@@ -1,5 +1,7 @@
 //! Kinds that cannot be listed or watched.
 
+use std::time::Duration;
+
 use requeue_kube::Error;
 use serde_json::json;
 use tokio::time::sleep;
@@ -65,6 +67,34 @@ async fn a_watch_that_is_refused_later_leaves_the_workers_at_work() {
         health.ready().body,
         "[+]configmaps ok\n[+]secrets ok\nreadyz check passed\n"
     );
+    noting.stop().await;
+}
+
+/// The watch has lost its place, and the list that it needs is refused: it is retried with pauses
+/// that grow, and the health says so all the time.
+#[tokio::test(start_paused = true)]
+async fn a_second_list_that_is_refused_is_retried_ever_more_seldom() {
+    let cluster = Cluster::new();
+    cluster.put("configmaps", map("a", "1"));
+    let link = Link::default();
+    let controller = maps_and_secrets(&cluster.client(&link));
+    let health = controller.health();
+    let noting = Noting::start(controller);
+    sleep(seconds(1)).await;
+    cluster.put("configmaps", map("a", "2"));
+    cluster.compact();
+    cluster.cut_watches("secrets");
+    sleep(Duration::from_millis(100)).await;
+    cluster.refuse("secrets", 403, "Forbidden");
+    link.set_faults(seconds(1), 0, 0);
+    sleep(seconds(10)).await;
+    for _ in 0..6000 {
+        sleep(Duration::from_millis(100)).await;
+        let ready = health.ready();
+        assert!(ready.body.contains("secrets is refused"), "{}", ready.body);
+    }
+    let refusals = cluster.refusals();
+    assert!((10..30).contains(&refusals), "{refusals} in ten minutes");
     noting.stop().await;
 }
 

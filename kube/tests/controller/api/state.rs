@@ -24,6 +24,7 @@ pub(super) struct State {
     pub(super) cuts: BTreeMap<String, u64>,
     /// Resources that are refused: the status that a client gets instead.
     pub(super) refused: BTreeMap<String, (u16, &'static str)>,
+    pub(super) refusals: usize,
     /// When its clock was looked at first.
     since: OnceCell<Instant>,
 }
