@@ -1,4 +1,4 @@
-//! What members promise, with one or two of them, on virtual time.
+//! What members and engines promise, on virtual time.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,7 +7,12 @@
 )]
 
 mod bad_input;
+#[cfg(feature = "conformance")]
+mod engines;
 mod hand_over;
 mod marks;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod replica;
+mod simulation;
 mod switch;

@@ -1,7 +1,5 @@
 //! The figures of a member, as Prometheus gets them.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::convert::Infallible;
 use std::time::Duration;
 

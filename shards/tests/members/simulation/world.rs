@@ -11,9 +11,9 @@ use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::link::{Link, Plant, Remote};
-use crate::store::{Run, Store};
-use crate::{COUNT, SET, TTL};
+use super::link::{Link, Plant, Remote};
+use super::store::{Run, Store};
+use super::{COUNT, SET, TTL};
 
 pub(crate) type Queue = WorkQueue<String, DefaultController, Growable<RandomState, Levels<2>>>;
 pub(crate) type Local = Member<String, Remote, DefaultController, Growable<RandomState, Levels<2>>>;

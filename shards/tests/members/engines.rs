@@ -1,6 +1,5 @@
 //! The engine in memory passes the checks of `conformance`, on virtual time. etcd does in
 //! `cargo xtask shards`.
-#![cfg(feature = "conformance")]
 
 use requeue_shards::{Memory, conformance};
 

@@ -1,9 +1,7 @@
 //! Replicas on virtual time, with an engine in memory at the end of links that delay, cut and lose,
 //! and processes that are killed, stopped and ended. A seed gives the same history each time:
 //!
-//! `SEED=17 cargo test -p requeue-shards --test simulation -- --nocapture`
-
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+//! `SEED=17 cargo test -p requeue-shards --test members simulation -- --nocapture`
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};

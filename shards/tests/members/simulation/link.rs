@@ -308,7 +308,7 @@ async fn stored(memory: &Memory, shard: Shard, key: &[u8]) -> u64 {
     let (sender, mut marks) = mpsc::channel::<Mark>(256);
     tokio::select! {
         biased;
-        _ = memory.follow_marks(crate::SET, shard, &sender) => 0,
+        _ = memory.follow_marks(super::SET, shard, &sender) => 0,
         version = async {
             while let Some(mark) = marks.recv().await {
                 if mark.key == key {

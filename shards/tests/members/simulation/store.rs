@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_shards::{Fence, Shard};
 use tokio::time::Instant;
 
-use crate::link::Plant;
+use super::link::Plant;
 
 /// Objects with a version, and the version that was last worked on.
 pub(crate) struct Store {
