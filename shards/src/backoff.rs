@@ -7,6 +7,7 @@ use crate::placement::mix;
 /// Pauses that double from 50 ms, each between half and all of that, so that replicas that failed
 /// together do not try again together.
 pub(crate) struct Backoff {
+    first: Duration,
     next: Duration,
     most: Duration,
     random: u64,
@@ -15,12 +16,22 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// Different seeds give different pauses.
     pub(crate) fn new(most: Duration, seed: u64) -> Self {
-        let next = Duration::from_millis(50).min(most);
+        let first = Duration::from_millis(50).min(most);
         Self {
-            next,
+            first,
+            next: first,
             most,
             random: mix(seed),
         }
+    }
+
+    /// As [`next`](Self::next), after what has failed had lasted so long: the pauses begin again if
+    /// that is longer than the longest of them.
+    pub(crate) fn next_after(&mut self, lasted: Duration) -> Duration {
+        if lasted > self.most {
+            self.next = self.first;
+        }
+        self.next()
     }
 
     pub(crate) fn next(&mut self) -> Duration {

@@ -124,12 +124,13 @@ where
     let config = &*parts.config;
     let mut backoff = Backoff::new(config.ttl, config.seed);
     loop {
+        let begun = Instant::now();
         let error = match config.engine.follow(&config.set, &parts.view).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
         warn!(set = config.set, %error, "cannot follow who owns what; tries again");
-        sleep(backoff.next()).await;
+        sleep(backoff.next_after(begun.elapsed())).await;
     }
 }
 

@@ -97,6 +97,7 @@ where
         let followed = async {
             let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
             loop {
+                let begun = Instant::now();
                 let (sender, mut marks) = mpsc::channel(TURN);
                 let add = async {
                     while let Some(mark) = marks.recv().await {
@@ -112,7 +113,7 @@ where
                     warn!(set = config.set, %shard, %error, "cannot follow marks; tries again");
                 }
                 // What was received and not added is sent again.
-                sleep(backoff.next()).await;
+                sleep(backoff.next_after(begun.elapsed())).await;
             }
         };
         let _: Option<()> = tenure.closed.run_until_cancelled(followed).await;

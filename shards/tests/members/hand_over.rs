@@ -245,3 +245,21 @@ async fn a_reply_that_comes_after_the_end_of_a_membership_does_not_prolong_it() 
     assert_eq!(first.member.counters().sessions_lost, 1);
     assert_eq!(log.lock().unwrap().len(), 2, "it is listed again");
 }
+
+/// A view that broke off now and then over the hours is followed again as soon as at first.
+#[tokio::test(start_paused = true)]
+async fn who_owns_what_is_followed_again_soon_however_often_it_broke_off() {
+    let (engine, _, _, first, second) = pair(MS).await;
+    for _ in 0..10 {
+        engine.set(Reach::Refused);
+        sleep(MS).await;
+        engine.set(Reach::Whole);
+        sleep(10 * TTL).await;
+    }
+    engine.set(Reach::Refused);
+    sleep(MS).await;
+    engine.set(Reach::Whole);
+    second.stop.cancel();
+    sleep(SECOND).await;
+    assert_eq!(first.owned("first"), 16);
+}
