@@ -234,10 +234,6 @@ impl World {
             self.store.stopped(*number);
             replica.link.cut(false);
             replica.link.stop(false);
-            // The stream of changes of a source that was cut off is not whole.
-            if let Some(member) = replica.member.get() {
-                member.relist();
-            }
         }
     }
 
