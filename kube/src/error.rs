@@ -41,7 +41,7 @@ pub enum Error {
         lease: String,
     },
     /// The times of the lease are not in order: the retry period has to be shorter than the renew
-    /// deadline, and that shorter than the lease.
+    /// deadline, and that shorter than the lease, which the API counts in 2³¹ − 1 seconds at most.
     LeaseTimes,
 }
 
@@ -56,9 +56,9 @@ impl fmt::Display for Error {
                 }
             }
             Self::LeaseLost { lease } => write!(f, "the lease {lease} was lost"),
-            Self::LeaseTimes => f.write_str(
-                "a lease needs retry period < renew deadline < duration, none of them zero",
-            ),
+            Self::LeaseTimes => {
+                f.write_str("a lease needs 0 < retry period < renew deadline < duration < 68 years")
+            }
         }
     }
 }

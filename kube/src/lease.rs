@@ -76,6 +76,9 @@ struct Times {
     retry: Duration,
 }
 
+/// The longest lease that the API can store.
+const LEASE_MAX: Duration = Duration::from_secs(i32::MAX.unsigned_abs() as u64);
+
 impl Leader {
     /// Elects the leader by this lease, which is created if there is none. The identity is the
     /// name of the host (of the pod, in a cluster) and a random number. The lease lasts for 15 s,
@@ -107,7 +110,7 @@ impl Leader {
     /// Sets for how long a lease lasts after its last change was observed, after which time without
     /// a renewal the holder stops, and the pause between two attempts. Each has to be shorter than
     /// the one before, or [`run`](crate::Controller::run) returns [`Error::LeaseTimes`]. The lease
-    /// is rounded up to seconds, because the API counts in them.
+    /// is rounded up to seconds, because the API counts in them, up to 2³¹ − 1.
     ///
     /// A replica that waits looks every retry period, but at least twenty times while a lease
     /// lasts. So it takes over from one that was killed after at most the lease, a twentieth of it,
@@ -139,7 +142,8 @@ impl Leader {
             renew_deadline,
             retry,
         } = self.times;
-        if !retry.is_zero() && retry < renew_deadline && renew_deadline < lease {
+        let is_in_order = retry < renew_deadline && renew_deadline < lease;
+        if !retry.is_zero() && is_in_order && lease <= LEASE_MAX {
             Ok(())
         } else {
             Err(Error::LeaseTimes)

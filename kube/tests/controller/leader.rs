@@ -314,7 +314,8 @@ async fn a_lease_that_may_not_be_read_is_waited_for_and_a_stop_ends_that() {
 async fn times_that_are_not_in_order_are_an_error() {
     let cluster = cluster();
     let client = cluster.client(&Link::default());
-    let times = [(10, 10, 2), (15, 10, 10), (15, 10, 0), (0, 0, 0)];
+    let endless = (u64::MAX, u64::MAX - 1, 2);
+    let times = [(10, 10, 2), (15, 10, 10), (15, 10, 0), (0, 0, 0), endless];
     for (lease, renew, retry) in times {
         let leader = Leader::lease(client.clone(), "default", "test");
         let leader = leader.times(seconds(lease), seconds(renew), seconds(retry));
