@@ -29,9 +29,10 @@ pub(crate) use write::write;
 /// replica *observed* its last change, on its own monotonic clock: no replica compares its
 /// clock with that of another. The times that are written into the lease are for people.
 ///
-/// The holder renews the lease every [retry period](Self::times). If it could not for the length of
-/// the renew deadline, counted from when it *sent* its last successful request, its workers are
-/// aborted at their next `await`, and [`run`](crate::Controller::run) returns
+/// The holder renews the lease every [retry period](Self::times). What has no reply after half of
+/// the renew deadline is tried again. If it could not renew the lease for the length of the renew
+/// deadline, counted from when it *sent* its last successful request, its workers are aborted at
+/// their next `await`, and [`run`](crate::Controller::run) returns
 /// [`LeaseLost`](Error::LeaseLost). Each poll of a run checks this time as well, so that a process
 /// which was stopped for a while does nothing when it goes on. The rest of the lease's duration is
 /// the margin for code that does not reach an `await`: while nothing in a run blocks for longer

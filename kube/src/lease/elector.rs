@@ -63,21 +63,22 @@ impl Elector {
         tracing::debug!(target: "requeue", lease, identity = self.leader.identity, "waits");
         loop {
             let times = self.leader.times;
-            let pause = match timeout(times.renew_deadline, self.attempt()).await {
+            // The lease counts from when its last change was seen. What is seen late ends late.
+            let soon = times.retry.min(times.lease / LOOKS);
+            let pause = match timeout(self.patience(), self.attempt()).await {
                 Ok(Ok(true)) => {
                     tracing::info!(target: "requeue", lease, "is the leader");
                     self.metrics.leads(true);
                     return;
                 }
-                // The lease counts from when its last change was seen. What is seen late ends late.
-                Ok(Ok(false)) => times.retry.min(times.lease / LOOKS),
+                Ok(Ok(false)) => soon,
                 Ok(Err(error)) => {
                     tracing::warn!(target: "requeue", lease, %error, "cannot take the lease");
                     times.retry
                 }
                 Err(_) => {
                     tracing::warn!(target: "requeue", lease, "no answer about the lease");
-                    times.retry
+                    soon
                 }
             };
             sleep_until(self.next_attempt(pause)).await;
@@ -92,10 +93,13 @@ impl Elector {
     pub(crate) async fn keep(&mut self, renewed: impl Fn(Instant)) -> Error {
         let lease = self.leader.path();
         renewed(self.works_until);
+        let mut next = Instant::now() + self.leader.times.retry;
         loop {
-            let retry = Instant::now() + self.leader.times.retry;
-            sleep_until(retry.min(self.works_until)).await;
-            match timeout_at(self.works_until, self.attempt()).await {
+            sleep_until(next.min(self.works_until)).await;
+            let limit = self.works_until.min(Instant::now() + self.patience());
+            let attempt = timeout_at(limit, self.attempt()).await;
+            next = Instant::now() + self.leader.times.retry;
+            match attempt {
                 Ok(Ok(true)) => renewed(self.works_until),
                 // Another holds it: this replica has been away for longer than the lease lasts.
                 Ok(Ok(false)) if !self.is_holder() => break,
@@ -103,7 +107,10 @@ impl Elector {
                 Ok(Err(error)) => {
                     tracing::warn!(target: "requeue", lease, %error, "cannot renew the lease");
                 }
-                Err(_) => break,
+                Err(_) => {
+                    tracing::warn!(target: "requeue", lease, "no answer about the lease");
+                    next = Instant::now();
+                }
             }
             if Instant::now() >= self.works_until {
                 break;
@@ -126,6 +133,12 @@ impl Elector {
             Err(_) => tracing::warn!(target: "requeue", lease, "no answer about the lease"),
         }
         self.resign();
+    }
+
+    /// How long an attempt waits for replies. A reply that is lost costs no lease, because there is
+    /// time for another attempt.
+    fn patience(&self) -> Duration {
+        self.leader.times.renew_deadline / 2
     }
 
     fn resign(&mut self) {

@@ -147,6 +147,9 @@ impl Cluster {
     ) -> io::Result<Response<ResponseBody>> {
         link.travel().await?;
         let path = Path::parse(request.uri());
+        if link.loses(&path.resource) {
+            return std::future::pending().await;
+        }
         let refused = self.state().refused.get(&path.resource).copied();
         if let Some((code, reason)) = refused {
             self.state().refusals += 1;

@@ -278,6 +278,32 @@ async fn short_outages_are_survived() {
     only.running.await.unwrap().unwrap();
 }
 
+/// As on a connection that is dead and has not said so: the next request takes another.
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_reply_costs_no_leadership_and_delays_no_successor() {
+    let (cluster, watchdog) = (cluster(), Watchdog::default());
+    let first = replica(&cluster, "first", &watchdog, IN_STEP);
+    sleep(seconds(5)).await;
+    let second = replica(&cluster, "second", &watchdog, IN_STEP);
+    for _ in 0..5 {
+        first.link.lose_next(LEASES);
+        sleep(seconds(20)).await;
+    }
+    assert!(!first.running.is_finished());
+    assert_eq!(watchdog.names(), ["first"]);
+
+    first.running.abort();
+    let killed = Instant::now();
+    sleep(seconds(10)).await;
+    second.link.lose_next(LEASES);
+    sleep(seconds(60)).await;
+    let after = watchdog.shifts()[1].1 - killed;
+    assert!(after < seconds(17), "{after:?}");
+    second.stop.cancel();
+    second.running.await.unwrap().unwrap();
+    watchdog.assert_never_both();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_another_writes_over_is_lost_and_one_that_is_deleted_is_made_again() {
     let (cluster, watchdog) = (cluster(), Watchdog::default());

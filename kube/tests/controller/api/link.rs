@@ -1,8 +1,8 @@
 //! The link of one client, and its faults.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -15,6 +15,8 @@ pub(crate) struct Link(Arc<Faults>);
 struct Faults {
     /// Requests are never answered.
     is_down: AtomicBool,
+    /// Of this resource the next request is lost, and nothing says so.
+    lost: Mutex<Option<&'static str>>,
     /// Watches say nothing more, also if they are begun again.
     is_deaf: AtomicBool,
     /// How long a request and each event of a watch takes at most, in milliseconds.
@@ -35,6 +37,15 @@ impl Link {
 
     pub(crate) fn set_down(&self, is_down: bool) {
         self.0.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lose_next(&self, resource: &'static str) {
+        *self.0.lost.lock().unwrap() = Some(resource);
+    }
+
+    pub(super) fn loses(&self, resource: &str) -> bool {
+        let mut lost = self.0.lost.lock().unwrap();
+        lost.take_if(|lost| *lost == resource).is_some()
     }
 
     #[cfg(feature = "shards")]
