@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use requeue_tokio::core::{RateLimiter, Storage};
 use requeue_tokio::{Shared, WorkQueue};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio::time::timeout;
 
 use crate::engine::{Engine, NewMark};
@@ -70,6 +70,8 @@ pub(crate) struct Config<E> {
     pub(crate) seed: u64,
     pub(crate) follows_marks: bool,
     pub(crate) wall_clock: WallClock,
+    /// Set once marks are known to be put by the set's number of shards.
+    is_opened: OnceCell<()>,
 }
 
 /// Longer than a process lives: what it is added to does not overflow.
@@ -93,6 +95,7 @@ impl<E: Engine> Shards<E> {
             member,
             follows_marks: false,
             wall_clock: Arc::new(SystemTime::now),
+            is_opened: OnceCell::new(),
         };
         Builder { config }
     }
@@ -202,7 +205,8 @@ impl<E: Engine> Shards<E> {
     ///
     /// # Errors
     ///
-    /// As the engine. An [`EngineError::Unreachable`] does not say that the mark is not stored.
+    /// [`EngineError::CountDiffers`] if the set has another number of shards. Otherwise as the
+    /// engine: an [`EngineError::Unreachable`] does not say that the mark is not stored.
     ///
     /// # Cancel safety
     ///
@@ -251,7 +255,13 @@ impl<E: Engine> Shards<E> {
     }
 
     async fn put(&self, marks: &[NewMark]) -> Result<(), EngineError> {
-        self.config.engine.put_marks(&self.config.set, marks).await
+        let Config { engine, set, .. } = &*self.config;
+        if E::MARKS {
+            // By another number they would be stored where no owner looks for them.
+            let open = || engine.open(set, self.config.count.get());
+            self.config.is_opened.get_or_try_init(open).await?;
+        }
+        engine.put_marks(set, marks).await
     }
 
     fn new_mark<K: ShardKey>(&self, key: &K, not_before: Option<SystemTime>) -> NewMark {

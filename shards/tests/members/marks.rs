@@ -350,3 +350,21 @@ async fn a_run_before_the_time_of_a_mark_can_give_it_an_earlier_one() {
     stop.cancel();
     process.await.unwrap().unwrap();
 }
+
+/// It would be stored where no owner looks for it.
+#[tokio::test(start_paused = true)]
+async fn a_mark_by_another_number_of_shards_is_refused() {
+    let (engine, log, wall, first) = alone(MS).await;
+    let other = wall.set(builder(&engine, "producer")).count(8).build();
+    let key = String::from("a");
+    let error = other.mark(&key).await.unwrap_err();
+    let stored = r#"the set "members" has 16 shards, not 8"#;
+    assert_eq!(error.to_string(), stored);
+    let same = wall.set(builder(&engine, "producer")).build();
+    for _ in 0..2 {
+        same.mark(&key).await.unwrap();
+        sleep(SECOND).await;
+    }
+    assert_eq!(keys(&log), ["a", "a"]);
+    assert_eq!(first.member.counters().marks_unreadable, 0);
+}
