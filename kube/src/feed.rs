@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt};
 use kube::Resource;
 use kube::runtime::controller::{ReconcileReason, ReconcileRequest};
 
-use crate::keys::{CHANGED, Keys, LISTED, add, bare};
+use crate::keys::{CHANGED, Keys, LISTED, at, bare};
 
 /// Adds what a stream of kube-runtime asks for to a queue, until the stream ends or the queue is
 /// shut down: what [`Controller`](crate::Controller) has no method for, such as streams that
@@ -16,10 +16,12 @@ use crate::keys::{CHANGED, Keys, LISTED, add, bare};
 /// What asks for many objects at once has the lower priority. An error of the stream is logged, and
 /// the stream goes on: give a watch its backoff with `default_backoff()`. A stream of *touched
 /// objects* says nothing about the end of a list, so wait for the store before workers begin.
+/// While a queue with a limit has no room, the stream waits.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future loses no request that it has taken from the stream.
+/// Dropping the future loses no request that it has taken from the stream, unless that one waits
+/// for room.
 ///
 /// # Examples
 ///
@@ -78,7 +80,9 @@ where
             ReconcileReason::BulkReconcile => LISTED,
             _ => CHANGED,
         };
-        if !add(queue, bare(request.obj_ref), level) {
+        // It waits for room, so what refuses the key is a queue that is shut down.
+        let added = queue.add_wait_with(bare(request.obj_ref), at(level)).await;
+        if added.is_err() {
             return;
         }
     }

@@ -39,17 +39,21 @@ pub(crate) fn named<K: Resource>(
     }
 }
 
-/// Adds a key at a level. A pending resync or retry is no longer needed then: the key runs once, at
-/// the sooner of the times. Returns whether the queue takes keys.
+/// Adds a key at a level. Returns whether the queue takes keys.
 pub(crate) fn add<K>(queue: &Keys<K>, key: ObjectRef<K>, level: u8) -> bool
 where
     K: Resource,
     K::DynamicType: Eq + Hash,
 {
-    let options = AddOptions {
+    queue.add_with(key, at(level)).is_ok()
+}
+
+/// How a key is added at a level. A pending resync or retry is no longer needed then: the key runs
+/// once, at the sooner of the times.
+pub(crate) fn at(level: u8) -> AddOptions {
+    AddOptions {
         priority: Some(level),
         merge: Merge::Once,
         ..AddOptions::new()
-    };
-    queue.add_with(key, options).is_ok()
+    }
 }

@@ -9,6 +9,7 @@
 mod api;
 mod convergence;
 mod faults;
+mod feeding;
 #[cfg(feature = "metrics")]
 mod figures;
 mod leader;
