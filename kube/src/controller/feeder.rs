@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll};
@@ -154,7 +155,10 @@ where
             watch.last = None;
             self.health.watch(index, None);
         }
-        if synced && !watch.synced {
+        if synced && watch.synced {
+            // What came and went between the two lists is in neither. Its owner can tell.
+            self.add_all();
+        } else if synced {
             watch.synced = true;
             tracing::debug!(target: "requeue", kind = watch.kind, "listed");
             self.health.synced(index);
@@ -180,6 +184,19 @@ where
         watch.last = Some(error);
     }
 
+    /// Adds every object that is known, behind those that changed.
+    fn add_all(&self) {
+        let key = |object: &Arc<K>| ObjectRef::from_obj_with(&**object, self.dyntype.clone());
+        let mut keys: Vec<_> = self.store.state().iter().map(key).map(bare).collect();
+        // By name: a map has another order in each process.
+        keys.sort_unstable_by(|one, other| {
+            (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
+        });
+        for key in keys {
+            add(&self.queue, key, LISTED);
+        }
+    }
+
     fn next_tick(&self) -> Instant {
         let sync = (!self.synced.is_cancelled()).then(|| later(self.began, self.sync_timeout));
         let resync = self.resync.map(|(_, at)| at);
@@ -195,10 +212,7 @@ where
         }
         if let Some((every, _)) = self.resync.filter(|&(_, at)| at <= now) {
             self.resync = Some((every, later(now, jittered(every))));
-            for object in self.store.state() {
-                let key = ObjectRef::from_obj_with(&*object, self.dyntype.clone());
-                add(&self.queue, bare(key), LISTED);
-            }
+            self.add_all();
         }
         if self.synced.is_cancelled() || later(self.began, self.sync_timeout) > now {
             return None;

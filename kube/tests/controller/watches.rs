@@ -1,6 +1,7 @@
 //! Watches that lose their place.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::api::{Cluster, Link};
+use crate::noting::{Noting, maps_and_secrets, with_maps};
 use crate::{map, maps, name_of, seconds, wanted};
 
 fn part_of(cluster: &Cluster, owner: &str) -> Value {
@@ -80,6 +82,26 @@ async fn what_happened_unseen_is_noticed_by_the_next_list() {
     }
     stop.cancel();
     running.await.unwrap().unwrap();
+}
+
+/// A part that came and went while its watch had lost its place is in no list, and only its owner
+/// can tell that it is missing.
+#[tokio::test(start_paused = true)]
+async fn what_came_and_went_unseen_is_looked_for_by_every_object() {
+    let (cluster, client) = with_maps(&["a", "b"]);
+    let noting = Noting::start(maps_and_secrets(&client));
+    sleep(seconds(1)).await;
+    assert_eq!(noting.take(), ["a=1", "b=1"]);
+    cluster.put("configmaps", map("b", "2"));
+    cluster.compact();
+    cluster.cut_watches("secrets");
+    sleep(Duration::from_millis(100)).await;
+    cluster.put("secrets", part_of(&cluster, "a"));
+    cluster.delete("secrets", "part");
+    assert_eq!(noting.take(), ["b=2"]);
+    sleep(seconds(10)).await;
+    assert_eq!(noting.take(), ["a=1", "b=2"]);
+    noting.stop().await;
 }
 
 /// A reflector replaces the objects of its store at the end of a list. A run before that would see
