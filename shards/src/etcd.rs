@@ -44,7 +44,8 @@ use gather::Gathering;
 ///
 /// A session is a lease. etcd counts in whole seconds and two at least, so a TTL is rounded up. It
 /// looks for leases that are over twice a second, and grants all of them another TTL when it has
-/// elected a leader: a member that dies just then is missed later.
+/// elected a leader: a member that dies just then is missed later. A session also ends if the key
+/// of its member is removed by hand.
 ///
 /// # What is stored
 ///

@@ -90,6 +90,7 @@ pub(super) async fn join(
 
 /// One message and its reply on a stream of their own: there is no stream to resume.
 pub(super) async fn keep(calls: &Calls, session: &EtcdSession) -> Result<(), EngineError> {
+    let member = format::member_key(&session.set, &session.member)?;
     let lease = session.lease;
     let keep = |mut client: Client| async move {
         match client.lease_keep_alive(lease).await {
@@ -99,7 +100,14 @@ pub(super) async fn keep(calls: &Calls, session: &EtcdSession) -> Result<(), Eng
             Err(error) => Err(error),
         }
     };
-    match calls.call(session.limit(calls), keep).await? {
+    // A lease goes on without its key, which is removed if the set is emptied by hand.
+    let is_kept = calls.call(session.limit(calls), keep).await?;
+    let is_member = Txn::new().when([is_created(&member, session.created)]);
+    match is_kept
+        && run(calls, session.limit(calls), is_member)
+            .await?
+            .succeeded()
+    {
         true => Ok(()),
         false => Err(EngineError::SessionEnded),
     }

@@ -53,6 +53,7 @@ async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
     conformance::all(&connect(&cluster).await?, "conformance").await;
     compacted(&mut cluster).await?;
     let endpoints = cluster.endpoints();
+    removed(&endpoints, &connect(&cluster).await?).await;
     users(&endpoints).await.map_err(io::Error::other)?;
     let options = ConnectOptions::new().with_user("alice", "right");
     let etcd = Etcd::with_options(endpoints.clone(), options).await;
@@ -103,6 +104,32 @@ async fn compacted(cluster: &mut Cluster) -> io::Result<()> {
         ended = far.follow_marks(SET, Shard(0), &sender) => panic!("has ended: {ended:?}"),
         heard = timeout(PATIENCE, hear) => heard?,
     }
+}
+
+/// A member whose key was removed by hand has no session, though its lease goes on: it learns that
+/// when it is kept, and can join again.
+async fn removed(endpoints: &[String], etcd: &Etcd) {
+    const SET: &str = "removed";
+    let ttl = Duration::from_secs(5);
+    let join = async || {
+        let joined = etcd.join(SET, "a", ttl).await;
+        joined.unwrap_or_else(|error| panic!("cannot join: {error}"))
+    };
+    let session = join().await;
+    assert!(etcd.keep(&session).await.is_ok());
+    let removed = async {
+        let mut client = Client::connect(endpoints, None).await?;
+        client.delete("/requeue/removed/member/a", None).await
+    };
+    assert!(removed.await.is_ok_and(|removed| removed.deleted() == 1));
+    let kept = etcd.keep(&session).await;
+    assert!(matches!(kept, Err(EngineError::SessionEnded)), "{kept:?}");
+    let next = join().await;
+    let kept = etcd.keep(&session).await;
+    assert!(matches!(kept, Err(EngineError::SessionEnded)), "{kept:?}");
+    assert!(etcd.leave(&session).await.is_ok());
+    assert!(etcd.keep(&next).await.is_ok());
+    assert!(etcd.leave(&next).await.is_ok());
 }
 
 /// Throws away what happened before now.
