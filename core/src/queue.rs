@@ -36,12 +36,12 @@ mod release;
 mod restore;
 mod retain;
 mod room;
+mod runs;
 mod shutdown;
 mod slot;
 mod snapshot;
 mod vacate;
 mod watch;
-mod work;
 
 pub use retain::Sweep;
 pub(crate) use retain::VISITS_MAX;

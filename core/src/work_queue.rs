@@ -31,10 +31,10 @@ mod produce;
 mod query;
 mod restore;
 mod room;
+mod runs;
 mod shutdown;
 mod snapshot;
 mod watch;
-mod work;
 
 pub use batch::KEYS_PER_LOCK;
 
