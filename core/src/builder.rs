@@ -293,7 +293,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
     /// assert_eq!(queue.add("node-9", now).value, Err(Rejected::Full("node-9")));
     /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Coalesced));
-    /// assert_eq!(queue.capacity(), Some(2));
+    /// assert_eq!(queue.max_keys(), Some(2));
     /// ```
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.room.keys_max = keys;

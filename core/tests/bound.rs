@@ -42,7 +42,7 @@ fn a_lowered_limit_keeps_every_key_and_refuses_new_ones_until_there_is_room() {
     for lowered in [0, 1, 2, 4] {
         let mut queue = with_ready(5);
         let _ = queue.limit_keys(lowered);
-        assert_eq!((queue.capacity(), queue.held_len()), (Some(lowered), 5));
+        assert_eq!((queue.max_keys(), queue.held_len()), (Some(lowered), 5));
         while queue.held_len() > lowered {
             is_full(&mut queue);
             assert_eq!(queue.add(5, NOW).value, Ok(Added::Coalesced), "it is held");
@@ -80,7 +80,7 @@ fn a_limit_counts_keys_and_not_slots() {
             run(&mut queue, Action::Success);
         }
     }
-    assert_eq!(queue.capacity(), None);
+    assert_eq!(queue.max_keys(), None);
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn a_limit_on_the_keys_changes_no_type() {
         app.queue.get().unwrap().success().unwrap();
         assert!(added.join().unwrap());
     });
-    assert_eq!((app.queue.capacity(), app.queue.held_len()), (Some(2), 2));
+    assert_eq!((app.queue.max_keys(), app.queue.held_len()), (Some(2), 2));
     app.queue.limit_keys(3);
     assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
 }
@@ -91,7 +91,7 @@ fn a_limit_on_the_keys_changes_no_type() {
 fn a_fixed_queue_is_made_without_naming_metrics() {
     let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
     let refused = queue.add_many(["a", "b", "c"].map(str::to_owned), |_| {});
-    assert_eq!((refused.rejected, queue.capacity()), (1, Some(2)));
+    assert_eq!((refused.rejected, queue.max_keys()), (1, Some(2)));
 }
 
 #[derive(Clone, Default)]

@@ -45,7 +45,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             assert!(waits, "Q8: no deadline is before the end of a hold");
         }
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
-        if let Some(capacity) = self.capacity() {
+        if let Some(capacity) = self.max_keys() {
             let was_lowered = self.slots.is_over_full();
             assert!(live <= capacity || was_lowered, "Q1: no more keys than fit");
         }

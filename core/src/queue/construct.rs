@@ -39,7 +39,7 @@ where
     /// use requeue_core::{Fixed, NoLimit, Queue};
     ///
     /// const QUEUE: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(QUEUE.capacity(), Some(8));
+    /// assert_eq!(QUEUE.max_keys(), Some(8));
     /// ```
     pub const fn new(limiter: L) -> Self {
         Self::with_metrics(limiter, NoMetrics)
@@ -410,7 +410,7 @@ mod growable {
         /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
         /// let _ = queue.add_many(["node-7", "node-8", "node-9"], now, |_| {});
         /// let _ = queue.limit_keys(2);
-        /// assert_eq!((queue.capacity(), queue.held_len()), (Some(2), 3));
+        /// assert_eq!((queue.max_keys(), queue.held_len()), (Some(2), 3));
         /// assert_eq!(queue.add("node-1", now).value, Err(Rejected::Full("node-1")));
         ///
         /// let _ = queue.limit_keys(4);

@@ -229,9 +229,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, NoLimit, Queue};
     ///
     /// let queue: Queue<u16, Fixed<300, u16>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.capacity(), Some(300));
+    /// assert_eq!(queue.max_keys(), Some(300));
     /// ```
-    pub fn capacity(&self) -> Option<usize> {
+    pub fn max_keys(&self) -> Option<usize> {
         self.slots.capacity()
     }
 

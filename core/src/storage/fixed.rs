@@ -62,8 +62,8 @@ pub(crate) use nodes::FixedNodes;
 ///
 /// const SMALL: Small = Queue::new(default_item_based());
 /// let large: Large = Queue::new(default_item_based());
-/// assert_eq!(SMALL.capacity(), Some(16));
-/// assert_eq!(large.capacity(), Some(1000));
+/// assert_eq!(SMALL.max_keys(), Some(16));
+/// assert_eq!(large.max_keys(), Some(1000));
 /// ```
 ///
 /// ```compile_fail

@@ -69,7 +69,7 @@ pub(crate) use segments::Segments;
 ///
 /// let queue: Queue<String, Growable, ItemExponentialFailure> =
 ///     Queue::with_capacity(default_item_based(), 10_000);
-/// assert_eq!(queue.capacity(), None);
+/// assert_eq!(queue.max_keys(), None);
 /// ```
 #[derive(Debug)]
 pub struct Growable<H = RandomState, P: Priorities = NoPriorities>(PhantomData<(H, P)>);

@@ -162,10 +162,10 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// assert_eq!(queue.capacity(), Some(4));
+    /// assert_eq!(queue.max_keys(), Some(4));
     /// ```
-    pub fn capacity(&self) -> Option<usize> {
-        self.lock.with(|state| state.queue.capacity())
+    pub fn max_keys(&self) -> Option<usize> {
+        self.lock.with(|state| state.queue.max_keys())
     }
 
     /// Returns when the queue was first shut down, `None` if it was not. O(1).

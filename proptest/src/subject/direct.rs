@@ -181,7 +181,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue.capacity()
+        self.queue.max_keys()
     }
 
     fn limit_keys(&mut self, keys: usize) {

@@ -146,7 +146,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue().capacity()
+        self.queue().max_keys()
     }
 
     fn limit_keys(&mut self, keys: usize) {
