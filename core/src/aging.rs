@@ -1,12 +1,11 @@
 //! Aging: keys of low levels that have waited long.
 
-use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
 use crate::id::Index;
-use crate::lists::grouped::ConstDefault;
-use crate::priority::{KeyLevels, Priorities, sealed};
+use crate::lists::leveled::ConstDefault;
+use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
 /// longer than [a given time](crate::Queue::age_after) is served before the younger keys of higher
@@ -61,27 +60,6 @@ impl<P: Priorities> Priorities for Aging<P> {
     type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
     #[cfg(feature = "alloc")]
     type GrowableLists = P::GrowableLists;
-}
-
-/// How long a key may wait at its level: `()` if keys do not age.
-#[doc(hidden)]
-pub trait AgeLimit: Debug {
-    /// Whether keys may age.
-    const AGES: bool;
-    /// Nothing ages.
-    const OFF: Self;
-
-    fn after(&self) -> Option<Duration>;
-}
-
-impl AgeLimit for () {
-    const AGES: bool = false;
-    const OFF: Self = ();
-
-    #[inline]
-    fn after(&self) -> Option<Duration> {
-        None
-    }
 }
 
 /// An age limit that can be set.

@@ -10,7 +10,8 @@ use crate::limiter::Bucket;
 #[cfg(feature = "alloc")]
 use crate::lists::grouped::GrowableGroups;
 use crate::lists::grouped::{FixedGroups, GroupedLists};
-use crate::priority::{NoPriorities, Priorities, sealed};
+use crate::lists::leveled::ConstDefault;
+use crate::priority::{Naming, NoPriorities, Priorities, sealed};
 
 /// A queue whose keys belong to groups, such as tenants, receivers, or the devices of one bus: the
 /// backlog of one does not delay the others.
@@ -87,27 +88,12 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
 
     type KeyLevels = P::KeyLevels;
     type AgeLimit = P::AgeLimit;
-    type PerLevel<T: crate::lists::grouped::ConstDefault> = P::PerLevel<T>;
+    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
     type Group = G;
     type Naming<K> = GroupFn<K, G>;
     type FixedLists<const N: usize, I: Index> = GroupedLists<FixedGroups<G, P, N, I, MAX>>;
     #[cfg(feature = "alloc")]
     type GrowableLists = GroupedLists<GrowableGroups<G, P>>;
-}
-
-/// How the group of a key is computed.
-#[doc(hidden)]
-pub trait Naming<K> {
-    type Group;
-
-    fn group_of(&self, key: &K) -> Self::Group;
-}
-
-impl<K> Naming<K> for () {
-    type Group = ();
-
-    #[inline]
-    fn group_of(&self, _: &K) {}
 }
 
 /// A function that computes the group of a key.

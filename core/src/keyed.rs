@@ -7,8 +7,9 @@ use core::time::Duration;
 use crate::Instant;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
+use crate::lists::fixed::FixedLists;
 use crate::lists::{ConstEmpty, Lists};
-use crate::storage::fixed::{Fixed, FixedLists, FixedSlots};
+use crate::storage::fixed::{Fixed, FixedSlots};
 use crate::storage::{Located, Phase, Place, Slots, Storage};
 
 /// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
@@ -81,7 +82,8 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
     /// assert_eq!(limiter.len(), 1000);
     /// ```
     pub fn growable(limiter: L) -> Self {
-        use crate::storage::growable::{GrowableLists, GrowableSlots, RandomState};
+        use crate::lists::growable::GrowableLists;
+        use crate::storage::growable::{GrowableSlots, RandomState};
         Self {
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
             lists: GrowableLists::default(),

@@ -31,6 +31,8 @@ mod outcome;
 mod priority;
 mod producer;
 mod queue;
+#[cfg(feature = "alloc")]
+mod segments;
 mod sleepers;
 mod storage;
 mod time;

@@ -9,7 +9,10 @@
 use crate::Instant;
 use crate::id::{Index, SlotId};
 
+pub(crate) mod fixed;
 pub(crate) mod grouped;
+#[cfg(feature = "alloc")]
+pub(crate) mod growable;
 pub(crate) mod leveled;
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.

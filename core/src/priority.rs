@@ -4,19 +4,17 @@
 //! `()`, and there is a single list of ready keys.
 
 use core::fmt::Debug;
+use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::AgeLimit;
-use crate::group::Naming;
 use crate::id::Index;
 use crate::lists::ConstEmpty;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
-use crate::lists::grouped::{ConstDefault, LevelArray};
-use crate::lists::leveled::LeveledLists;
-use crate::storage::fixed::FixedLists;
+use crate::lists::fixed::FixedLists;
 #[cfg(feature = "alloc")]
-use crate::storage::growable::{GrowableLinks, GrowableLists};
+use crate::lists::growable::{GrowableLinks, GrowableLists};
+use crate::lists::leveled::{ConstDefault, LevelArray, LeveledLists};
 #[cfg(doc)]
 use crate::{Aging, Groups};
 
@@ -232,6 +230,42 @@ impl KeyLevels for ThreeLevels {
     fn set_running(&mut self, level: u8) {
         self.running = level;
     }
+}
+
+/// How long a key may wait at its level: `()` if keys do not age.
+#[doc(hidden)]
+pub trait AgeLimit: Debug {
+    /// Whether keys may age.
+    const AGES: bool;
+    /// Nothing ages.
+    const OFF: Self;
+
+    fn after(&self) -> Option<Duration>;
+}
+
+impl AgeLimit for () {
+    const AGES: bool = false;
+    const OFF: Self = ();
+
+    #[inline]
+    fn after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// How the group of a key is computed.
+#[doc(hidden)]
+pub trait Naming<K> {
+    type Group;
+
+    fn group_of(&self, key: &K) -> Self::Group;
+}
+
+impl<K> Naming<K> for () {
+    type Group = ();
+
+    #[inline]
+    fn group_of(&self, _: &K) {}
 }
 
 pub(crate) mod sealed {

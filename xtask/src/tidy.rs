@@ -67,13 +67,15 @@ const CODE_LINES_MAX: usize = 300;
 const LIMITED: [&str; 5] = ["core/src/", "runtime-", "src/", "kube/src/", "xtask/src/"];
 
 /// The state machine and its parts: time is an argument, and results are values.
-const STATE_MACHINE: [&str; 8] = [
+const STATE_MACHINE: [&str; 10] = [
     "core/src/queue.rs",
     "core/src/queue/",
     "core/src/storage.rs",
     "core/src/storage/",
     "core/src/delay.rs",
     "core/src/lists.rs",
+    "core/src/lists/",
+    "core/src/segments.rs",
     "core/src/sleepers.rs",
     "core/src/limiter/",
 ];

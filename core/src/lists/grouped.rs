@@ -17,6 +17,7 @@ use crate::delay::Delays;
 use crate::group::{GroupLimits, Share};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
+use crate::lists::leveled::{ConstDefault, LevelArray};
 use crate::storage::{Located, Slots};
 
 use super::{Link, List};
@@ -30,7 +31,7 @@ mod turns;
 pub(crate) use backing::FixedGroups;
 #[cfg(feature = "alloc")]
 pub(crate) use backing::GrowableGroups;
-pub(crate) use backing::{Backing, ConstDefault, LevelArray, Members, PerLevel};
+pub(crate) use backing::{Backing, Members, PerLevel};
 use backing::{Rate, Rates};
 pub(crate) use control::GroupControl;
 use turns::Ring;

@@ -147,3 +147,36 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
         None
     }
 }
+
+/// A value that exists at compile time.
+#[doc(hidden)]
+pub trait ConstDefault: Copy {
+    const DEFAULT: Self;
+}
+
+impl<I: Index> ConstDefault for List<I> {
+    const DEFAULT: Self = Self::new();
+}
+
+/// An array with a place for each level.
+#[doc(hidden)]
+pub trait LevelArray<T> {
+    const EMPTY: Self;
+
+    fn get(&self, level: usize) -> Option<&T>;
+    fn get_mut(&mut self, level: usize) -> Option<&mut T>;
+}
+
+impl<T: ConstDefault, const P: usize> LevelArray<T> for [T; P] {
+    const EMPTY: Self = [T::DEFAULT; P];
+
+    #[inline]
+    fn get(&self, level: usize) -> Option<&T> {
+        self.as_slice().get(level)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, level: usize) -> Option<&mut T> {
+        self.as_mut_slice().get_mut(level)
+    }
+}

@@ -8,8 +8,9 @@ use super::running::{KeepRunning, Running};
 use super::{Metrics, Times, Timestamps};
 use crate::Instant;
 use crate::id::SlotId;
+use crate::lists::growable::GrowableLinks;
 use crate::lists::{Link, LinkArray, Links};
-use crate::storage::growable::{GrowableLinks, Segments};
+use crate::segments::Segments;
 
 /// Metrics of any type, or none, so that a queue has the same type with and without them.
 ///

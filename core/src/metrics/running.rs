@@ -132,7 +132,7 @@ impl<I: Index> Link<I> {
 mod tests {
     use super::*;
     use crate::lists::ConstEmpty;
-    use crate::storage::fixed::FixedLists;
+    use crate::lists::fixed::FixedLists;
 
     type Few = FixedLists<4, u8>;
 

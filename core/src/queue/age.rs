@@ -4,12 +4,12 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::{AgeLimit, Ages};
+use crate::aging::Ages;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::{KeyLevels, Priorities};
+use crate::priority::{AgeLimit, KeyLevels, Priorities};
 use crate::storage::Storage;
 
 use super::Queue;

@@ -4,13 +4,12 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::group::Naming;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
-use crate::priority::{KeyLevels, Priorities};
+use crate::priority::{KeyLevels, Naming, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Meta, Place, Queue};

@@ -3,7 +3,6 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
-use crate::aging::AgeLimit;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
 use crate::id::Index;
@@ -15,7 +14,7 @@ use crate::lists::Lists;
 use crate::metrics::reporter::Reporter;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics};
-use crate::priority::Priorities;
+use crate::priority::{AgeLimit, Priorities};
 use crate::sleepers::Sleepers;
 #[cfg(feature = "alloc")]
 use crate::storage::Slots;
@@ -243,7 +242,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K,
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
-    use crate::aging::AgeLimit;
     use crate::delay::Delays;
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
@@ -251,7 +249,7 @@ mod growable {
     use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
     use crate::outcome::Effect;
-    use crate::priority::Priorities;
+    use crate::priority::{AgeLimit, Priorities};
     use crate::sleepers::Sleepers;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
     use crate::storage::{Slots, Storage};

@@ -3,12 +3,12 @@
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::group::Naming;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{Effect, Leftover, Rejected, Scheduled};
+use crate::priority::Naming;
 use crate::storage::{Slots, Storage};
 
 use super::{LOWEST, Queue};

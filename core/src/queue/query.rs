@@ -4,12 +4,11 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::aging::AgeLimit;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Effect, KeyState};
-use crate::priority::{KeyLevels, Priorities};
+use crate::priority::{AgeLimit, KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, SlotId};

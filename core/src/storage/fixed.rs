@@ -10,10 +10,8 @@ use crate::priority::{NoPriorities, Priorities};
 use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
-mod lists;
 mod nodes;
 
-pub(crate) use lists::FixedLists;
 pub(crate) use nodes::FixedNodes;
 
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.

@@ -12,19 +12,13 @@ use crate::priority::{NoPriorities, Priorities};
 use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
-mod lists;
 mod nodes;
 mod parts;
-mod removals;
-mod ring;
 mod seed;
-mod segments;
 
-pub(crate) use lists::{GrowableLinks, GrowableLists};
 pub(crate) use nodes::GrowableNodes;
 use parts::Parts;
 pub use seed::RandomState;
-pub(crate) use segments::Segments;
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///

@@ -7,6 +7,7 @@ use crate::Instant;
 use crate::delay::Nodes;
 use crate::id::{Index, SlotId};
 use crate::limiter::Bucket;
+use crate::lists::leveled::{ConstDefault, LevelArray};
 use crate::lists::{ConstEmpty, Link, LinkArray, Links, List};
 use crate::priority::Priorities;
 use crate::storage::Slots;
@@ -43,45 +44,12 @@ pub struct Lane<I> {
     pub(super) turn: Link<u32>,
 }
 
-/// A value that exists at compile time.
-#[doc(hidden)]
-pub trait ConstDefault: Copy {
-    const DEFAULT: Self;
-}
-
-impl<I: Index> ConstDefault for List<I> {
-    const DEFAULT: Self = Self::new();
-}
-
 impl<I: Index> ConstDefault for Lane<I> {
     const DEFAULT: Self = Self {
         keys: List::new(),
         served: 0,
         turn: Link::UNLINKED,
     };
-}
-
-/// An array with a place for each level.
-#[doc(hidden)]
-pub trait LevelArray<T> {
-    const EMPTY: Self;
-
-    fn get(&self, level: usize) -> Option<&T>;
-    fn get_mut(&mut self, level: usize) -> Option<&mut T>;
-}
-
-impl<T: ConstDefault, const P: usize> LevelArray<T> for [T; P] {
-    const EMPTY: Self = [T::DEFAULT; P];
-
-    #[inline]
-    fn get(&self, level: usize) -> Option<&T> {
-        self.as_slice().get(level)
-    }
-
-    #[inline]
-    fn get_mut(&mut self, level: usize) -> Option<&mut T> {
-        self.as_mut_slice().get_mut(level)
-    }
 }
 
 /// The group of each slot.
@@ -224,7 +192,8 @@ where
 
 #[cfg(feature = "alloc")]
 mod growable {
-    use crate::storage::growable::{GrowableNodes, GrowableSlots, RandomState, Segments};
+    use crate::segments::Segments;
+    use crate::storage::growable::{GrowableNodes, GrowableSlots, RandomState};
 
     use super::*;
 

@@ -3,10 +3,11 @@
 use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::Bucket;
+use crate::lists::leveled::LevelArray;
 use crate::storage::{Located, Phase, Slots};
 
 use super::turns::GroupLinks;
-use super::{Backing, Group, GroupedLists, LevelArray, Rate, Rates, Seat};
+use super::{Backing, Group, GroupedLists, Rate, Rates, Seat};
 
 impl<B: Backing> GroupedLists<B> {
     /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that

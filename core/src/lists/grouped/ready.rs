@@ -2,10 +2,11 @@
 
 use crate::Instant;
 use crate::id::SlotId;
+use crate::lists::leveled::LevelArray;
 use crate::lists::{List, Lists};
 use crate::storage::{Located, Slots};
 
-use super::{Backing, GroupedLists, LevelArray, Members, Ring, Seat};
+use super::{Backing, GroupedLists, Members, Ring, Seat};
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;

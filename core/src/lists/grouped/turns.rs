@@ -1,10 +1,11 @@
 //! Which groups are served, in which order.
 
 use crate::id::{Index, SlotId};
+use crate::lists::leveled::{ConstDefault, LevelArray};
 use crate::lists::{Link, Links};
 use crate::storage::Slots;
 
-use super::{Backing, ConstDefault, GroupedLists, LevelArray};
+use super::{Backing, GroupedLists};
 
 impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.

@@ -3,8 +3,7 @@
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::SlotId;
-
-use super::segments::Segments;
+use crate::segments::Segments;
 
 /// The heap in groups of four children. Each group is one cache line, padded with the largest
 /// value, so that the least of four is found without a branch.

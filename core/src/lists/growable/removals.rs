@@ -17,10 +17,10 @@ use core::mem;
 
 use crate::id::SlotId;
 use crate::lists::List;
+use crate::segments::Segments;
 
-use super::lists::GrowableLinks;
+use super::GrowableLinks;
 use super::ring::{Held, Ring};
-use super::segments::Segments;
 
 /// Which numbers of a ring are stale, and the keys that were moved out of it.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ mod tests {
     use crate::id::SlotId;
     use crate::lists::Lists;
 
-    use super::super::lists::GrowableLists;
+    use super::super::GrowableLists;
 
     /// Numbers from a fixed seed: xorshift.
     struct Chance(u32);

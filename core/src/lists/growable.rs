@@ -5,10 +5,13 @@ use alloc::boxed::Box;
 use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::{Link, LinkArray, Links, List, Lists};
+use crate::segments::Segments;
 
-use super::removals::Removals;
-use super::ring::Ring;
-use super::segments::Segments;
+mod removals;
+mod ring;
+
+use removals::Removals;
+use ring::Ring;
 
 /// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
 #[doc(hidden)]
@@ -48,7 +51,7 @@ impl GrowableLists {
     }
 
     #[cfg(test)]
-    pub(super) fn removals(&self) -> Option<&Removals> {
+    fn removals(&self) -> Option<&Removals> {
         self.removals.as_deref()
     }
 

@@ -36,7 +36,7 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
 
     /// `COUNT` adjacent items, if all are in one segment.
     #[inline]
-    pub(super) fn adjacent<const COUNT: usize>(&self, first: usize) -> Option<&[T; COUNT]> {
+    pub(crate) fn adjacent<const COUNT: usize>(&self, first: usize) -> Option<&[T; COUNT]> {
         let segment = self.segments.get(first / LEN)?.as_ref()?;
         segment.get(first % LEN..)?.first_chunk()
     }
