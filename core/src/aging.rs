@@ -73,6 +73,7 @@ pub trait Ages: AgeLimit {
     fn limit(after: Option<Duration>) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl Ages for Option<Duration> {
     #[inline]
     fn limit(after: Option<Duration>) -> Self {

@@ -39,6 +39,7 @@ pub trait GroupControl {
     fn group_at(&self, group: SlotId) -> Option<(&Self::Name, GroupState)>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backing> GroupControl for GroupedLists<B> {
     type Name = B::Name;
 
