@@ -11,7 +11,7 @@ use requeue_proptest::subject::{
 use requeue_proptest::{Model, Rules, rounds};
 
 #[derive(Clone, Copy, Debug)]
-enum Op {
+enum Operation {
     Add(Key, AddOptions),
     /// Hands out a key and ends its run.
     Run(Action),
@@ -21,12 +21,12 @@ enum Op {
 
 const KEYS: Key = 6;
 
-fn ops() -> impl Strategy<Value = Vec<Op>> {
+fn ops() -> impl Strategy<Value = Vec<Operation>> {
     let op = prop_oneof![
-        4 => (1..=KEYS, options()).prop_map(|(key, options)| Op::Add(key, options)),
-        3 => action().prop_map(Op::Run),
-        1 => (1..=KEYS).prop_map(Op::Forget),
-        2 => delay().prop_map(Op::Advance),
+        4 => (1..=KEYS, options()).prop_map(|(key, options)| Operation::Add(key, options)),
+        3 => action().prop_map(Operation::Run),
+        1 => (1..=KEYS).prop_map(Operation::Forget),
+        2 => delay().prop_map(Operation::Advance),
     ];
     vec(op, 0..40)
 }
@@ -59,9 +59,9 @@ fn delay() -> impl Strategy<Value = Duration> {
 }
 
 /// What an operation says that does not depend on the time of day.
-fn apply(subject: &mut dyn Subject, op: Op) -> String {
+fn apply(subject: &mut dyn Subject, op: Operation) -> String {
     match op {
-        Op::Add(key, options) => {
+        Operation::Add(key, options) => {
             let priority = options.priority.filter(|level| *level < subject.levels());
             format!(
                 "{:?}",
@@ -74,7 +74,7 @@ fn apply(subject: &mut dyn Subject, op: Op) -> String {
                 )
             )
         }
-        Op::Run(action) => match subject.try_get() {
+        Operation::Run(action) => match subject.try_get() {
             Some(handed) => {
                 let what = handed.to_string();
                 let Handed { ticket, .. } = handed;
@@ -82,8 +82,8 @@ fn apply(subject: &mut dyn Subject, op: Op) -> String {
             }
             None => String::from("no key"),
         },
-        Op::Forget(key) => format!("{}", subject.forget(key)),
-        Op::Advance(by) => {
+        Operation::Forget(key) => format!("{}", subject.forget(key)),
+        Operation::Advance(by) => {
             subject.advance(by.min(Duration::from_secs(1)));
             String::new()
         }
@@ -114,7 +114,7 @@ fn settle_for(model: &mut Model, leftovers: &[Left]) {
     }
 }
 
-fn goes_on<S: Subject>(before: &[Op], after: &[Op]) -> Result<(), TestCaseError> {
+fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), TestCaseError> {
     // Delays that timers of a runtime can tell apart.
     let setup = Setup::new(requeue_proptest::limiter::LimiterSpec::Exponential {
         base_ns: 1_000_000,

@@ -120,7 +120,7 @@ const PLACES: usize = 8;
 
 type Guarded = State<Key, Fixed<64>, AnyLimiter, NoMetrics, FixedWaitList<PLACES>>;
 type Shared<P> = WorkQueue<Exclusive<P, Guarded>, Timers<P>>;
-type Run<P> = Guard<Key, Rc<Shared<P>>>;
+type ToyGuard<P> = Guard<Key, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.
 struct Toys<P: Plan>(Rc<Shared<P>>);
@@ -143,7 +143,7 @@ impl<P: Plan> Drop for Getting<P> {
 }
 
 impl<P: Plan> Toys<P> {
-    async fn get(&self, deadline: Option<Instant>) -> Result<Run<P>, GetError> {
+    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<P>, GetError> {
         self.wait(Wait::for_key(Rc::clone(&self.0)), deadline).await
     }
 
@@ -151,7 +151,7 @@ impl<P: Plan> Toys<P> {
         &self,
         call: Wait<Rc<Shared<P>>>,
         deadline: Option<Instant>,
-    ) -> Result<Run<P>, GetError> {
+    ) -> Result<ToyGuard<P>, GetError> {
         let mut call = Getting(Some(call));
         let mut alarm = pin!(None);
         let mut has_yielded = false;
@@ -179,9 +179,9 @@ impl<P: Plan> Toys<P> {
     /// has run.
     fn next(
         &self,
-        guard: Run<P>,
+        guard: ToyGuard<P>,
         action: Action,
-    ) -> Pin<Box<dyn Future<Output = Result<Run<P>, GetError>>>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<P>, GetError>>>> {
         let toys = self.clone();
         if P::LEAKS_THE_RUN {
             let ticket = guard.into_ticket();
@@ -309,7 +309,7 @@ impl<P: Plan> Runtime for Toy<P> {
 }
 
 impl<P: Plan> Toy<P> {
-    fn take(&self) -> Option<Run<P>> {
+    fn take(&self) -> Option<ToyGuard<P>> {
         let queue = &self.queue.0;
         let work = queue.with(Queue::try_get)?;
         Some(Guard::new(work, Rc::clone(queue)))

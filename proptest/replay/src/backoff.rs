@@ -60,7 +60,7 @@ struct Trace {
     id: String,
     kind: Kind,
     params: Params,
-    ops: Vec<Op>,
+    ops: Vec<BackoffOp>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -106,7 +106,7 @@ impl Params {
 /// A step of any kind. Which members there are depends on the kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Op {
+struct BackoffOp {
     op: String,
     delay: Option<u64>,
     lo: u64,
@@ -122,7 +122,7 @@ struct Op {
     timed_out: bool,
 }
 
-impl Op {
+impl BackoffOp {
     /// Whether `backoff` is what the step left behind.
     fn left(&self, backoff: &Backoff) -> bool {
         backoff.duration == nanos(self.duration_after) && backoff.steps == self.steps_after
@@ -193,7 +193,7 @@ fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
 
 /// Whether all `delays` are in the recorded range, and the first, which was drawn without jitter,
 /// is its lower end.
-fn in_range(op: &Op, delays: [Duration; 3]) -> bool {
+fn in_range(op: &BackoffOp, delays: [Duration; 3]) -> bool {
     let range = nanos(op.lo)..=nanos(op.hi);
     delays[0] == *range.start() && delays.iter().all(|delay| range.contains(delay))
 }

@@ -35,7 +35,7 @@ pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
         progress.begin(&trace.id, &trace.limiter);
         trace.ops.iter().try_for_each(|op| {
             let answer = limiter.apply(op);
-            if let Answer::NotCompared(reason) = answer {
+            if let Comparison::NotCompared(reason) = answer {
                 progress.differs(reason);
             }
             progress.step(op, answer.is_as_recorded(), &answer)
@@ -47,12 +47,12 @@ pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
 struct Trace {
     id: String,
     limiter: LimiterSpec,
-    ops: Vec<Op>,
+    ops: Vec<LimiterOp>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-enum Op {
+enum LimiterOp {
     When {
         k: u32,
         delay: i64,
@@ -74,7 +74,7 @@ enum Op {
 
 /// What the replayed limiter said, beside what the recorded one did.
 #[derive(Debug)]
-enum Answer {
+enum Comparison {
     Nothing,
     NotCompared(&'static str),
     Nanos { ours: u128, recorded: i64 },
@@ -82,7 +82,7 @@ enum Answer {
     Time { ours: u64, recorded: u64 },
 }
 
-impl Answer {
+impl Comparison {
     fn is_as_recorded(&self) -> bool {
         match *self {
             Self::Nothing | Self::NotCompared(_) => true,
@@ -109,9 +109,9 @@ impl Subject {
         }
     }
 
-    fn apply(&mut self, op: &Op) -> Answer {
+    fn apply(&mut self, op: &LimiterOp) -> Comparison {
         match *op {
-            Op::When {
+            LimiterOp::When {
                 k,
                 delay,
                 impl_defined,
@@ -119,28 +119,28 @@ impl Subject {
                 let record = self.records.entry(k).or_default();
                 let ours = self.limiter.when(record, self.now).as_nanos();
                 if impl_defined {
-                    return Answer::NotCompared(DELAY_OF_2_POW_63);
+                    return Comparison::NotCompared(DELAY_OF_2_POW_63);
                 }
-                Answer::Nanos {
+                Comparison::Nanos {
                     ours,
                     recorded: delay,
                 }
             }
-            Op::Forget { k } => {
+            LimiterOp::Forget { k } => {
                 self.records.remove(&k);
-                Answer::Nothing
+                Comparison::Nothing
             }
-            Op::NumRequeues { k, n } => {
+            LimiterOp::NumRequeues { k, n } => {
                 let fresh = AnyRecord::default();
                 let record = self.records.get(&k).unwrap_or(&fresh);
-                Answer::Requeues {
+                Comparison::Requeues {
                     ours: self.limiter.requeues(record),
                     recorded: n,
                 }
             }
-            Op::Advance { d, t } => {
+            LimiterOp::Advance { d, t } => {
                 self.now = self.now + Duration::from_nanos(d);
-                Answer::Time {
+                Comparison::Time {
                     ours: self.now.as_nanos(),
                     recorded: t,
                 }

@@ -40,14 +40,14 @@ trait Crowd {
 
 /// A run with an await in its middle; dropped there, its key comes back.
 async fn work<H: Deref<Target: Finish>>(guard: Guard<u8, H>, owed: &Owed) {
-    struct Run<'o>(&'o Owed, u8);
-    impl Drop for Run<'_> {
+    struct Unfinished<'o>(&'o Owed, u8);
+    impl Drop for Unfinished<'_> {
         fn drop(&mut self) {
             self.0.borrow_mut().insert(self.1);
         }
     }
     owed.borrow_mut().remove(&*guard);
-    let run = Run(owed, *guard);
+    let run = Unfinished(owed, *guard);
     yield_now().await;
     std::mem::forget(run);
     guard.success().unwrap();
