@@ -44,7 +44,7 @@ impl World for Replica {
 }
 
 fn main() {
-    // In a test: `Check::new(Replica::default).run()`, which panics with the story.
+    // In a test: `Check::new(Replica::default).run()`, which panics with the history.
     if let Err(failure) = Check::new(Replica::default).find() {
         println!("{}\n{}", failure.breach.reason, failure.timeline);
     }

@@ -204,7 +204,7 @@ pub trait Subject {
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
     /// Completes a run and looks for the next key.
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
-    /// Cancels a call that was told to wait.
+    /// Cancels a call that waits.
     fn leave(&mut self, getter: &mut Getter);
 
     /// Completes the run of a key by name.

@@ -61,7 +61,7 @@ fn each_part_of_the_design_that_a_rule_names_is_there() {
         .collect();
     assert_eq!(missing, [""; 0]);
     assert!(cited("docs/design.md").count() > 40);
-    assert!(!is_in_the_design("One keeper"));
+    assert!(!is_in_the_design("One owner"));
 }
 
 /// The sources of core below a folder or a file, one after the other.

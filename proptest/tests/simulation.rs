@@ -28,7 +28,7 @@ use crate::tenants::{Audited, Defect, Tenants};
 use crate::worlds::{Counting, Habit};
 
 #[expect(clippy::panic, reason = "this is how a test fails")]
-fn story<W: World>(check: &Check<W>) -> Failure {
+fn failure<W: World>(check: &Check<W>) -> Failure {
     let found = check.find();
     found
         .err()
@@ -37,11 +37,11 @@ fn story<W: World>(check: &Check<W>) -> Failure {
 
 #[test]
 fn a_planted_bug_is_reported_in_a_few_lines() {
-    let story = story(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
+    let failure = failure(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
     // Which node it is depends on how values are drawn.
-    let node = story.breach.reason.split(' ').next().unwrap();
-    let told = story.to_string().replace(node, "NODE");
-    let (seed, drawn, turns) = (story.seed, story.events_drawn, story.choices_drawn);
+    let node = failure.breach.reason.split(' ').next().unwrap();
+    let text = failure.to_string().replace(node, "NODE");
+    let (seed, drawn, turns) = (failure.seed, failure.events_drawn, failure.choices_drawn);
     let head = format!(
         "\
 seed {seed}: `eventually` does not hold: NODE has version 1, wanted is 2 (at 1ms)
@@ -65,18 +65,18 @@ the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of c
   1ms  worker 0  \"NODE\"  read: done
   1ms  worker 0  \"NODE\"  run ends: Success
 ";
-    assert_eq!(told, expected);
+    assert_eq!(text, expected);
 }
 
 #[test]
 fn without_the_bug_thousands_of_seeds_pass() {
     let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(3_000);
-    let checked = check.find().unwrap_or_else(|story| panic!("{story}"));
+    let checked = check.find().unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(checked.histories, 3_000);
 }
 
 #[test]
-fn each_bad_habit_is_found_and_its_story_is_short() {
+fn each_bad_habit_is_found_and_its_history_is_short() {
     let habits = [
         (Habit::SwallowsFailures, Property::Eventually, 8),
         (Habit::CountsTwice, Property::Always, 12),
@@ -86,10 +86,10 @@ fn each_bad_habit_is_found_and_its_story_is_short() {
         (Habit::AssertsInItsWorld, Property::WorldPanics, 4),
     ];
     for (habit, rule, lines_max) in habits {
-        let story = story(&Check::new(move || Counting::new(habit)));
-        assert_eq!(story.breach.property, rule, "{habit:?}: {story}");
-        let lines = story.timeline.lines().count();
-        assert!(lines <= lines_max, "{habit:?}, {lines} lines: {story}");
+        let failure = failure(&Check::new(move || Counting::new(habit)));
+        assert_eq!(failure.breach.property, rule, "{habit:?}: {failure}");
+        let lines = failure.timeline.lines().count();
+        assert!(lines <= lines_max, "{habit:?}, {lines} lines: {failure}");
     }
     Check::new(|| Counting::new(Habit::None)).run();
 }
@@ -98,32 +98,39 @@ fn each_bad_habit_is_found_and_its_story_is_short() {
 #[test]
 fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
     let check = Check::new(|| Counting::new(Habit::SwallowsFailures));
-    let stories = (0..200).filter_map(|seed| check.replay(seed).err());
-    let stories: Vec<_> = stories.collect();
-    assert!(stories.len() >= 6, "in {} of 200 histories", stories.len());
-    for story in stories {
-        let runs = story.timeline.matches(" begins").count();
-        assert_eq!(runs, 1, "{story}");
+    let failures = (0..200).filter_map(|seed| check.replay(seed).err());
+    let failures: Vec<_> = failures.collect();
+    assert!(
+        failures.len() >= 6,
+        "in {} of 200 histories",
+        failures.len()
+    );
+    for failure in failures {
+        let runs = failure.timeline.matches(" begins").count();
+        assert_eq!(runs, 1, "{failure}");
     }
 }
 
 #[test]
 fn workers_that_give_up_too_early_are_found() {
     let check = Check::new(|| Counting::new(Habit::None)).workers(Workers::new(2).max_retries(1));
-    let story = story(&check);
-    assert_eq!(story.breach.property, Property::Eventually, "{story}");
-    assert!(story.timeline.contains("the key is given up"), "{story}");
-    assert!(story.timeline.lines().count() <= 14, "{story}");
+    let failure = failure(&check);
+    assert_eq!(failure.breach.property, Property::Eventually, "{failure}");
+    assert!(
+        failure.timeline.contains("the key is given up"),
+        "{failure}"
+    );
+    assert!(failure.timeline.lines().count() <= 14, "{failure}");
 }
 
 #[test]
 fn a_history_without_end_is_printed_in_part() {
     let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
-    let story = story(&check);
-    assert_eq!(story.breach.property, Property::HistoryEnds, "{story}");
-    assert_eq!(story.events, 1, "{story}");
-    assert!(story.timeline.contains("lines are left out"), "{story}");
-    assert!(story.timeline.lines().count() < 200, "{story}");
+    let failure = failure(&check);
+    assert_eq!(failure.breach.property, Property::HistoryEnds, "{failure}");
+    assert_eq!(failure.events, 1, "{failure}");
+    assert!(failure.timeline.contains("lines are left out"), "{failure}");
+    assert!(failure.timeline.lines().count() < 200, "{failure}");
 }
 
 #[test]
@@ -141,9 +148,9 @@ fn each_lie_of_a_queue_is_found() {
     ];
     for (lie, rule) in lies {
         let check = Check::new(|| Counting::new(Habit::None));
-        let story = story(&check.queue(move || Liar::new(lie)));
-        assert_eq!(story.breach.property, rule, "{lie:?}: {story}");
-        assert!(story.timeline.lines().count() <= 14, "{lie:?}: {story}");
+        let failure = failure(&check.queue(move || Liar::new(lie)));
+        assert_eq!(failure.breach.property, rule, "{lie:?}: {failure}");
+        assert!(failure.timeline.lines().count() <= 14, "{lie:?}: {failure}");
     }
     let check = Check::new(|| Counting::new(Habit::None));
     check.queue(|| Liar::new(Lie::None)).run();
@@ -181,18 +188,18 @@ fn each_defect_of_limits_and_turns_is_found() {
         (Defect::SleepsThroughADrain, Property::DrainEnds),
     ];
     for (defect, rule) in defects {
-        let story = story(&tenants(defect).seeds(1_000));
-        assert_eq!(story.breach.property, rule, "{defect:?}: {story}");
+        let failure = failure(&tenants(defect).seeds(1_000));
+        assert_eq!(failure.breach.property, rule, "{defect:?}: {failure}");
     }
 }
 
 #[test]
 fn a_world_that_is_left_to_chance_is_reported() {
-    let story = story(&Check::new(|| Counting::new(Habit::ThrowsDice)));
+    let failure = failure(&Check::new(|| Counting::new(Habit::LeftToChance)));
     assert_eq!(
-        story.breach.property,
+        failure.breach.property,
         Property::SameSeedSameHistory,
-        "{story}"
+        "{failure}"
     );
 }
 
@@ -259,7 +266,7 @@ fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() 
         return;
     }
     let seed = (1..).find(|seed| check.replay(*seed).is_err());
-    let story = check.replay(seed.unwrap()).unwrap_err().to_string();
+    let failure = check.replay(seed.unwrap()).unwrap_err().to_string();
     let this = "a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it";
     let output = Command::new(env::current_exe().unwrap())
         .args(["--exact", this, "--nocapture"])
@@ -267,8 +274,8 @@ fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() 
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains(&story), "{story}\n\nand there:\n\n{told}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(&failure), "{failure}\n\nand there:\n\n{text}");
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -8,7 +8,7 @@ use requeue_proptest::subject::{
     Bare, Cap, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Setup,
 };
 
-/// Found by the suite: the ready list was damaged where ready keys and memories share their links.
+/// Found by the suite: the ready list was damaged where ready keys and failure records share links.
 #[test]
 fn a_delay_leaves_a_ready_key_in_its_place() {
     let steps = [

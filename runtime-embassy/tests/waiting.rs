@@ -232,7 +232,7 @@ fn a_dropped_getter_passes_its_wake_on() {
 }
 
 #[test]
-fn a_dropped_keeper_is_replaced() {
+fn a_dropped_timer_owner_is_replaced() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_after(1, SECOND).unwrap();

@@ -52,8 +52,8 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// # When a shard moves
 ///
 /// No key of it begins to run; the runs that are under way end; then it is released, and the next
-/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit) is
-/// [told](crate::Held::lost), and the shard moves all the same.
+/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit)
+/// learns of it from [`Held::lost`](crate::Held::lost), and the shard moves all the same.
 ///
 /// # Examples
 ///

@@ -189,7 +189,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         if !self.closed {
             return None;
         }
-        // The time of groups goes on, but here no getter can be told that one may start a run.
+        // The time of groups goes on, but no getter can be woken here for one that may start a run.
         while self.release_due(SlotId::NONE, self.delays.stopped_at()) {}
         let id = self.delays.first()?;
         let mut leftover = self.leftover(id, self.levels(id).delayed())?;

@@ -42,7 +42,7 @@ pub(crate) struct Watch {
 pub(crate) enum Watched {
     /// What happens in it from now on is reported.
     Here,
-    /// It is polled. The first time the user should be told why.
+    /// It is polled. The first time the user should learn why.
     Polled {
         warning: Option<String>,
     },

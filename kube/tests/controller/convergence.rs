@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::api::{Cluster, Link};
 use crate::leader::Watchdog;
 use crate::process::Process;
-use crate::seeds::{Outcome, Story, each_seed};
+use crate::seeds::{Outcome, Timeline, each_seed};
 use crate::{map, seconds};
 
 /// What happens to the cluster and to the controllers. Objects and replicas are numbers.
@@ -66,7 +66,7 @@ struct Replica {
 struct World {
     cluster: Cluster,
     watchdog: Watchdog,
-    story: Story,
+    timeline: Timeline,
     replicas: Vec<Replica>,
     /// Whether there is an election. Without one there is one replica.
     elects: bool,
@@ -78,7 +78,7 @@ impl World {
         let mut world = Self {
             cluster: Cluster::new(),
             watchdog: Watchdog::default(),
-            story: Story::begin(),
+            timeline: Timeline::begin(),
             replicas: Vec::new(),
             elects,
             born: 0,
@@ -96,7 +96,7 @@ impl World {
         let process = Process {
             client: self.cluster.client(&link),
             watchdog: self.watchdog.clone(),
-            story: self.story.clone(),
+            timeline: self.timeline.clone(),
             elects: self.elects,
         };
         let process = tokio::spawn(process.run_for_ever(self.born));
@@ -104,7 +104,7 @@ impl World {
     }
 
     async fn take(&mut self, step: &Step) {
-        self.story.tell(format!("{step:?}"));
+        self.timeline.note(format!("{step:?}"));
         let name = |number: &u8| format!("object-{number}");
         let replicas = self.replicas.len();
         let index = |number: &u8| usize::from(*number) % replicas;
@@ -156,7 +156,7 @@ impl World {
     /// What is as wanted stays so.
     async fn heal(&self) {
         sleep(seconds(40)).await;
-        self.story.tell("every fault is over");
+        self.timeline.note("every fault is over");
         for replica in &self.replicas {
             replica.link.set_down(false);
             replica.link.set_faults(Duration::ZERO, 0, 0);
@@ -200,7 +200,7 @@ fn simulate(steps: &[Step], elects: bool) -> Outcome {
             world.take(step).await;
         }
         world.heal().await;
-        (world.story.told(), world.check())
+        (world.timeline.text(), world.check())
     })
 }
 
@@ -218,19 +218,19 @@ fn no_two_leaders_work_at_once() {
     each_seed(100, &steps(), |steps| simulate(steps, true));
 }
 
-/// A failure can be repeated: the same seed gives the same story.
+/// A failure can be repeated: the same seed gives the same history.
 #[test]
-fn a_seed_gives_one_story() {
-    let told = std::cell::RefCell::new(Vec::new());
+fn a_seed_gives_one_history() {
+    let texts = std::cell::RefCell::new(Vec::new());
     let tell = |steps: &Vec<Step>| {
         let outcome = simulate(steps, true);
-        told.borrow_mut().push(outcome.0.clone());
+        texts.borrow_mut().push(outcome.0.clone());
         outcome
     };
     each_seed(5, &steps(), tell);
-    let first = told.take();
+    let first = texts.take();
     each_seed(5, &steps(), tell);
-    for (one, other) in first.iter().zip(told.take()) {
+    for (one, other) in first.iter().zip(texts.take()) {
         let differs = one
             .lines()
             .zip(other.lines())

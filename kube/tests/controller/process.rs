@@ -13,14 +13,14 @@ use requeue_kube::{Action, CancellationToken, Context, Controller, Leader, Worke
 use tokio::time::sleep;
 
 use crate::leader::Watchdog;
-use crate::seeds::Story;
+use crate::seeds::Timeline;
 use crate::{name_of, seconds, wanted};
 
 /// A controller that is started again whenever it ends.
 pub(crate) struct Process {
     pub(crate) client: Client,
     pub(crate) watchdog: Watchdog,
-    pub(crate) story: Story,
+    pub(crate) timeline: Timeline,
     pub(crate) elects: bool,
 }
 
@@ -30,10 +30,10 @@ impl Process {
         loop {
             starts += 1;
             let who = format!("replica-{born}-{starts}");
-            self.story.tell(format!("{who} begins"));
+            self.timeline.note(format!("{who} begins"));
             // The lease was lost, or nothing could be listed.
             let ended = self.run(&who).await;
-            self.story.tell(format!("{who} ends: {ended:?}"));
+            self.timeline.note(format!("{who} ends: {ended:?}"));
             sleep(seconds(1)).await;
         }
     }
@@ -50,18 +50,18 @@ impl Process {
             controller = controller.leader(leader);
         }
         let api = Api::<Secret>::default_namespaced(self.client.clone());
-        let (watchdog, story) = (self.watchdog.clone(), self.story.clone());
+        let (watchdog, timeline) = (self.watchdog.clone(), self.timeline.clone());
         let (who, elects) = (who.to_owned(), self.elects);
         let workers = Workers::new(2).on_error(|_, _, _| {});
         let run = controller.run(workers, CancellationToken::new(), move |map, context| {
             let (api, watchdog, who) = (api.clone(), watchdog.clone(), who.clone());
-            let story = story.clone();
+            let timeline = timeline.clone();
             async move {
                 let _shift = elects.then(|| watchdog.begin(&who));
                 let what = format!("{who}, {} wants {}", name_of(&map), wanted(&map));
-                story.tell(&what);
+                timeline.note(&what);
                 let ended = reconcile(&map, &context, &api).await;
-                story.tell(format!("{what}: {ended:?}"));
+                timeline.note(format!("{what}: {ended:?}"));
                 ended
             }
         });

@@ -1,4 +1,4 @@
-//! Histories that are drawn from seeds. One that fails is shortened, and told with its seed.
+//! Histories that are drawn from seeds. One that fails is shortened, and printed with its seed.
 
 use std::env;
 use std::fmt::Debug;
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 /// What happened, in order, with the time. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Story {
+pub(crate) struct Timeline {
     began: Instant,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-impl Story {
+impl Timeline {
     pub(crate) fn begin() -> Self {
         Self {
             began: Instant::now(),
@@ -25,18 +25,18 @@ impl Story {
         }
     }
 
-    pub(crate) fn tell(&self, what: impl AsRef<str>) {
+    pub(crate) fn note(&self, what: impl AsRef<str>) {
         let at = self.began.elapsed().as_secs_f64();
         let line = format!("{at:>9.3} s  {}", what.as_ref());
         self.lines.lock().unwrap().push(line);
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.lines.lock().unwrap().join("\n")
     }
 }
 
-/// The story of a history, and what is wrong in the end.
+/// The timeline of a history, and what is wrong in the end.
 pub(crate) type Outcome = (String, Result<(), String>);
 
 /// Runs a history of each seed. `KUBE_SEEDS` is how many seeds there are, `KUBE_SEED` the only one.
@@ -57,7 +57,7 @@ where
         };
         let run = |steps: &S::Value| {
             fastrand::seed(seed);
-            // A panic has no story; the steps have to do.
+            // A panic has no timeline; the steps have to do.
             let caught = catch_unwind(AssertUnwindSafe(|| simulate(steps)));
             caught.unwrap_or_else(|_| (String::new(), Err("it panicked".to_owned())))
         };
@@ -66,8 +66,8 @@ where
             wrong.map_err(TestCaseError::fail)
         });
         if let Err(TestError::Fail(_, steps)) = ended {
-            let (story, wrong) = run(&steps);
-            panic!("KUBE_SEED={seed}: {wrong:?}\n{steps:#?}\n{story}");
+            let (timeline, wrong) = run(&steps);
+            panic!("KUBE_SEED={seed}: {wrong:?}\n{steps:#?}\n{timeline}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A controller with a bug that shows only when a change comes at the wrong moment: found, and told
-//! in a few lines; and the same without the bug.
+//! A controller with a bug that shows only when a change comes at the wrong moment: found, and
+//! shown in a few lines; and the same without the bug.
 //!
 //! ```text
 //! cargo run --release -p requeue-proptest --example fleet
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
             println!("it was not found: {checked:?}");
             return ExitCode::FAILURE;
         }
-        Err(story) => println!("{story}"),
+        Err(failure) => println!("{failure}"),
     }
     println!("Without it:\n");
     let start = Instant::now();
@@ -32,8 +32,8 @@ fn main() -> ExitCode {
             println!("{checked:?} in {elapsed:.1?}");
             ExitCode::SUCCESS
         }
-        Err(story) => {
-            println!("{story}");
+        Err(failure) => {
+            println!("{failure}");
             ExitCode::FAILURE
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! No model predicts when a key leaves then. What is left is what must hold on any clock: the
 //! invariants, that nothing is lost, handed out twice at once or without a reason, and that no key
-//! leaves earlier than the latest time that the queue has been told of.
+//! leaves earlier than the latest time that the queue has seen.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ struct World<S: Home> {
     queue: Queue<Key, S, AnyLimiter, Figures>,
     holds: bool,
     now: Instant,
-    /// The latest time that the queue has been told of.
+    /// The latest time that the queue has seen.
     latest: Instant,
     /// Why a key is owed a run.
     owed: BTreeMap<Key, Owed>,

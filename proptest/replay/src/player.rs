@@ -210,7 +210,7 @@ impl<S: Subject> Player<S> {
     }
 
     /// Lets time pass, and reports at every tick on the way. A tick and a deadline at the same
-    /// instant cannot be told apart: the gauges are about active keys alone.
+    /// instant look the same: the gauges are about active keys alone.
     fn advance(&mut self, by: Duration) {
         let subject = &mut self.subject;
         let end = subject.now() + by;

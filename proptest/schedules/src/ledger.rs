@@ -48,7 +48,7 @@ pub enum Ending {
     /// Well, and is to be repeated.
     Again(Duration),
     /// As if it had not been.
-    PutOff(Duration),
+    RetryLater(Duration),
     /// With an error.
     Failed,
     /// With a panic.
@@ -61,7 +61,7 @@ pub fn uneven(key: u32, number: u32) -> Ending {
         (2, 1..=2) => Ending::Failed,
         (3, 1) => Ending::Panicked,
         (4, 1) => Ending::Again(SECOND),
-        (4, 2) => Ending::PutOff(Duration::ZERO),
+        (4, 2) => Ending::RetryLater(Duration::ZERO),
         _ => Ending::Done,
     }
 }
@@ -107,7 +107,7 @@ impl Ledger {
         })
     }
 
-    /// The runtime's `run`, whose every run ends as told by the key and the number of its run,
+    /// The runtime's `run`, whose every run ends as given by the key and the number of its run,
     /// from 1. Others may come while it goes on.
     pub fn run<Q: Waits>(
         &self,
@@ -233,7 +233,7 @@ impl Run {
         match ending {
             Ending::Done => Ok(Action::Success),
             Ending::Again(after) => Ok(Action::RequeueAfter(after)),
-            Ending::PutOff(after) => Ok(Action::RetryAfter(after)),
+            Ending::RetryLater(after) => Ok(Action::RetryAfter(after)),
             Ending::Failed => Err("failed"),
             // Without the hook, which would take it for the end of the test.
             Ending::Panicked => resume_unwind(Box::new("panicked")),
@@ -254,7 +254,7 @@ impl Drop for Run {
             }
             match self.ending {
                 Ending::Done | Ending::Again(_) => account.failures = 0,
-                Ending::PutOff(_) => {}
+                Ending::RetryLater(_) => {}
                 Ending::Failed | Ending::Panicked => account.failures += 1,
             }
         });

@@ -27,7 +27,7 @@ pub(crate) fn a_failure_record_that_is_forgotten_is_not_dropped_twice(script: &m
         script.get(key);
         script.done(key);
     }
-    // All are memories. The oldest but one gives its room back by itself.
+    // All are failure records. The oldest but one gives its room back by itself.
     assert_eq!(script.subject.forget(2), 1);
     script.add(capacity + 1, Added::Ready);
     script.requeues(1, 1);

@@ -14,7 +14,7 @@ impl Pair {
         if matches!(call, Call::Next(_)) && !self.model.has_a_key_now() {
             return Ok(());
         }
-        // Which of two that wait with one key is the first to add it cannot be told.
+        // Which of two that wait with one key is the first to add it is unknown.
         let is_same = |other: &Outstanding| match (call, other.waits) {
             (Call::AddWait(key), For::Room { key: other }) => key == other,
             _ => false,

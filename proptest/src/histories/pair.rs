@@ -36,7 +36,7 @@ pub(super) struct Pair {
     pub(super) timeline: Vec<String>,
 }
 
-/// A call that was told to wait.
+/// A call that waits.
 pub(super) struct Sleeper {
     pub(super) getter: Getter,
     /// When it comes back by itself.

@@ -106,7 +106,7 @@ impl Model {
         Some(self.leave_ready(key))
     }
 
-    /// What takes leftovers is not told the time: it is that of the shutdown.
+    /// Taking leftovers needs no time: it is that of the shutdown.
     fn without_time(&mut self, work: impl FnOnce(&mut Self)) {
         let now = std::mem::replace(&mut self.now, self.closed_at.0);
         work(self);

@@ -167,7 +167,7 @@ mod tests {
     use crate::subject::{Setup, Subject};
 
     #[test]
-    fn what_was_due_at_shutdown_can_be_told_from_what_was_not() {
+    fn what_was_due_at_shutdown_differs_from_what_was_not() {
         // Shutdown makes the first key ready. The second is due then, or a nanosecond later.
         let closed_with = |is_due: bool| {
             let mut model = Model::new(Rules::Requeue, &Setup::exponential(), None);

@@ -45,8 +45,8 @@ pub trait Driven<K>: Any {
     /// Whether a key that is to be run has to wait until then although a worker sleeps: its group
     /// may be at its limit, say, or have no token sooner. At first none has to.
     ///
-    /// A queue with limits is wrapped, and its wrapper says so by what the queue was told, and not
-    /// by what it does: otherwise a key that it forgets goes unnoticed. An example is
+    /// A queue with limits is wrapped, and its wrapper says so by the calls that the queue got, and
+    /// not by what it does: otherwise a key that it forgets goes unnoticed. An example is
     /// `tests/simulation/tenants.rs`.
     fn holds_back(&self, key: &K, until: Instant) -> bool {
         let _ = (key, until);

@@ -1,7 +1,7 @@
 //! Clocks that jump by years, stand still, and, against their contract, go backwards.
 //!
 //! No model says when a key leaves then. On every clock a queue stays valid, loses nothing, and
-//! hands out no key before a time was told at which it was due.
+//! hands out no key before it has seen a time at which it was due.
 
 mod waits;
 
@@ -84,7 +84,7 @@ type Keys<S, M> = Queue<u8, S, DefaultController, M>;
 /// What one key was added for and has not been handed out for.
 #[derive(Debug, Default)]
 struct Owed {
-    /// It was added at once, or the queue was told a time at which it was due.
+    /// It was added at once, or the queue has seen a time at which it was due.
     is_due: bool,
     later: Option<Instant>,
 }

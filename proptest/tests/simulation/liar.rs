@@ -25,7 +25,7 @@ pub(crate) enum Lie {
     HandsOutTwice,
     /// What is left over is not handed back.
     KeepsLeftovers,
-    /// A sleeper is not told when the next deadline is.
+    /// A sleeper does not learn when the next deadline is.
     SleepsPastDeadlines,
     /// It panics.
     Panics,

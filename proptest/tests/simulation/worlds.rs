@@ -27,7 +27,7 @@ pub(crate) enum Habit {
     NeverRests,
     /// Its world asserts.
     AssertsInItsWorld,
-    ThrowsDice,
+    LeftToChance,
 }
 
 /// Totals that are to be copied.
@@ -83,9 +83,9 @@ impl World for Counting {
                 .await;
             }
             Habit::NeverRests => return Ok(Action::RequeueAfter(Duration::ZERO)),
-            Habit::ThrowsDice => {
-                static DICE: AtomicU64 = AtomicU64::new(0);
-                let thrown = DICE.fetch_add(1, Ordering::Relaxed);
+            Habit::LeftToChance => {
+                static THROWS: AtomicU64 = AtomicU64::new(0);
+                let thrown = THROWS.fetch_add(1, Ordering::Relaxed);
                 context.note(thrown.to_string());
             }
             _ => {}

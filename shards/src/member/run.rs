@@ -36,8 +36,9 @@ where
     /// the run began stays too, unless `RequeueAfter` gives it an earlier one, and the key runs
     /// again at that time.
     ///
-    /// If the membership ends, because the engine was not reached for the TTL, all runs are
-    /// [told](Held::lost), and the member joins again as soon as it can. Nothing runs meanwhile.
+    /// If the membership ends, because the engine was not reached for the TTL, all runs
+    /// learn of it from [`Held::lost`], and the member joins again as soon as it can. Nothing runs
+    /// meanwhile.
     ///
     /// A queue can be run once. Of two calls at the same time the second begins when the first has
     /// ended.

@@ -19,7 +19,7 @@ pub(crate) type Local<E = Switch> =
     Member<String, E, DefaultController, Growable<RandomState, Levels<2>>>;
 
 /// Runs in the order of their begins: the replica, the key, the fence, when it began and ended, and
-/// whether it was told that the shard is lost.
+/// whether it has learnt that the shard is lost.
 pub(crate) type Log = Arc<Mutex<Vec<Entry>>>;
 
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use super::source::Source;
 pub(super) const LIST: &str = "xtask/src/tidy/words.rs";
 
 /// What may not be written, and what is written instead.
-const BANNED: [(&str, &str); 17] = [
+const BANNED: [(&str, &str); 23] = [
     ("whom", "name the thing: \"wakes one waiter\""),
     ("whomever", "\"the caller\", or name the thing"),
     ("whoever", "\"the caller\", or name the thing"),
@@ -26,6 +26,12 @@ const BANNED: [(&str, &str); 17] = [
     ("is told", "\"learns\", or \"reports\""),
     ("are told", "\"learn\", or \"reports\""),
     ("being told", "\"reported\""),
+    ("be told", "\"learn\", or \"see\""),
+    ("been told", "\"seen\", or \"learnt\""),
+    ("was told", "\"saw\", or \"learnt\""),
+    ("not told", "\"does not learn\""),
+    ("keeper", "\"timer owner\""),
+    ("memories", "\"failure records\""),
     ("nothing if", "\"`None` if\""),
     ("answers whether", "\"returns whether\""),
     ("answers how", "\"returns how\""),

@@ -8,15 +8,15 @@ use shuttle::sync::Mutex;
 
 both! {
     explore:
-        the_clock_is_watched_when_its_keeper_leaves_with_a_key,
+        the_clock_is_watched_when_its_owner_leaves_with_a_key,
         several_deadlines_come_at_once,
-        a_deadline_that_comes_before_the_keepers_is_watched,
+        a_deadline_that_comes_before_the_owners_is_watched,
         a_delay_that_is_shortened_is_watched,
         the_time_moves_while_a_deadline_is_set,
-        the_clock_is_watched_when_its_keeper_gives_up;
+        the_clock_is_watched_when_its_owner_gives_up;
 }
 
-fn the_clock_is_watched_when_its_keeper_leaves_with_a_key<Q: Waits>() {
+fn the_clock_is_watched_when_its_owner_leaves_with_a_key<Q: Waits>() {
     let (queue, gate) = (Q::new(), Arc::default());
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, mut threads) = holders(&queue, 2, &gate);
@@ -50,7 +50,7 @@ fn several_deadlines_come_at_once<Q: Waits>() {
     is_at_rest(&queue);
 }
 
-fn a_deadline_that_comes_before_the_keepers_is_watched<Q: Waits>() {
+fn a_deadline_that_comes_before_the_owners_is_watched<Q: Waits>() {
     let queue = Q::new();
     let (taken, mut threads) = getters(&queue, 2, 1);
     queue.add_after(1, 2 * SECOND).unwrap();
@@ -99,7 +99,7 @@ fn the_time_moves_while_a_deadline_is_set<Q: Waits>() {
     is_at_rest(&queue);
 }
 
-fn the_clock_is_watched_when_its_keeper_gives_up<Q: Waits>() {
+fn the_clock_is_watched_when_its_owner_gives_up<Q: Waits>() {
     let queue = Q::new();
     queue.add_after(1, 2 * SECOND).unwrap();
     let deadline = queue.deadline(SECOND);

@@ -186,8 +186,8 @@ fn a_key_whose_next_is_dropped_is_completed() {
 }
 
 #[test]
-fn the_clock_is_watched_when_its_keeper_is_dropped() {
-    explore::<Tasks>("keeper task aborted", || {
+fn the_clock_is_watched_when_its_owner_is_dropped() {
+    explore::<Tasks>("timer owner aborted", || {
         let queue = Tasks::new();
         let (taken, mut tasks) = getters(&queue, 3, 1);
         let producer = with(&queue, |queue| {
