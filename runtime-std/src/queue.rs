@@ -165,7 +165,7 @@ where
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
-    /// An empty queue with client-go's default rate limiter, on the system's clock.
+    /// Creates an empty queue with client-go's default rate limiter, on the system's clock.
     ///
     /// With that limiter a failed key waits 5 ms, doubled per failure up to 1000 s, and all keys
     /// together are retried at most ten times a second after a burst of a hundred: of thousands
@@ -284,7 +284,30 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
 }
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
-    /// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), on the system's clock.
+    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::Fixed), with a clock: a
+    /// [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is
+    /// made with `into` has a clock of its own.
+    ///
+    /// # Examples
+    ///
+    /// Queues whose instants can be compared, because they share a clock:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::{Queue, QueueClock, WorkQueue};
+    ///
+    /// type Sensors = WorkQueue<u16, NoLimit, Fixed<4>>;
+    ///
+    /// let clock = QueueClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    ///
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// ours.add_at(3, due).unwrap();
+    /// theirs.add_at(4, due).unwrap();
+    /// ```
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
     }
