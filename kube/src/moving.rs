@@ -114,8 +114,8 @@ where
     }
 }
 
-/// kube-runtime's [`finalizer`](finalizers::finalizer), for a reconciler that returns requeue's
-/// [`Action`].
+/// Calls kube-runtime's [`finalizer`](finalizers::finalizer), for a reconciler that returns
+/// requeue's [`Action`].
 ///
 /// # Errors
 ///

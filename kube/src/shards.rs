@@ -142,7 +142,7 @@ pub struct LeaseSession {
 }
 
 impl Leases {
-    /// An engine whose Leases are in this namespace. Sends nothing yet.
+    /// Creates an engine whose Leases are in this namespace. Sends nothing yet.
     pub fn new(client: Client, namespace: &str) -> Self {
         Self {
             api: Api::namespaced(client, namespace),

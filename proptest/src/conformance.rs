@@ -216,12 +216,12 @@ pub mod drawn {
         list_of_broken, too_crowded,
     };
 
-    /// Any history of operations over six keys: see [`histories`].
+    /// Draws histories of operations over six keys: see [`histories`].
     pub fn operations_on_a_few_keys<S: Subject + 'static>(regressions: &'static str) {
         check(boxed::<S>, Draw::Operations(Crowd::Few), regressions);
     }
 
-    /// Any history of operations over forty keys, if there is room for half of them: see
+    /// Draws histories of operations over forty keys, if there is room for half of them: see
     /// [`histories`].
     pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
         match too_crowded(S::new(&Setup::exponential()).capacity(), CROWD_MIN) {
@@ -230,7 +230,7 @@ pub mod drawn {
         }
     }
 
-    /// Any history of calls that wait: see [`histories`].
+    /// Draws histories of calls that wait: see [`histories`].
     pub fn histories_of_calls<S: Subject + 'static>(regressions: &'static str) {
         check(boxed::<S>, Draw::Calls, regressions);
     }

@@ -93,13 +93,13 @@ pub enum LimiterSpec {
 }
 
 impl LimiterSpec {
-    /// The limiter of a queue, in its first state: what this describes, and the ability to
-    /// debounce.
+    /// Creates the limiter of a queue, in its first state: what this describes, and the ability
+    /// to debounce.
     pub fn build(&self) -> AnyLimiter {
         WithDebounce::new(self.compose())
     }
 
-    /// The limiter this describes, in its first state.
+    /// Creates the limiter that this describes, in its first state.
     pub fn compose(&self) -> Composed {
         match self {
             Self::Exponential { base_ns, max_ns } => {

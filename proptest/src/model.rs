@@ -125,7 +125,7 @@ struct Waiting {
 }
 
 impl Model {
-    /// An empty queue with room for `capacity` keys.
+    /// Creates an empty queue with room for `capacity` keys.
     pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
         Self {
             rules,
@@ -166,37 +166,37 @@ impl Model {
         }
     }
 
-    /// The same with so many priority levels.
+    /// Sets the number of priority levels.
     pub fn with_levels(mut self, levels: u8) -> Self {
         self.levels = levels;
         self
     }
 
-    /// The same, but an operation makes only so many due keys ready.
+    /// Limits how many due keys an operation makes ready.
     pub fn releasing(mut self, release_max: Option<u8>) -> Self {
         self.release_max = release_max;
         self
     }
 
-    /// Whether a key was ever queued that was queued already: from then on client-go's histories
-    /// are no longer those of a queue.
+    /// Returns whether a key was ever queued that was queued already: from then on client-go's
+    /// histories are no longer those of a queue.
     pub fn has_duplicates(&self) -> bool {
         self.has_duplicates
     }
 
-    /// Whether a key was ever queued while it was active: from then on controller-runtime's order
-    /// may be another than ours.
+    /// Returns whether a key was ever queued while it was active: from then on
+    /// controller-runtime's order may be another than ours.
     pub fn has_added_active(&self) -> bool {
         self.has_added_active
     }
 
-    /// Whether two deadlines that have come were ever the same: from then on the order of queues
-    /// that break ties otherwise may be another.
+    /// Returns whether two deadlines that have come were ever the same: from then on the order of
+    /// queues that break ties otherwise may be another.
     pub fn has_tied(&self) -> bool {
         self.has_tied
     }
 
-    /// How many keys are active and will be worked on once more.
+    /// Returns how many keys are active and will be worked on once more.
     pub fn dirty_len(&self) -> usize {
         let dirty = self.dirty.iter();
         dirty.filter(|key| self.processing.contains(key)).count()

@@ -1,6 +1,6 @@
 //! How long tests of chance go on.
 
-/// How many rounds a test of chance runs: `base`, times what the environment says in
+/// Returns how many rounds a test of chance runs: `base`, times what the environment says in
 /// `REQUEUE_SOAK`, a positive integer. Without it, or if it is none, `base`.
 ///
 /// # Examples

@@ -56,7 +56,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A queue with this limiter, and no limit to what it holds and remembers.
+    /// Describes a queue with this limiter, and no limit to its keys and its failure records.
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
             limiter,
@@ -74,7 +74,7 @@ impl Setup {
         }
     }
 
-    /// A queue whose failed keys wait 1 ns, 2 ns, 4 ns and so on.
+    /// Describes a queue whose failed keys wait 1 ns, 2 ns, 4 ns and so on.
     pub fn exponential() -> Self {
         let max_ns = 1_000_000_000_000;
         Self::new(LimiterSpec::Exponential { base_ns: 1, max_ns })

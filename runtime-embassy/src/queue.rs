@@ -227,8 +227,8 @@ where
     L: RateLimiter,
     P: Parts<Metrics = NoMetrics, Clock = EmbassyClock, Priorities: Priorities<Naming<K> = ()>>,
 {
-    /// An empty queue on embassy-time's clock; usable in a `static`. For other parts see
-    /// [`from_queue`](Self::from_queue).
+    /// Creates an empty queue on embassy-time's clock. Can be used in a `static`. For other parts
+    /// see [`from_queue`](Self::from_queue).
     ///
     /// # Examples
     ///

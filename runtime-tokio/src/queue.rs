@@ -185,7 +185,7 @@ where
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
-    /// An empty queue with client-go's default rate limiter. No runtime is needed for that.
+    /// Creates an empty queue with client-go's default rate limiter. Needs no runtime.
     ///
     /// With that limiter a failed key waits 5 ms, doubled per failure up to 1000 s, and all keys
     /// together are retried at most ten times a second after a burst of a hundred: of thousands

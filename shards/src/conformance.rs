@@ -69,7 +69,7 @@ pub async fn all<E: Engine>(engine: &E, sets: &str) {
     }
 }
 
-/// The number of shards is fixed by the first call.
+/// Checks that the number of shards is fixed by the first call.
 ///
 /// # Panics
 ///
@@ -85,7 +85,7 @@ pub async fn counts<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 64).await.unwrap();
 }
 
-/// Of many members that claim a shard at once, one gets it.
+/// Checks that of many members that claim a shard at once, one gets it.
 ///
 /// # Panics
 ///
@@ -107,7 +107,7 @@ pub async fn one_owner<E: Engine>(engine: &E, set: &str) {
     leave_all(engine, &sessions).await;
 }
 
-/// Each operation can be repeated.
+/// Checks that each operation can be repeated.
 ///
 /// # Panics
 ///
@@ -146,7 +146,7 @@ pub async fn repeated<E: Engine>(engine: &E, set: &str) {
     leave_all(engine, &[first, second]).await;
 }
 
-/// Each owner has a greater fence than all before it, however their time ended.
+/// Checks that each owner has a greater fence than all before it, however their time ended.
 ///
 /// # Panics
 ///
@@ -175,7 +175,7 @@ pub async fn fences_rise<E: Engine>(engine: &E, set: &str) {
     engine.leave(&next).await.unwrap();
 }
 
-/// A view is complete from the first, never goes back, and ends with what is so.
+/// Checks that a view is complete from the first, never goes back, and ends with what is so.
 ///
 /// # Panics
 ///

@@ -58,8 +58,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether to try again is of use: the engine may be reached later, or a session of the same
-    /// name may end.
+    /// Returns whether to try again is of use: the engine may be reached later, or a session of the
+    /// same name may end.
     ///
     /// # Examples
     ///

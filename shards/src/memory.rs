@@ -73,7 +73,7 @@ struct Member {
 }
 
 impl Memory {
-    /// An engine without sets.
+    /// Creates an engine without sets.
     pub fn new() -> Self {
         Self::default()
     }

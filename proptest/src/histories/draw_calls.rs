@@ -10,8 +10,8 @@ use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Call, Cap, GroupOrder, Key, Left, Rate, Setup};
 
-/// A queue with a few keys for which several wait, and which may be shut down towards the end. Time
-/// is in whole milliseconds.
+/// Draws histories of a queue with a few keys for which several calls wait, and which may be shut
+/// down towards the end. Time is in whole milliseconds.
 ///
 /// Each history is made of some kinds of steps, and not of others: a wake that is lost shows best
 /// where little else happens.

@@ -85,7 +85,7 @@ fn pacing(inner: LimiterSpec, rate: f64, burst: u32) -> LimiterSpec {
     }
 }
 
-/// A busy queue, which may be shut down towards the end.
+/// Draws histories of a busy queue, which may be shut down towards the end.
 pub fn operations(crowd: Crowd) -> impl Strategy<Value = Vec<Step>> {
     // A crowd forms where keys come faster than they go.
     let (keys, length, adds) = match crowd {

@@ -53,7 +53,7 @@ impl Turns {
 }
 
 impl Model {
-    /// The same, with groups.
+    /// Adds groups.
     pub fn with_groups(mut self, groups: bool) -> Self {
         self.groups = groups.then(Turns::default);
         self

@@ -86,8 +86,8 @@ impl Model {
         entry.map_or(0, |(_, counter)| *counter)
     }
 
-    /// Whether a key whose delay was ended by an add ever kept a place before another key: from
-    /// then on controller-runtime's order may be another than ours.
+    /// Returns whether a key whose delay was ended by an add ever kept a place before another key:
+    /// from then on controller-runtime's order may be another than ours.
     pub fn has_kept_place(&self) -> bool {
         self.has_kept_place
     }

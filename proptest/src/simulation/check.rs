@@ -85,20 +85,20 @@ impl<W: World> Check<W> {
         }
     }
 
-    /// How many seeds there are, counted from zero.
+    /// Sets how many seeds there are, counted from zero.
     pub fn seeds(mut self, seeds: u64) -> Self {
         self.seeds = seeds;
         self
     }
 
-    /// How many workers there are, and what they do with keys that fail: a number, or what the
-    /// runtimes' `run` takes.
+    /// Sets how many workers there are, and what they do with keys that fail: a number, or what
+    /// the runtimes' `run` takes.
     pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
         self.settings.workers = std::rc::Rc::new(workers.into());
         self
     }
 
-    /// The limiter of the queues.
+    /// Sets the limiter of the queues.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// How many events there are at most, and about how long they take to come.
+    /// Sets how many events there are at most, and about how long they take to come.
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// Which faults there are, and how many of them in a history at most.
+    /// Sets which faults there are, and how many of them in a history at most.
     ///
     /// # Examples
     ///
@@ -157,7 +157,7 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// Never shuts the queue down.
+    /// Lets no history shut its queue down.
     pub fn without_shutdown(mut self) -> Self {
         self.bounds.stops = false;
         self
@@ -170,13 +170,13 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// How long one run may take; ten minutes at first.
+    /// Sets how long one run may take; ten minutes at first.
     pub fn run_max(mut self, run_max: Duration) -> Self {
         self.settings.run_max = run_max;
         self
     }
 
-    /// How many steps a history may have; 100,000 at first.
+    /// Sets how many steps a history may have; 100,000 at first.
     pub fn steps_max(mut self, steps_max: u64) -> Self {
         self.settings.steps_max = steps_max;
         self
@@ -269,7 +269,7 @@ impl<W: World> Check<W> {
         Ok(summary)
     }
 
-    /// What happens under a seed, whole: the virtual time, who, the key, and what.
+    /// Returns what happens under a seed, whole: the virtual time, who, the key, and what.
     ///
     /// # Examples
     ///

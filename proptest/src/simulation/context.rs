@@ -84,12 +84,12 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
         self.shared.with_queue(work)
     }
 
-    /// Whether the queue is shutting down.
+    /// Returns whether the queue is shutting down.
     pub fn shutting_down(&self) -> bool {
         self.shared.ledger.borrow().is_closed()
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Instant {
         self.shared.now()
     }
@@ -221,12 +221,12 @@ impl<W: World> Context<W> {
         self.meet(choice).await;
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Instant {
         self.keys.now()
     }
 
-    /// Where more keys are added.
+    /// Returns where more keys are added.
     pub fn keys(&self) -> &Keys<W::Key> {
         &self.keys
     }

@@ -102,7 +102,7 @@ pub struct Simulation<W: World> {
 }
 
 impl<W: World> Simulation<W> {
-    /// Two workers, and a queue with client-go's default limiter.
+    /// Creates two workers, and a queue with client-go's default limiter.
     pub fn new(world: W) -> Self {
         Self::with(world, Settings::new(), Choices::replayed(Chosen::new()))
     }
@@ -127,8 +127,8 @@ impl<W: World> Simulation<W> {
         simulation
     }
 
-    /// How many workers there are, and what they do with keys that fail: a number, or what the
-    /// runtimes' `run` takes. To be called before keys are added.
+    /// Sets how many workers there are, and what they do with keys that fail: a number, or what the
+    /// runtimes' `run` takes. Call it before keys are added.
     pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
         self.settings.workers = Rc::new(workers.into());
         // Those who were there slept in the queue.
@@ -136,12 +136,12 @@ impl<W: World> Simulation<W> {
         self.on(queue)
     }
 
-    /// The limiter of the queue, and of its successors. To be called before keys are added.
+    /// Sets the limiter of the queue, and of its successors. Call it before keys are added.
     pub fn limiter<L: RateLimiter + 'static>(self, limiter: impl Fn() -> L + 'static) -> Self {
         self.on(limited(limiter))
     }
 
-    /// Another queue, and its successors. To be called before keys are added.
+    /// Replaces the queue, and its successors. Call it before keys are added.
     pub fn queue<Q: Driven<W::Key> + 'static>(self, queue: impl Fn() -> Q + 'static) -> Self {
         self.on(Rc::new(move || Box::new(queue())))
     }
@@ -322,7 +322,7 @@ impl<W: World> Simulation<W> {
         (log, choices.into_chosen())
     }
 
-    /// The history so far: the virtual time, who, the key, and what.
+    /// Returns the history so far: the virtual time, who, the key, and what.
     pub fn timeline(&self) -> String {
         timeline(&self.shared.log.borrow())
     }

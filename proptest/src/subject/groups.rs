@@ -11,7 +11,7 @@ use requeue_core::{
 use super::Key;
 use crate::limiter::{AnyLimiter, FloatBits};
 
-/// The group of a key, in queues that have groups.
+/// Returns the group of a key, in queues that have groups.
 pub fn group_of(key: &Key) -> u8 {
     (key % 3) as u8
 }

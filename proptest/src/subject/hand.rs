@@ -43,7 +43,7 @@ struct State {
 }
 
 impl HandClock {
-    /// A clock that stands at its epoch.
+    /// Creates a clock that stands at its epoch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -56,7 +56,7 @@ impl HandClock {
         }
     }
 
-    /// A timer for an instant. It is set as long as it has been polled and is not dropped.
+    /// Returns a timer for an instant. It is set as long as it has been polled and is not dropped.
     pub fn sleep_until(&self, due: Instant) -> Sleep {
         Sleep {
             clock: self.clone(),

@@ -52,7 +52,7 @@ async fn stored(marks: &mut mpsc::Receiver<Mark>, key: &[u8], at: Option<SystemT
     }
 }
 
-/// Of several times the earliest is stored, and each mark has a new version.
+/// Checks that of several times the earliest is stored, and that each mark has a new version.
 ///
 /// # Panics
 ///
@@ -107,7 +107,8 @@ pub async fn the_earliest_wins<E: Engine>(engine: &E, set: &str) {
     .await;
 }
 
-/// A mark ends with the version that is stored, and with no other. It may get another time instead.
+/// Checks that a mark ends with the version that is stored, and with no other. It may get another
+/// time instead.
 ///
 /// # Panics
 ///
@@ -156,7 +157,7 @@ pub async fn ends_compare_versions<E: Engine>(engine: &E, set: &str) {
     engine.leave(&session).await.unwrap();
 }
 
-/// Only the owner of the shard ends a mark.
+/// Checks that only the owner of the shard ends a mark.
 ///
 /// # Panics
 ///
@@ -191,8 +192,8 @@ pub async fn ends_need_the_shard<E: Engine>(engine: &E, set: &str) {
     engine.leave(&after).await.unwrap();
 }
 
-/// Every mark is received, however many are stored before, while and after the shard is listed, and
-/// however slowly they are received.
+/// Checks that every mark is received, however many are stored before, while and after the shard is
+/// listed, and however slowly they are received.
 ///
 /// # Panics
 ///
@@ -238,7 +239,7 @@ pub async fn lists_and_watches<E: Engine>(engine: &E, set: &str) {
     assert!((0..MARKS).all(|number| received.contains_key(&key(number))));
 }
 
-/// An engine without marks says so.
+/// Checks that an engine without marks says so.
 ///
 /// # Panics
 ///

@@ -11,7 +11,7 @@ use crate::error::EngineError;
 use crate::shard::{Fence, Shard};
 use crate::view::View;
 
-/// A name is taken until its session has ended, in its own set.
+/// Checks that a name is taken until its session has ended, in its own set.
 ///
 /// # Panics
 ///
@@ -37,7 +37,7 @@ pub async fn names<E: Engine>(engine: &E, set: &str) {
     engine.leave(&elsewhere).await.unwrap();
 }
 
-/// A member that retires is shown, and owns what it owns.
+/// Checks that a member that retires is shown, and owns what it owns.
 ///
 /// # Panics
 ///
@@ -65,7 +65,7 @@ pub async fn retiring<E: Engine>(engine: &E, set: &str) {
     engine.leave(&session).await.unwrap();
 }
 
-/// What a session owned is free once it has ended, and it can do nothing more.
+/// Checks that what a session owned is free once it has ended, and that it can do nothing more.
 ///
 /// # Panics
 ///
@@ -110,7 +110,7 @@ async fn can_do_nothing<E: Engine>(engine: &E, ended: &E::Session, shard: Shard,
     engine.release(ended, shard, fence).await.unwrap();
 }
 
-/// A session that is kept does not end.
+/// Checks that a session that is kept does not end.
 ///
 /// # Panics
 ///
@@ -128,8 +128,8 @@ pub async fn keeping<E: Engine>(engine: &E, set: &str) {
     engine.leave(&session).await.unwrap();
 }
 
-/// A session that is not kept ends, no sooner than the TTL after it was kept last. Its name and its
-/// shards are free then, and a view shows that.
+/// Checks that a session that is not kept ends, no sooner than the TTL after it was kept last. Its
+/// name and its shards are free then, and a view shows that.
 ///
 /// # Panics
 ///

@@ -180,12 +180,12 @@ impl<W: World> Simulation<W> {
         look(&mut self.world.borrow_mut())
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Instant {
         self.shared.now()
     }
 
-    /// Whether [`World::eventually`] holds now.
+    /// Checks that [`World::eventually`] holds now.
     ///
     /// # Errors
     ///
