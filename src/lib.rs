@@ -11,8 +11,8 @@
 pub use requeue_core::binding;
 #[cfg(any(feature = "std", feature = "tokio"))]
 pub use requeue_core::{
-    Bare, Batch, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter,
-    RunEvent, Workers,
+    Bare, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter, RunEvent,
+    Workers,
 };
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
@@ -20,9 +20,9 @@ pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
     BackoffUntil, Bucket, Debounces, DefaultController, DefaultItemBased, DelayWithReset, Drained,
     Entry, ExponentialBackoffManager, Finished, Fixed, GetError, GroupLimits, GroupState, Groups,
-    Guard, Index, Instant, ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover,
-    Levels, Merge, Metrics, NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities,
-    Producer, Queue, RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times,
+    Index, Instant, ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels,
+    Merge, Metrics, NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Priorities, Producer,
+    Queue, RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times,
     Timestamps, TooManyWaiters, WithDebounce, WithHolds, WithJitter, WithMaxWait, WithRunRate,
     default_controller, default_item_based, jitter, rand_core,
 };

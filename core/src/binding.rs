@@ -14,8 +14,10 @@
 
 pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]
+pub use crate::batch::Batch;
+#[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
-pub use crate::guard::Finish;
+pub use crate::guard::{Finish, Guard};
 pub use crate::lock::Lock;
 pub use crate::outcome::{Drain, Effect, Next, Step, Wake};
 pub use crate::queue::{Adding, Flush, Queue, Sweep};
