@@ -111,9 +111,9 @@ use watch::Watched;
 ///
 /// Unless its documentation says otherwise, an operation is O(1) expected, plus O(log n) for a
 /// deadline that it sets, moves or takes out, and for each due key that it makes ready: at most
-/// [`RELEASE_MAX`](Storage::RELEASE_MAX), however many deadlines have passed. The rest become ready
-/// with the operations that follow, and meanwhile a key that is added goes before them
-/// ([`limit_releases`](Self::limit_releases)). A get that has not found a ready key by then goes
+/// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX), however many deadlines have passed. The rest become
+/// ready with the operations that follow, and meanwhile a key that is added goes before them
+/// ([`limit_due_keys`](Self::limit_due_keys)). A get that has not found a ready key by then goes
 /// on until there is one, past the active keys whose own deadlines have passed.
 ///
 /// No operation allocates with [`Fixed`](crate::Fixed) storage. `Growable` grows in segments, at

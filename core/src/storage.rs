@@ -43,9 +43,9 @@ pub trait Storage: sealed::Sealed {
     const CAPACITY: Option<usize>;
 
     /// How many due keys one operation makes ready, unless
-    /// [`limit_releases`](crate::Queue::limit_releases) says otherwise: 2 in
+    /// [`limit_due_keys`](crate::Queue::limit_due_keys) says otherwise: 2 in
     /// [`Fixed`](crate::Fixed), 8 in `Growable`.
-    const RELEASE_MAX: u8;
+    const DUE_KEYS_MAX: u8;
 
     /// How many priority levels there are.
     type Priorities: Priorities;

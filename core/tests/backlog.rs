@@ -16,7 +16,7 @@ const DUE: Instant = Instant::from_nanos(60);
 /// A queue in which `delayed` are due at [`DUE`], and of which an operation makes one ready.
 fn queue(delayed: impl IntoIterator<Item = u16>) -> Keys {
     let mut queue: Keys = Queue::new(default_item_based());
-    queue.limit_releases(1);
+    queue.limit_due_keys(1);
     for key in delayed {
         queue.add_at(key, DUE, Instant::EPOCH).value.unwrap();
     }
@@ -48,7 +48,7 @@ fn rest(queue: &mut Keys) -> Vec<u16> {
 fn one_operation_makes_no_more_keys_ready_than_allowed() {
     for max in [0, 1, 2, 16] {
         let mut queue = queue(0..40);
-        queue.limit_releases(max);
+        queue.limit_due_keys(max);
         let allowed = usize::from(max.max(1));
         let _ = queue.add(50, DUE);
         assert_eq!(queue.delayed_len(), 40 - allowed);
@@ -109,7 +109,7 @@ fn an_add_of_a_due_key_is_coalesced() {
 fn the_key_of_an_operation_is_among_those_that_it_makes_ready() {
     for (max, order) in [(1, [4, 1, 2, 3]), (2, [1, 4, 2, 3]), (3, [1, 2, 4, 3])] {
         let mut queue = queue([1, 2, 3, 4]);
-        queue.limit_releases(max);
+        queue.limit_due_keys(max);
         assert_eq!(queue.add(4, DUE).value, Ok(Added::Coalesced));
         assert_eq!(queue.delayed_len(), 4 - usize::from(max));
         assert_eq!(rest(&mut queue), order);
@@ -303,7 +303,7 @@ fn leftovers_are_ready_ones_first_and_each_key_once() {
 fn many_keys_are_cancelled_and_expedited_in_bounded_steps() {
     const KEYS: u16 = 200;
     let mut queue: Queue<u16, Fixed<200>, NoLimit> = Queue::new(NoLimit);
-    queue.limit_releases(4);
+    queue.limit_due_keys(4);
     for key in 0..KEYS {
         let _ = queue.add_at(key, DUE, Instant::EPOCH);
     }

@@ -83,7 +83,7 @@ fn a_getter_and_a_watcher_are_woken_together() {
 #[test]
 fn a_key_that_is_due_and_not_ready_yet_keeps_a_queue_from_being_idle() {
     let mut queue: Keys<8> = Queue::new(NoLimit);
-    queue.limit_releases(1);
+    queue.limit_due_keys(1);
     let due = NOW + Duration::from_secs(1);
     for key in 1..=3 {
         let _ = queue.add_at(key, due, NOW);

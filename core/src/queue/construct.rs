@@ -123,7 +123,7 @@ where
             failure_records_max: usize::MAX,
             closed: false,
             paused: false,
-            release_max: at_least_one(Fixed::<N, I, P>::RELEASE_MAX),
+            release_max: at_least_one(Fixed::<N, I, P>::DUE_KEYS_MAX),
             watched: Watched::NONE,
             epoch: 0,
         }
@@ -132,7 +132,7 @@ where
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Sets how many due keys one operation makes ready, at most. Zero counts as one. The default
-    /// is [`Storage::RELEASE_MAX`]. O(1).
+    /// is [`Storage::DUE_KEYS_MAX`]. O(1).
     ///
     /// This bounds the cost of an operation, however many deadlines have passed. If more keys are
     /// due, they become ready in the order of their deadlines, so many with each operation, and
@@ -148,7 +148,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// queue.limit_releases(1);
+    /// queue.limit_due_keys(1);
     /// for lease in ["lease-3", "lease-4"] {
     ///     let _ = queue.add_at(lease, due, now);
     /// }
@@ -158,7 +158,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(next(), Some("node-7"));
     /// assert_eq!(next(), Some("lease-4"));
     /// ```
-    pub const fn limit_releases(&mut self, keys: u8) {
+    pub const fn limit_due_keys(&mut self, keys: u8) {
         self.release_max = at_least_one(keys);
     }
 }
@@ -379,7 +379,7 @@ mod growable {
                 failure_records_max: usize::MAX,
                 closed: false,
                 paused: false,
-                release_max: super::at_least_one(Growable::<H, P>::RELEASE_MAX),
+                release_max: super::at_least_one(Growable::<H, P>::DUE_KEYS_MAX),
                 watched: Watched::NONE,
                 epoch: 0,
             }

@@ -43,7 +43,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.effect(len)
     }
 
-    /// Makes due keys ready, at most [`RELEASE_MAX`](Storage::RELEASE_MAX) of them, and returns
+    /// Makes due keys ready, at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, and returns
     /// whether more are due. O(log n).
     ///
     /// Every operation that depends on deadlines does the same first. Only a caller that is about

@@ -73,7 +73,7 @@ impl Sweep {
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
     /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
-    /// `alloc`) and cancels at most [`RELEASE_MAX`](Storage::RELEASE_MAX) keys, O(log n) each.
+    /// `alloc`) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
     ///
     /// Asks about each key that is ready, active or delayed, in no order; the order of those that
     /// stay does not change. A key that is added between two steps may or may not be asked about.

@@ -76,7 +76,7 @@ impl<const N: usize, I: Index, P: Priorities> super::sealed::Sealed for Fixed<N,
 
 impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     const CAPACITY: Option<usize> = Some(N);
-    const RELEASE_MAX: u8 = 2;
+    const DUE_KEYS_MAX: u8 = 2;
     type Priorities = P;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists = P::FixedLists<N, I>;

@@ -72,7 +72,7 @@ impl<H, P: Priorities> super::sealed::Sealed for Growable<H, P> {}
 
 impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     const CAPACITY: Option<usize> = None;
-    const RELEASE_MAX: u8 = 8;
+    const DUE_KEYS_MAX: u8 = 8;
     type Priorities = P;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists = P::GrowableLists;

@@ -83,7 +83,7 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
-        queue.limit_releases(setup.release_max);
+        queue.limit_due_keys(setup.release_max);
         queue
     }
 }
@@ -117,7 +117,7 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         // Nothing waits yet.
         let _ = queue.limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);
-        queue.limit_releases(setup.release_max);
+        queue.limit_due_keys(setup.release_max);
         queue
     }
 }
