@@ -2,10 +2,12 @@
 
 use std::io;
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use requeue_kube::{Health, Probe};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// Serves the probes until the future is dropped.
 ///
@@ -18,45 +20,19 @@ pub(crate) async fn serve(
     metrics: PrometheusHandle,
 ) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        let (health, metrics) = (health.clone(), metrics.clone());
-        tokio::spawn(async move {
-            // A prober that goes away is its own affair.
-            let _ = answer(stream, &health, &metrics).await;
-        });
-    }
+    let live = health.clone();
+    let router = Router::new()
+        .route("/healthz", get(async move || answer(live.live())))
+        .route("/readyz", get(async move || answer(health.ready())))
+        .route("/metrics", get(async move || metrics.render()));
+    axum::serve(listener, router).await
 }
 
-async fn answer(
-    mut stream: TcpStream,
-    health: &Health,
-    metrics: &PrometheusHandle,
-) -> io::Result<()> {
-    let mut request = [0; 1024];
-    let length = stream.read(&mut request).await?;
-    let request = String::from_utf8_lossy(&request[..length]).into_owned();
-    let probe = match request.split_whitespace().nth(1) {
-        Some("/healthz") => health.live(),
-        Some("/readyz") => health.ready(),
-        Some("/metrics") => Probe {
-            passes: true,
-            body: metrics.render(),
-        },
-        _ => Probe {
-            passes: false,
-            body: String::from("/healthz, /readyz and /metrics are here\n"),
-        },
-    };
+fn answer(probe: Probe) -> (StatusCode, String) {
     let status = if probe.passes {
-        "200 OK"
+        StatusCode::OK
     } else {
-        "500 Internal Server Error"
+        StatusCode::INTERNAL_SERVER_ERROR
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        probe.body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(probe.body.as_bytes()).await
+    (status, probe.body)
 }
