@@ -35,7 +35,7 @@ use crate::work_queue::{State, WorkQueue};
 /// }
 #[doc = include_str!("work_queue/example.txt")]
 ///
-/// queue.add("node-7").unwrap();
+/// let _ = queue.add("node-7");
 /// work_on(queue.try_get().unwrap());
 /// assert!(!queue.contains("node-7"));
 /// ```
@@ -138,7 +138,7 @@ where
 ///     if node == "node-7" && attempt == 1 { Err("no route") } else { Ok(()) }
 /// }
 ///
-/// queue.add("node-7").unwrap();
+/// let _ = queue.add("node-7");
 /// let guard = queue.try_get().unwrap();
 /// let finished = match reconcile(&guard, guard.attempt()) {
 ///     Ok(()) => guard.success(),
@@ -219,7 +219,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(guard.priority(), 0);
     /// # guard.success().unwrap();
@@ -239,7 +239,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert!(!guard.is_cancelled());
     /// queue.cancel("node-7");
@@ -272,8 +272,8 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
-    /// queue.add_rate_limited("node-7").unwrap();
+    /// let _ = queue.add("node-7");
+    /// let _ = queue.add_rate_limited("node-7");
     /// assert_eq!(queue.num_requeues("node-7"), 1);
     /// queue.try_get().unwrap().success().unwrap();
     /// assert_eq!(queue.num_requeues("node-7"), 0);
@@ -297,7 +297,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     #[doc = include_str!("work_queue/example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add("lease-3").unwrap();
+    /// let _ = queue.add("lease-3");
     /// let minute = Duration::from_secs(60);
     /// let finished = queue.try_get().unwrap().requeue_after(minute);
     /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
@@ -321,7 +321,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     #[doc = include_str!("work_queue/example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let finished = queue.try_get().unwrap().retry();
     /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
     /// ```
@@ -344,7 +344,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     #[doc = include_str!("work_queue/example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add("volume-4").unwrap();
+    /// let _ = queue.add("volume-4");
     /// // It is still being attached: this is not a failure, only too early.
     /// queue.try_get().unwrap().retry_after(Duration::from_secs(5)).unwrap();
     /// assert_eq!(queue.num_requeues("volume-4"), 0);
@@ -366,9 +366,9 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert_eq!(guard.release(), Ok(Finished::Ready), "it was added during the run");
     /// ```
     #[doc(alias = "Done")]
@@ -387,7 +387,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let action = Action::RequeueAfter(core::time::Duration::from_secs(60));
     /// let finished = queue.try_get().unwrap().finish(action);
     /// assert!(matches!(finished, Ok(Finished::Delayed(_))));

@@ -56,7 +56,7 @@ pub(crate) use waiting::Waiting;
 ///
 /// ```
 #[doc = include_str!("work_queue/example.txt")]
-/// queue.add("node-7").unwrap();
+/// let _ = queue.add("node-7");
 ///
 /// let mut wait = Wait::for_key(&queue);
 /// let result = loop {
@@ -83,7 +83,7 @@ pub struct Wait<H: Deref<Target: Finish>> {
 /// ```
 #[doc = include_str!("work_queue/example.txt")]
 /// let due = Instant::EPOCH + core::time::Duration::from_secs(60);
-/// queue.add_at("lease-3", due).unwrap();
+/// let _ = queue.add_at("lease-3", due);
 ///
 /// let mut wait = Wait::for_key(&queue);
 /// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
@@ -186,7 +186,7 @@ where
     ///
     /// ```
     #[doc = include_str!("work_queue/example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let mut wait = Wait::after(guard, Action::Success, &queue);
     /// assert_eq!(wait.try_get(), None);
@@ -381,7 +381,7 @@ where
     /// let guard = |work: Result<_, GetError>| Some(Guard::new(work.ok()?, &queue));
     /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
     /// assert!(poll(get.as_mut()).is_pending());
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let Poll::Ready(Some(guard)) = poll(get) else {
     ///     panic!("a key is ready");
     /// };

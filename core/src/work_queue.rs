@@ -125,7 +125,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics, W> fmt::Debug for Sta
 /// let state = State::new(queue, FixedWaitList::<1>::new());
 /// let queue = WorkQueue::new(Single(RefCell::new(state)), Stopped);
 ///
-/// queue.add("valve").unwrap();
+/// let _ = queue.add("valve");
 /// let guard = queue.try_get().unwrap();
 /// assert_eq!(*guard, "valve");
 /// guard.success().unwrap();
@@ -169,7 +169,7 @@ impl<Q, C> WorkQueue<Q, C> {
     #[doc = include_str!("work_queue/example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add_at("lease-3", queue.now() + Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_at("lease-3", queue.now() + Duration::from_secs(60));
     /// let due = queue.state("lease-3").unwrap().due.unwrap();
     /// assert_eq!(due.saturating_since(queue.now()), Duration::from_secs(60));
     /// ```

@@ -123,7 +123,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let workers = Workers::new(1).max_retries(2);
     /// let mut ends = Vec::new();
     /// for _ in 0..3 {
-    ///     queue.add("node-7").unwrap();
+    ///     let _ = queue.add("node-7");
     ///     let guard = queue.try_get().unwrap();
     ///     let run = workers.begin(guard.key(), guard.context(), &queue);
     ///     let action = workers.end(guard.key(), run, Err(Failure::Error("down")), &queue);
@@ -187,7 +187,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
     ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
     /// });
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
     /// workers.end(guard.key(), run, Err(Failure::Error("no route")), &queue);

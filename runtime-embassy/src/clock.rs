@@ -102,7 +102,7 @@ impl Timer for EmbassyClock {
 ///
 /// let clock = ManualClock::new();
 /// let queue: Probes<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
-/// queue.add_after(17, Duration::from_secs(3600)).unwrap();
+/// let _ = queue.add_after(17, Duration::from_secs(3600));
 /// assert!(queue.try_get().is_none());
 ///
 /// clock.advance(Duration::from_secs(3600));

@@ -79,7 +79,7 @@ impl RunLimits {
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// let queue: WorkQueue<NoopRawMutex, u16, 8, _, 3, With<NoMetrics, u8, _>> =
     ///     WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
-    /// queue.add(17).unwrap();
+    /// let _ = queue.add(17);
     ///
     /// let mut too_late = Vec::new();
     /// {

@@ -58,8 +58,8 @@ pub trait Parts {
 /// type Urgent = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
 /// static ALARMS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Urgent> =
 ///     WorkQueue::new(default_item_based());
-/// # LARGE.add(1).unwrap();
-/// # ALARMS.add(1).unwrap();
+/// # let _ = LARGE.add(1);
+/// # let _ = ALARMS.add(1);
 /// ```
 #[derive(Debug)]
 pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = NoPriorities>(

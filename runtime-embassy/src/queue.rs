@@ -167,7 +167,7 @@ pub type Guard<
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
 /// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
 ///
-/// JOBS.add(3).unwrap();
+/// let _ = JOBS.add(3);
 /// JOBS.add_with(9, ALARM).unwrap();
 /// let first = JOBS.try_get().unwrap();
 /// assert_eq!((*first, first.priority()), (9, 1));
@@ -195,7 +195,7 @@ pub type Guard<
 ///
 /// READINGS.limit_groups(GroupLimits::new().max_active(1));
 /// for (bus, address) in [(1, 40), (1, 41), (2, 40)] {
-///     READINGS.add(Sensor { bus, address }).unwrap();
+///     let _ = READINGS.add(Sensor { bus, address });
 /// }
 /// let first = READINGS.try_get().unwrap();
 /// let other = READINGS.try_get().unwrap();
@@ -243,8 +243,8 @@ where
     /// // And a bucket for all keys together, and five calls that may wait.
     /// static MORE: WorkQueue<CriticalSectionRawMutex, u16, 200, DefaultController, 5> =
     ///     WorkQueue::new(default_controller());
-    /// # PLAIN.add(1).unwrap();
-    /// # MORE.add(1).unwrap();
+    /// # let _ = PLAIN.add(1);
+    /// # let _ = MORE.add(1);
     /// ```
     #[doc(alias = "NewRateLimitingQueue")]
     #[doc(alias = "NewTypedRateLimitingQueue")]
@@ -282,7 +282,7 @@ where
     ///
     /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, NoLimit, 3, With<Deepest>> =
     ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
-    /// # QUEUE.add(1).unwrap();
+    /// # let _ = QUEUE.add(1);
     /// ```
     pub const fn from_queue(queue: Queue<K, Stored<N, P>, L, P::Metrics>, clock: P::Clock) -> Self {
         let state = State::new(queue, FixedWaitList::new());
@@ -307,7 +307,7 @@ where
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit, 3, With<NoMetrics, u8, _>> =
     ///     WorkQueue::from_queue(Queue::new(NoLimit), &clock);
-    /// queue.add_after(17, Duration::from_secs(3600)).unwrap();
+    /// let _ = queue.add_after(17, Duration::from_secs(3600));
     /// let mut worker = pin!(queue.get());
     /// assert!(poll_once(worker.as_mut()).is_pending());
     ///

@@ -24,7 +24,7 @@ use crate::logging;
 /// use requeue_embassy::WorkQueue;
 ///
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-/// queue.add(17).unwrap();
+/// let _ = queue.add(17);
 /// let figures = queue.lock().with(|state| {
 ///     let queue = state.queue();
 ///     (queue.held_len(), queue.active_len())

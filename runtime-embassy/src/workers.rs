@@ -28,7 +28,7 @@ use crate::queue::WorkQueue;
 /// }
 ///
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-/// queue.add(17).unwrap();
+/// let _ = queue.add(17);
 /// queue.shut_down();
 /// let mut lines = Vec::new();
 /// embassy_futures::block_on(queue.run_with(
@@ -151,7 +151,7 @@ where
     ///
     /// const AT_ONCE: ItemFastSlow = ItemFastSlow::new(Duration::ZERO, Duration::ZERO, 1);
     /// let queue: WorkQueue<NoopRawMutex, u16, 16, ItemFastSlow> = WorkQueue::new(AT_ONCE);
-    /// queue.add(17).unwrap();
+    /// let _ = queue.add(17);
     ///
     /// let mut given_up = Vec::new();
     /// {

@@ -24,7 +24,7 @@ use crate::sync::{self, Mutex, Parker};
 ///
 /// let clock = ManualClock::new();
 /// let leases = Leases { queue: WorkQueue::builder().clock(clock.clone()).build() };
-/// leases.queue.add_after(3, Duration::from_secs(60)).unwrap();
+/// let _ = leases.queue.add_after(3, Duration::from_secs(60));
 /// clock.advance(Duration::from_secs(60));
 /// assert_eq!(leases.queue.len(), 1);
 /// ```
@@ -115,7 +115,7 @@ impl From<ManualClock> for QueueClock {
 ///
 /// let clock = ManualClock::new();
 /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-/// queue.add_after("probe", Duration::from_secs(3600)).unwrap();
+/// let _ = queue.add_after("probe", Duration::from_secs(3600));
 /// assert!(queue.try_get().is_none());
 ///
 /// clock.advance(Duration::from_secs(3600));
@@ -184,7 +184,7 @@ impl ManualClock {
     ///
     /// let clock = ManualClock::new();
     /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// queue.add_after("probe", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("probe", Duration::from_secs(60));
     /// thread::scope(|scope| {
     ///     scope.spawn(|| assert_eq!(*queue.get().unwrap(), "probe"));
     ///     while clock.waiting() != 1 {

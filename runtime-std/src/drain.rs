@@ -50,7 +50,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::{Drained, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
     /// guard.success().unwrap();
@@ -69,7 +69,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// std::thread::scope(|scope| {
     ///     let drained = scope.spawn(|| queue.drained());
     ///     queue.get().unwrap().success().unwrap();

@@ -19,7 +19,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
     /// guard.success().unwrap();
@@ -52,7 +52,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::{GetError, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)) {
     ///     Ok(guard) => guard.success().map(drop).unwrap(),
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),

@@ -100,8 +100,8 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///     }
 /// });
 ///
-/// queue.add("pod-a").unwrap();
-/// queue.add("pod-b").unwrap();
+/// let _ = queue.add("pod-a");
+/// let _ = queue.add("pod-b");
 /// assert_eq!(queue.drain(), Drained::Complete);
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
@@ -176,7 +176,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     ///
     /// ```
     /// let queue = requeue_std::WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert_eq!(queue.len(), 1);
     /// ```
     #[doc(alias = "NewRateLimitingQueue")]
@@ -305,8 +305,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
     ///
     /// let due = clock.now() + Duration::from_secs(60);
-    /// ours.add_at(3, due).unwrap();
-    /// theirs.add_at(4, due).unwrap();
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
     /// ```
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
@@ -323,7 +323,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let clock = ManualClock::new();
     /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// queue.add_after("lease-3", Duration::from_secs(3600)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(3600));
     /// std::thread::scope(|scope| {
     ///     let worker = scope.spawn(|| queue.get().map(|guard| *guard));
     ///     clock.advance(Duration::from_secs(3600));

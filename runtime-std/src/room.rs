@@ -62,7 +62,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
-    /// bounded.add(17).unwrap();
+    /// let _ = bounded.add(17);
     /// let added = bounded.add_wait_timeout(18, Duration::from_millis(1));
     /// assert_eq!(added, Err(Rejected::Full(18)));
     /// ```
@@ -108,7 +108,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
-    /// bounded.add(17).unwrap();
+    /// let _ = bounded.add(17);
     /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
     /// let added = bounded.add_wait_with_timeout(18, later, Duration::from_millis(1));
     /// assert_eq!(added, Err(Rejected::Full(18)));

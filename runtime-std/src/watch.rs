@@ -33,7 +33,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///     queue.wait_idle();
     ///     assert!(!queue.contains("node-8"));
     ///     // It takes keys as before.
-    ///     queue.add("node-9").unwrap();
+    ///     let _ = queue.add("node-9");
     ///     assert_eq!(queue.drain(), Drained::Complete);
     /// });
     /// ```
@@ -52,7 +52,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let queue = WorkQueue::new();
     /// assert!(queue.wait_idle_timeout(Duration::ZERO));
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert!(!queue.wait_idle_timeout(Duration::ZERO));
     /// ```
     pub fn wait_idle_timeout(&self, timeout: Duration) -> bool {
@@ -72,7 +72,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| queue.cancel("lease-3"));
     ///     queue.wait_settled();
@@ -93,7 +93,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// assert!(queue.wait_idle_timeout(Duration::ZERO));
     /// assert!(!queue.wait_settled_timeout(Duration::ZERO));
     /// ```
@@ -142,7 +142,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert!(!queue.flush_timeout("node-7", Duration::ZERO));
     /// assert!(queue.flush_timeout("node-8", Duration::ZERO), "it has no work");
     /// ```
@@ -167,7 +167,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// std::thread::scope(|scope| {
     ///     let cancels = scope.spawn(|| queue.cancel_and_wait("node-7"));
@@ -196,7 +196,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// let (was, has_ended) = queue.cancel_and_wait_timeout("node-7", Duration::ZERO);
     /// assert!(was.unwrap().active && !has_ended);

@@ -102,7 +102,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::{Action, RunContext, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// queue.run_with(1, |node: &&str, run: RunContext| {
     ///     println!("{node}: attempt {}", run.attempt);
     ///     queue.shut_down();

@@ -31,7 +31,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.get().await.unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
     /// guard.success().unwrap();
@@ -63,7 +63,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let queue = WorkQueue::new();
     /// assert!(queue.try_get().is_none());
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// queue.try_get().unwrap().success().unwrap();
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
@@ -95,7 +95,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)).await {
     ///     Ok(guard) => guard.success().map(drop).unwrap(),
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
@@ -133,7 +133,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// let deadline = Instant::now() + Duration::from_secs(30);
     /// assert!(queue.get_deadline(deadline).await.is_err());
     /// assert_eq!(Instant::now(), deadline);

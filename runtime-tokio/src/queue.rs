@@ -117,8 +117,8 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///     }
 /// });
 ///
-/// queue.add("pod-a").unwrap();
-/// queue.add("pod-b").unwrap();
+/// let _ = queue.add("pod-a");
+/// let _ = queue.add("pod-b");
 /// assert_eq!(queue.drain().await, Drained::Complete);
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
 /// # }
@@ -196,7 +196,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     ///
     /// ```
     /// let queue = requeue_tokio::WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert_eq!(queue.len(), 1);
     /// ```
     #[doc(alias = "NewRateLimitingQueue")]
@@ -320,8 +320,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
     /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
     /// let due = clock.now() + Duration::from_secs(60);
-    /// ours.add_at(3, due).unwrap();
-    /// theirs.add_at(4, due).unwrap();
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
     /// ```
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: TokioClock) -> Self {
         Tasks::assemble(queue, clock)

@@ -116,7 +116,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// queue.shut_down();
     /// let run = queue.run_with(1, |node, run: RunContext| async move {
     ///     println!("{node}: attempt {}", run.attempt);
@@ -175,7 +175,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let queue = WorkQueue::new();
-/// queue.add("node-7").unwrap();
+/// let _ = queue.add("node-7");
 /// let stop = CancellationToken::new();
 /// let concurrency = Concurrency::new(4);
 /// let workers = Workers::new(4)
@@ -208,7 +208,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// # let queue = WorkQueue::new();
-/// # queue.add("node-7").unwrap();
+/// # let _ = queue.add("node-7");
 /// let stop = CancellationToken::new();
 /// let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
 /// let service = service.shut_down_on(stop.clone());

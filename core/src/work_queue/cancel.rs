@@ -39,8 +39,8 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
-    /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add("node-7");
+    /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
     /// let was = queue.cancel("node-7").unwrap();
     /// assert!(was.ready && was.due.is_some());
     /// assert!(queue.try_get().is_none());
@@ -69,7 +69,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add_after("lease-3", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
     /// assert!(queue.cancel_delay("lease-3").is_some());
     /// assert!(!queue.contains("lease-3"));
     /// ```

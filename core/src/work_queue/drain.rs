@@ -47,7 +47,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let mut drain = pin!(queue.drain());
     /// assert!(poll(drain.as_mut()).is_pending());
     /// queue.try_get().unwrap().success().unwrap();
@@ -76,7 +76,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let drain = pin!(queue.drain_timeout(Duration::ZERO));
     /// assert_eq!(poll(drain), Poll::Ready(Ok(Drained::Pending)));
     /// assert!(queue.shutting_down());

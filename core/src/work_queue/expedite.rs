@@ -34,7 +34,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
     /// assert!(queue.try_get().is_none());
     /// assert!(queue.expedite("node-7"));
     /// assert_eq!(*queue.try_get().unwrap(), "node-7");
@@ -63,8 +63,8 @@ where
     #[doc = include_str!("example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add_after("node-8", Duration::from_secs(60)).unwrap();
-    /// queue.add_after("node-7", Duration::from_secs(30)).unwrap();
+    /// let _ = queue.add_after("node-8", Duration::from_secs(60));
+    /// let _ = queue.add_after("node-7", Duration::from_secs(30));
     /// queue.expedite_all();
     /// assert_eq!(*queue.try_get().unwrap(), "node-7");
     /// ```

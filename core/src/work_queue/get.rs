@@ -51,7 +51,7 @@ where
     #[doc = include_str!("example_tasks.txt")]
     /// let mut get = pin!(queue.get());
     /// assert!(poll(get.as_mut()).is_pending());
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let Poll::Ready(Ok(guard)) = poll(get) else {
     ///     panic!("a key is ready");
     /// };
@@ -105,7 +105,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// // One second for a whole round, however long each key takes.
     /// let deadline = queue.clock().now() + Duration::from_secs(1);
     /// let get = pin!(queue.get_deadline(deadline));

@@ -81,7 +81,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_groups.txt")]
-    /// queue.add(("a", 1)).unwrap();
+    /// let _ = queue.add(("a", 1));
     /// queue.pause_group("a").unwrap();
     /// assert!(queue.try_get().is_none());
     /// queue.resume_group("a");
@@ -113,7 +113,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_groups.txt")]
-    /// queue.add(("a", 1)).unwrap();
+    /// let _ = queue.add(("a", 1));
     /// queue.pause_group("a").unwrap();
     /// let a = queue.group("a").unwrap();
     /// assert!(a.ready == 1 && a.paused);

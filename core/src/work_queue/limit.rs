@@ -35,10 +35,10 @@ where
     /// ```
     #[doc = include_str!("example_growable.txt")]
     /// queue.limit_keys(1);
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert_eq!(queue.add("node-8"), Err(Rejected::Full("node-8")));
     /// queue.limit_keys(usize::MAX);
-    /// queue.add("node-8").unwrap();
+    /// let _ = queue.add("node-8");
     /// ```
     pub fn limit_keys(&self, keys: usize) {
         self.with(|queue, _| queue.limit_keys(keys));

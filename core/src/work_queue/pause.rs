@@ -33,7 +33,7 @@ where
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.pause();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert!(queue.is_paused());
     /// assert!(queue.try_get().is_none());
     /// queue.resume();

@@ -131,7 +131,7 @@ where
     /// ```
     #[doc = include_str!("example.txt")]
     /// let once = AddOptions { merge: Merge::Once, ..AddOptions::new() };
-    /// queue.add_after("node-7", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
     /// queue.add_with("node-7", once).unwrap();
     /// assert_eq!(queue.state("node-7").unwrap().due, None, "it runs now, and only now");
     /// ```
@@ -153,7 +153,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add_rate_limited("node-7").unwrap();
+    /// let _ = queue.add_rate_limited("node-7");
     /// assert_eq!(queue.num_requeues("node-7"), 1);
     /// assert_eq!(queue.forget("node-7"), 1);
     /// assert_eq!(queue.num_requeues("node-7"), 0);

@@ -59,7 +59,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert!(!queue.is_idle());
     /// guard.success().unwrap();
@@ -76,7 +76,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add_after("lease-3", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
     /// assert!(queue.is_idle() && !queue.is_settled());
     /// ```
     pub fn is_settled(&self) -> bool {
@@ -90,9 +90,9 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let state = queue.state("node-7").unwrap();
     /// assert!(state.active && state.dirty);
     /// # guard.success().unwrap();
@@ -112,7 +112,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// assert!(queue.contains("node-7"));
     /// queue.try_get().unwrap().success().unwrap();
     /// assert!(!queue.contains("node-7"));
@@ -146,7 +146,7 @@ where
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// queue.add_after("lease-3", core::time::Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
     /// assert_eq!(queue.held_len(), 3);

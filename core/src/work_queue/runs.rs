@@ -35,7 +35,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// while let Some(guard) = queue.try_get() {
     ///     assert_eq!(*guard, "node-7");
     ///     guard.success().unwrap();
@@ -119,7 +119,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(queue.release_key("node-7"), Ok(()));
     /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
@@ -145,7 +145,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// // The ticket travels further than the guard, which borrows the queue.
     /// let ticket = queue.try_get().unwrap().into_ticket().unwrap();
     /// let finished = queue.finish(ticket, Action::Success);

@@ -32,7 +32,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// queue.shut_down();
     /// assert!(queue.shutting_down());
     /// let guard = queue.try_get().unwrap();
@@ -52,7 +52,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let drain = queue.begin_drain();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
     /// queue.try_get().unwrap().success().unwrap();
@@ -88,7 +88,7 @@ where
     #[doc = include_str!("example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// assert_eq!(queue.take_delayed(), None, "not before shutdown");
     /// queue.shut_down();
     /// let leftover = queue.take_delayed().unwrap();
@@ -115,8 +115,8 @@ where
     #[doc = include_str!("example.txt")]
     /// use core::time::Duration;
     ///
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
+    /// let _ = queue.add("node-7");
     /// queue.shut_down();
     /// assert!(queue.leftovers().map(|left| left.key).eq(["node-7", "lease-3"]));
     /// ```

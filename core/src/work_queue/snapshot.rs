@@ -39,7 +39,7 @@ where
     /// ```
     #[doc = include_str!("example.txt")]
     /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// queue.add_rate_limited("node-9").unwrap();
+    /// let _ = queue.add_rate_limited("node-9");
     ///
     /// let mut waiting = Vec::new();
     /// for entry in queue.snapshot().take(1_000).filter(|entry| !entry.state.ready) {
@@ -52,7 +52,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let now = queue.now();
     /// let saved: Vec<_> = queue.snapshot().filter_map(|entry| entry.leftover(now)).collect();
     /// # queue.clear();

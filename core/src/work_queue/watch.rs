@@ -46,7 +46,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let mut idle = pin!(queue.wait_idle());
     /// assert!(poll(idle.as_mut()).is_pending());
     /// queue.try_get().unwrap().success().unwrap();
@@ -73,7 +73,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let idle = pin!(queue.wait_idle_timeout(Duration::ZERO));
     /// assert_eq!(poll(idle), Poll::Ready(Ok(false)));
     /// ```
@@ -100,7 +100,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// let mut settled = pin!(queue.wait_settled());
     /// assert!(poll(settled.as_mut()).is_pending());
     /// queue.cancel("lease-3");
@@ -126,7 +126,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add_after("lease-3", Duration::from_secs(60)).unwrap();
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
     /// let settled = pin!(queue.wait_settled_timeout(Duration::ZERO));
     /// assert_eq!(poll(settled), Poll::Ready(Ok(false)));
     /// ```
@@ -188,7 +188,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let done = pin!(queue.flush_timeout("node-7", Duration::ZERO));
     /// assert_eq!(poll(done), Poll::Ready(Ok(false)));
     /// ```
@@ -222,7 +222,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let mut cancels = pin!(queue.cancel_and_wait("node-7"));
     /// assert!(poll(cancels.as_mut()).is_pending());
@@ -258,7 +258,7 @@ where
     ///
     /// ```
     #[doc = include_str!("example_tasks.txt")]
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let cancels = pin!(queue.cancel_and_wait_timeout("node-7", Duration::ZERO));
     /// let Poll::Ready(Ok((was, has_ended))) = poll(cancels) else {

@@ -96,7 +96,7 @@ impl<E: Error + 'static> Error for Failure<E> {
 ///
 /// ```
 #[doc = include_str!("../work_queue/example.txt")]
-/// queue.add("node-7").unwrap();
+/// let _ = queue.add("node-7");
 /// let keys: &dyn Runs<&str> = &queue;
 /// assert!(keys.holds(&"node-7") && !keys.holds(&"node-8"));
 /// ```
@@ -181,7 +181,7 @@ impl<K, E> Workers<'_, K, E> {
     ///
     /// let minute = Duration::from_secs(60);
     /// let workers = Workers::new(1).max_retries(0).timeout(minute);
-    /// queue.add("node-7").unwrap();
+    /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     ///
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
