@@ -35,6 +35,11 @@ pub trait Lists {
 
     /// Where the group of a key is, or would be; `None` if there is no room for one more.
     fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;
+    /// The group of a key, if it would go with those of its keys that have failure records.
+    fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
+        let _ = id;
+        None
+    }
     /// Puts a key, which is about to get this slot, into its group. Since it was looked for, other
     /// keys may have been dismissed.
     fn admit(&mut self, id: SlotId, group: Self::Group, seat: Self::Seat) {

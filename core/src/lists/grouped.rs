@@ -83,6 +83,8 @@ pub struct Group<L> {
     ready: u32,
     /// How many slots its keys have.
     members: u32,
+    /// How many of them are live for their failures alone.
+    records: u32,
     active: u32,
     /// The limits that were set for it by name.
     own: Option<Share>,
@@ -118,6 +120,7 @@ impl<L> Group<L> {
             lanes,
             ready: 0,
             members: 0,
+            records: 0,
             active: 0,
             own: None,
             generation,

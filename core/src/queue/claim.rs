@@ -150,7 +150,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
         let group = self.naming.group_of(key);
-        let seat = self.lists.seat(&group, now)?;
+        let seat = match self.lists.seat(&group, now) {
+            Some(seat) => seat,
+            None => self.seat_of_records(&group, now)?,
+        };
         let id = match self.slots.vacant_slot() {
             Some(id) => id,
             None => match self.slots.new_slot() {

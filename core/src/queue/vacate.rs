@@ -7,9 +7,13 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::priority::Priorities;
 use crate::storage::{Phase, Slots, Storage};
 
 use super::Queue;
+
+type Group<S> = <<S as Storage>::Priorities as Priorities>::Group;
+type Seat<S> = <<S as Storage>::Lists as Lists>::Seat;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Discards the oldest failure record. Returns the freed slot.
@@ -18,6 +22,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let id = self.lists.oldest_record()?;
         self.drop_record(id);
         Some(id)
+    }
+
+    /// Discards the failure records of a group that has nothing else, if there is one, because work
+    /// outranks history. Returns the place of the new key's group. O(n) in the records.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn seat_of_records(&mut self, group: &Group<S>, now: Instant) -> Option<Seat<S>> {
+        let mut leaving = None;
+        let mut next = self.lists.oldest_record();
+        while let Some(id) = next {
+            next = self.lists.record_after(id);
+            let own = self.lists.group_of_records(id);
+            if own.is_some_and(|own| *leaving.get_or_insert(own) == own) {
+                self.drop_record(id);
+            }
+        }
+        self.lists.seat(group, now)
     }
 
     /// Releases a slot that is live for its failures alone.

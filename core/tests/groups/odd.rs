@@ -142,3 +142,18 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
         queue.assert_valid();
     }
 }
+
+/// Failures alone are no reason to refuse a key of another group.
+#[test]
+fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, _> =
+        Queue::with_groups(default_item_based(), NoMetrics, |key| key.0);
+    for number in 0..3 {
+        let _ = queue.add_rate_limited((0, number), NOW);
+        assert!(queue.cancel(&(0, number), NOW).value.is_some());
+    }
+    assert_eq!(queue.held_len(), 3, "for their failures");
+    queue.add((1, 0), NOW).value.unwrap();
+    queue.assert_valid();
+    assert_eq!(queue.held_len(), 1);
+}

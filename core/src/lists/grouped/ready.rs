@@ -235,6 +235,33 @@ impl<B: Backing> Lists for GroupedLists<B> {
         (&mut self.records, &mut self.members)
     }
 
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.members, id);
+        let group = self.members.group(id);
+        if let Some(own) = self.group_mut(group) {
+            own.records += 1;
+        }
+    }
+
+    fn discard_record(&mut self, id: SlotId) {
+        let before = self.records.len();
+        self.records.remove(&mut self.members, id);
+        if self.records.len() == before {
+            return;
+        }
+        let group = self.members.group(id);
+        if let Some(own) = self.group_mut(group) {
+            own.records -= 1;
+        }
+    }
+
+    fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
+        let group = self.members.group(id);
+        let own = self.group(group)?;
+        let leaves = own.records == own.members && own.own.is_none() && !own.paused;
+        leaves.then_some(group)
+    }
+
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {
         for level in (0..B::LEVELS).rev() {
             for group in 0..self.groups.bound() {
