@@ -35,6 +35,10 @@ pub trait Lists {
 
     /// Where the group of a key is, or would be; `None` if there is no room for one more.
     fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;
+    /// Whether there is room for a key of a group that has none.
+    fn has_seat(&self) -> bool {
+        true
+    }
     /// The group of a key, if it would go with those of its keys that have failure records.
     fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
         let _ = id;

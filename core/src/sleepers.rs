@@ -93,6 +93,9 @@ impl Getter {
 pub(crate) struct Sleepers {
     asleep: u32,
     wake_in_flight: bool,
+    /// One of the calls that wait for room has been woken, and has not looked yet. Only in a queue
+    /// with groups, where the room may not be for its key.
+    room_wake_in_flight: bool,
     timer_owner: Option<TimerOwner>,
     /// Counts timer owners, so that a replaced one does not end the ownership of the next.
     generations: u32,
@@ -109,6 +112,7 @@ impl Sleepers {
         Self {
             asleep: 0,
             wake_in_flight: false,
+            room_wake_in_flight: false,
             timer_owner: None,
             generations: 0,
         }
@@ -168,6 +172,16 @@ impl Sleepers {
     /// Notes that every sleeping getter is woken.
     pub(crate) fn all_woken(&mut self) {
         self.wake_in_flight = self.asleep > 0;
+    }
+
+    /// Notes that one call has been woken for room.
+    pub(crate) fn note_room_wake(&mut self) {
+        self.room_wake_in_flight = true;
+    }
+
+    /// Whether such a call has not looked yet. It does now.
+    pub(crate) fn took_room_wake(&mut self) -> bool {
+        core::mem::take(&mut self.room_wake_in_flight)
     }
 
     pub(crate) fn asleep(&self) -> u32 {

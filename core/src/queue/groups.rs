@@ -88,6 +88,7 @@ where
     {
         let _ = self.release_due(SlotId::NONE, now);
         let limited = self.lists.limit(name, limits);
+        self.note_change();
         self.effect(limited)
     }
 
@@ -144,6 +145,7 @@ where
     {
         let _ = self.release_due(SlotId::NONE, now);
         self.lists.resume(name);
+        self.note_change();
         self.effect(())
     }
 

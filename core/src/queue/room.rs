@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{Added, Effect, Next, Rejected, Scheduled};
@@ -65,6 +66,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// is added otherwise meanwhile takes the place before it: the call waits again, and stays the
     /// first. A key that the queue holds needs no room.
     ///
+    /// A fixed queue may have room for keys of its [groups](crate::Groups), but for no other group.
+    /// Then every change that may bring room wakes every call.
+    ///
     /// # Examples
     ///
     /// ```
@@ -95,15 +99,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let spare = |key| adding.spare = Some(key);
             adding.result = self.add_with_at_once(key, adding.options, now, spare);
         }
-        self.pass_room_on(getter);
         let value = if matches!(adding.result, Err(Rejected::Full(_))) {
-            getter.want_room();
-            self.watched.add(Watched::ROOM);
+            self.want_room(getter);
             Next::Wait { until: None }
         } else {
+            self.pass_room_on(getter);
             Next::Work(())
         };
         self.effect(value)
+    }
+
+    fn want_room(&mut self, getter: &mut Getter) {
+        self.watched.add(Watched::ROOM);
+        if S::Lists::BLOCKS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
+            // What it was woken for may be room for a key of another group.
+            self.note_change();
+        }
+        getter.want_room();
     }
 
     /// If a call has waited for room, another is woken in its place once there is room.

@@ -293,8 +293,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Next::Wait { until: None }
     }
 
-    /// The wake after a change that calls may wait for.
-    /// The wake after a change, but for getters.
+    /// The wake after a change that calls may wait for, but for getters.
     pub(super) fn wake_watchers(&mut self) -> Wake {
         self.watched.remove(Watched::CHANGED);
         let rests = self.has_no_work();
@@ -312,11 +311,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         if self.watched.has(Watched::ROOM) && self.has_room() {
             self.watched.remove(Watched::ROOM);
+            if !self.lists.has_seat() {
+                // The group of a key decides whether there is room for it.
+                self.sleepers.all_woken();
+                return Wake::ALL;
+            }
+            if S::Lists::BLOCKS {
+                self.sleepers.note_room_wake();
+            }
             wake = wake | Wake::ROOM;
         }
         wake
     }
 
+    /// Whether there is room for a new key, of a group that has keys.
     fn has_room(&self) -> bool {
         self.slots.vacancy().is_some() || self.lists.records_len() > 0
     }
@@ -325,7 +333,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn has_reported_what_came(&self) -> bool {
         let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
         let settled = self.watched.has(Watched::REST) && self.is_settled();
-        let room = self.watched.has(Watched::ROOM) && self.has_room();
+        let room = self.watched.has(Watched::ROOM) && self.has_room() && self.lists.has_seat();
         !drained && !settled && !room
     }
 }

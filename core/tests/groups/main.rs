@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use requeue_core::binding::{Getter, Next, Wake, Work};
+use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
 use requeue_core::{
     AddOptions, Aging, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
     NoPriorities, Queue, RandomState, Rejected, Sweep, default_item_based,

@@ -143,6 +143,94 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     }
 }
 
+type Two = Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit>;
+
+/// An add that waits for room, and what its last look returned.
+fn waits_for_room(queue: &mut Two, adding: &mut Adding<Key>, getter: &mut Getter) -> (bool, Wake) {
+    let effect = queue.poll_add(adding, NOW, getter);
+    queue.assert_valid();
+    (matches!(effect.value, Next::Wait { .. }), effect.wake)
+}
+
+#[test]
+fn a_call_that_waits_for_a_group_does_not_wake_itself() {
+    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    queue.add((0, 0), NOW).value.unwrap();
+    let mut adding = Adding::new((1, 0), AddOptions::new());
+    let mut getter = Getter::new();
+    for _ in 0..3 {
+        let look = waits_for_room(&mut queue, &mut adding, &mut getter);
+        assert_eq!(look, (true, Wake::NONE));
+    }
+    let work = queue.try_get(NOW).value.unwrap();
+    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::ROOM);
+    assert!(!waits_for_room(&mut queue, &mut adding, &mut getter).0);
+}
+
+#[test]
+fn each_call_that_waits_for_room_of_its_group_gets_it() {
+    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.add_many((0..4).map(|number| (0, number)), NOW, |_| {});
+    let (mut other, mut same) = (Getter::new(), Getter::new());
+    let mut of_other = Adding::new((1, 0), AddOptions::new());
+    let mut of_same = Adding::new((0, 4), AddOptions::new());
+    assert!(waits_for_room(&mut queue, &mut of_other, &mut other).0);
+    assert!(waits_for_room(&mut queue, &mut of_same, &mut same).0);
+
+    let work = queue.try_get(NOW).value.unwrap();
+    let wake = queue.release(work.ticket, NOW).wake;
+    assert_eq!(wake, Wake::ALL, "the first has no group to go to");
+    let look = waits_for_room(&mut queue, &mut of_other, &mut other);
+    assert_eq!(look, (true, Wake::NONE));
+    assert!(!waits_for_room(&mut queue, &mut of_same, &mut same).0);
+}
+
+/// Two places are free, and another add takes the group that the woken call needs.
+#[test]
+fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
+    let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, NoPriorities, 2>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.add_many([(1, 0), (0, 0), (0, 1)], NOW, |_| {});
+    let (mut other, mut same) = (Getter::new(), Getter::new());
+    let mut of_other = Adding::new((2, 0), AddOptions::new());
+    let mut of_same = Adding::new((0, 2), AddOptions::new());
+    let _ = queue.poll_add(&mut of_other, NOW, &mut other);
+    let _ = queue.poll_add(&mut of_same, NOW, &mut same);
+
+    for wake in [Wake::ROOM, Wake::NONE] {
+        let work = queue.try_get(NOW).value.unwrap();
+        assert_eq!(queue.release(work.ticket, NOW).wake, wake);
+    }
+    queue.add((3, 0), NOW).value.unwrap();
+    for wake in [Wake::ALL, Wake::NONE] {
+        let late = queue.poll_add(&mut of_other, NOW, &mut other);
+        queue.assert_valid();
+        assert_eq!((late.value, late.wake), (Next::Wait { until: None }, wake));
+    }
+    assert_eq!(
+        queue.poll_add(&mut of_same, NOW, &mut same).value,
+        Next::Work(())
+    );
+    queue.assert_valid();
+}
+
+#[test]
+fn a_group_that_is_given_up_makes_room_for_another() {
+    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let _ = queue.limit_group(0, Some(GroupLimits::new()), NOW);
+    let (mut adding, mut getter) = (Adding::new((1, 0), AddOptions::new()), Getter::new());
+    assert!(waits_for_room(&mut queue, &mut adding, &mut getter).0);
+    assert_eq!(queue.limit_group(0, None, NOW).wake, Wake::ROOM);
+
+    queue.pause_group(0, NOW).value.unwrap();
+    for wake in [Wake::ALL, Wake::NONE] {
+        let look = waits_for_room(&mut queue, &mut adding, &mut getter);
+        assert_eq!(look, (true, wake), "at first, as if others waited too");
+    }
+    assert_eq!(queue.resume_group(&0, NOW).wake, Wake::ROOM);
+    assert!(!waits_for_room(&mut queue, &mut adding, &mut getter).0);
+}
+
 /// Failures alone are no reason to refuse a key of another group.
 #[test]
 fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {

@@ -28,6 +28,10 @@ impl<B: Backing> Lists for GroupedLists<B> {
         self.groups.vacancy().map(|_| seat)
     }
 
+    fn has_seat(&self) -> bool {
+        self.groups.vacancy().is_some() || self.leaving.len() > 0
+    }
+
     fn admit(&mut self, id: SlotId, name: B::Name, seat: Seat<B>) {
         let seat = match seat {
             Located::Found(group) => match self.groups.slot_mut(group) {
