@@ -310,3 +310,33 @@ fn gauges_are_reported_until_shutdown() {
     time.advance(SECOND);
     reports.ready();
 }
+
+/// A task that never waits lets no other task run.
+#[test]
+fn gauges_without_a_period_are_reported_every_millisecond() {
+    #[derive(Default)]
+    struct Reports(u32);
+
+    impl Metrics for Reports {
+        type Timestamps = Times;
+
+        fn longest_running(&mut self, _: Duration) {
+            self.0 += 1;
+            assert!(self.0 < 10, "reports all the time");
+        }
+    }
+
+    let time = alone();
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Reports>> =
+        WorkQueue::from_queue(
+            Queue::with_metrics(NoLimit, Reports::default()),
+            EmbassyClock,
+        );
+    let count = || queue.lock().with(|state| state.queue().metrics().0);
+    let mut reports = by_hand(queue.report_running_every(Duration::ZERO));
+    assert!(reports.is_pending());
+    assert_eq!(count(), 1);
+    time.advance(Duration::from_millis(1));
+    assert!(reports.is_pending());
+    assert_eq!(count(), 2);
+}

@@ -218,7 +218,8 @@ where
     }
 
     /// Reports to the metrics how long the active keys have been active, at once and then every
-    /// `period`, until the queue is shut down. client-go does so every 500 ms.
+    /// `period`, until the queue is shut down. client-go does so every 500 ms. A period of
+    /// less than a millisecond counts as one, because a task that never waits lets no other run.
     ///
     /// # Cancel safety
     ///
@@ -227,6 +228,7 @@ where
     where
         C: Timer,
     {
+        let period = period.max(Duration::from_millis(1));
         while !self.shutting_down() {
             self.report_running();
             sleep_until(&self.clock, self.clock.now() + period).await;
