@@ -32,6 +32,8 @@ pub trait Lists {
 
     /// Whether a ready key may have to wait, because of its group.
     const BLOCKS: bool = false;
+    /// Whether there is room for a number of groups only.
+    const FEW_GROUPS: bool = false;
 
     /// Where the group of a key is, or would be; `None` if there is no room for one more.
     fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;

@@ -152,7 +152,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let group = self.naming.group_of(key);
         let seat = match self.lists.seat(&group, now) {
             Some(seat) => seat,
-            None => self.seat_of_records(&group, now)?,
+            None if S::Lists::FEW_GROUPS => self.seat_of_records(&group, now)?,
+            None => return None,
         };
         let id = match self.slots.vacant_slot() {
             Some(id) => id,

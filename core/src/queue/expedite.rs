@@ -53,8 +53,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Ends the delays of some keys now, in the order of their deadlines, as
     /// [`expedite`](Self::expedite) does for one: at most
-    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, behind those that are due. Returns whether there may be more: then it is called again
-    /// with the same sweep. O(log n). Does nothing after shutdown.
+    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, behind those that are due. Returns whether
+    /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
+    /// shutdown.
     ///
     /// If the limiter holds keys, it ends delays in no order, and looks at no more than 32 slots in
     /// a step, because it cannot end those of keys that are [held](crate::WithHolds).

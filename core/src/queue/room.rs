@@ -111,7 +111,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     fn want_room(&mut self, getter: &mut Getter) {
         self.watched.add(Watched::ROOM);
-        if S::Lists::BLOCKS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
+        if S::Lists::FEW_GROUPS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
             // What it was woken for may be room for a key of another group.
             self.note_change();
         }

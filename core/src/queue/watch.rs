@@ -316,7 +316,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.sleepers.all_woken();
                 return Wake::ALL;
             }
-            if S::Lists::BLOCKS {
+            if S::Lists::FEW_GROUPS {
                 self.sleepers.note_room_wake();
             }
             wake = wake | Wake::ROOM;

@@ -32,6 +32,8 @@ pub trait Backing {
     type Nodes: Nodes;
 
     const LEVELS: usize = Self::Priorities::LEVELS as usize;
+    /// Whether there is room for a number of groups only.
+    const FEW_GROUPS: bool;
 }
 
 /// The ready keys of a group at one level, and its place in the turn of that level.
@@ -172,6 +174,8 @@ where
     type Groups = FixedSlots<G, Group<Self::Lanes>, MAX, u8>;
     type Rates = [Rate; MAX];
     type Nodes = FixedNodes<MAX, u8>;
+
+    const FEW_GROUPS: bool = true;
 }
 
 impl<G, P, const N: usize, I, const MAX: usize> ConstEmpty
@@ -211,6 +215,8 @@ mod growable {
         type Groups = GrowableSlots<G, Group<Self::Lanes>, RandomState>;
         type Rates = Segments<Rate, 64>;
         type Nodes = GrowableNodes;
+
+        const FEW_GROUPS: bool = false;
     }
 
     impl LinkArray<u32> for Segments<Member<u32, u32>, 512> {

@@ -15,6 +15,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     type Links = B::Members;
 
     const BLOCKS: bool = true;
+    const FEW_GROUPS: bool = B::FEW_GROUPS;
 
     fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Seat<B>> {
         let seat = self.groups.locate(name);
@@ -29,7 +30,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn has_seat(&self) -> bool {
-        self.groups.vacancy().is_some() || self.leaving.len() > 0
+        !B::FEW_GROUPS || self.groups.vacancy().is_some() || self.leaving.len() > 0
     }
 
     fn admit(&mut self, id: SlotId, name: B::Name, seat: Seat<B>) {
