@@ -60,7 +60,7 @@ macro_rules! __rules_order {
                 "client-go delaying_queue.go, waitingLoop: Add";
                 how_late_a_key_was_released_cannot_be_seen: 2,
                 "A key that became due stands before one that is added later, looked at or not.",
-                "docs/design.md, Release";
+                "docs/design.md, Due keys";
             }
             earliest_wins {
                 the_earlier_deadline_counts: 1,

@@ -54,7 +54,7 @@ macro_rules! __rules_shutdown {
                 "requeue-core, Queue::snapshot_some";
                 a_key_that_is_due_is_seen_ready: 1,
                 "A key whose deadline has passed is ready in a snapshot, and is handed out.",
-                "requeue-core, Queue::snapshot_some; docs/design.md, Release";
+                "requeue-core, Queue::snapshot_some; docs/design.md, Due keys";
             }
         }
         $($after)*

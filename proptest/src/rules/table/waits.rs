@@ -90,7 +90,7 @@ macro_rules! __rules_waits {
                 "docs/design.md, One timer owner, Wake needed";
                 keys_due_at_once_reach_as_many: 2,
                 "Of several keys due at once each reaches one who sleeps.",
-                "docs/design.md, Release, Wake needed";
+                "docs/design.md, Due keys, Wake needed";
                 deadlines_come_one_after_another: 3,
                 "Each of several deadlines is watched when the one before it has come.",
                 "docs/design.md, One timer owner, Wake needed";
