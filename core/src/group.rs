@@ -30,7 +30,8 @@ use crate::priority::{Naming, NoPriorities, Priorities, sealed};
 ///   turn. Within a group and a level, first in, first out.
 /// - A group comes and goes with its keys, or stays while limits are set for it by name. Once its
 ///   last key has left, one with a rate stays until the tokens it has used are earned again, or
-///   until its room is needed.
+///   until its room is needed. Failure records alone keep no other group out: where all `MAX` are
+///   taken, those of a group that has nothing else are discarded, O(n) in the records.
 ///
 /// Deduplication, delays, retries and shutdown are as without groups. A drain honours the limits.
 /// Shutdown lifts what would keep a drain from ending: pauses, and limits of no active key at all.

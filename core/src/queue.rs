@@ -183,7 +183,7 @@ where
     /// How many slots may be live for their failures alone.
     failure_records_max: usize,
     /// How many due keys an operation makes ready. Without one, none would ever be.
-    release_max: NonZeroU8,
+    due_keys_max: NonZeroU8,
     closed: bool,
     /// Getters wait although keys may be ready. Not after shutdown.
     paused: bool,

@@ -52,7 +52,7 @@ pub struct Model {
     capacity: Option<usize>,
     failure_records_max: usize,
     /// How many due keys an operation makes ready; `None` if all of them, when they come due.
-    release_max: Option<u8>,
+    due_keys_max: Option<u8>,
     now: Instant,
 
     /// Keys in the order in which they will be handed out, but for their levels.
@@ -132,7 +132,7 @@ impl Model {
             limiter: setup.limiter.compose(),
             capacity,
             failure_records_max: setup.failure_records_max,
-            release_max: None,
+            due_keys_max: None,
             now: Instant::EPOCH,
             levels: 1,
             queued_at: Vec::new(),
@@ -173,8 +173,8 @@ impl Model {
     }
 
     /// Limits how many due keys an operation makes ready.
-    pub fn releasing(mut self, release_max: Option<u8>) -> Self {
-        self.release_max = release_max;
+    pub fn limit_due_keys(mut self, due_keys_max: Option<u8>) -> Self {
+        self.due_keys_max = due_keys_max;
         self
     }
 
@@ -357,7 +357,7 @@ impl Model {
 
     /// Every operation begins with this: requeue has no loop that would do it.
     fn arrive(&mut self) {
-        match self.release_max {
+        match self.due_keys_max {
             Some(most) => drop(self.release(usize::from(most))),
             None => self.groups_come_due(),
         }
@@ -366,7 +366,7 @@ impl Model {
     /// What an operation on a key begins with. The last key that is released is the operation's
     /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
-        let Some(most) = self.release_max else {
+        let Some(most) = self.due_keys_max else {
             self.groups_come_due();
             return;
         };
@@ -399,7 +399,7 @@ impl Model {
 
     /// Makes a key ready if one is due and none is ready.
     fn ensure_ready(&mut self, first: fn(&Self) -> Option<Key>) {
-        let most = usize::from(self.release_max.unwrap_or(0));
+        let most = usize::from(self.due_keys_max.unwrap_or(0));
         while first(self).is_none() && self.release(most) {}
     }
 

@@ -52,7 +52,7 @@ pub struct Setup {
     /// own.
     pub failure_records_max: usize,
     /// How many due keys one operation makes ready, if the subject does one operation a step.
-    pub release_max: u8,
+    pub due_keys_max: u8,
 }
 
 impl Setup {
@@ -62,7 +62,7 @@ impl Setup {
             limiter,
             max_keys: usize::MAX,
             failure_records_max: usize::MAX,
-            release_max: 16,
+            due_keys_max: 16,
         }
     }
 
@@ -330,7 +330,7 @@ pub struct Abilities {
     pub places: Option<usize>,
     /// How many due keys one operation makes ready. `None` if a step may be several operations, and
     /// then the subject makes all of them ready.
-    pub release_max: Option<u8>,
+    pub due_keys_max: Option<u8>,
 }
 
 impl Default for Abilities {
@@ -341,7 +341,7 @@ impl Default for Abilities {
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,
-            release_max: None,
+            due_keys_max: None,
         }
     }
 }

@@ -84,8 +84,8 @@ const BOUNDS: Bounds = Bounds {
 /// The queues that are explored, beside their capacities: how many due keys an operation makes
 /// ready, how many failure records are kept of what grows, and whether keys are held.
 fn setups(capacity: Option<usize>) -> Vec<Setup> {
-    let setup = |(release_max, failure_records_max)| Setup {
-        release_max,
+    let setup = |(due_keys_max, failure_records_max)| Setup {
+        due_keys_max,
         failure_records_max,
         ..Setup::exponential()
     };
@@ -129,13 +129,13 @@ fn explored<S: Subject + 'static>(
     };
     for setup in setups(S::new(&Setup::exponential()).capacity()) {
         let Setup {
-            release_max,
+            due_keys_max,
             failure_records_max: records,
             ..
         } = setup;
         match explore::<S>(&setup, &scope) {
-            Ok(explored) => println!("explored: {name}, {release_max} released: {explored}"),
-            Err(failure) => panic!("{name}, {release_max}, {records}:\n{failure}"),
+            Ok(explored) => println!("explored: {name}, {due_keys_max} released: {explored}"),
+            Err(failure) => panic!("{name}, {due_keys_max}, {records}:\n{failure}"),
         }
     }
 }

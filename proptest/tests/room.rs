@@ -2,11 +2,8 @@
 //! is remembered of failures is no reason to refuse a key.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,6 +12,7 @@ use requeue_core::{
     Rejected, Reporter, default_item_based,
 };
 use requeue_proptest::rounds;
+use requeue_test_tools::{ByHand, by_hand};
 use requeue_tokio::{Guard, WorkQueue};
 
 /// The group, and a number.
@@ -65,20 +63,12 @@ fn operations() -> impl Strategy<Value = Vec<(Operation, bool)>> {
     vec((operation, any::<bool>()), 1..60)
 }
 
-#[derive(Default)]
-struct Wakes(AtomicU32);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
+type Call = Pin<Box<dyn Future<Output = Result<Added, Rejected<Key>>>>>;
 
 /// A call that waits for room.
 struct Waiting {
     key: Key,
-    wakes: Arc<Wakes>,
-    call: Pin<Box<dyn Future<Output = Result<Added, Rejected<Key>>>>>,
+    call: ByHand<Call>,
 }
 
 struct World {
@@ -112,9 +102,8 @@ impl World {
             }
             Operation::AddWait(key) => {
                 let queue = self.queue.clone();
-                let wakes = Arc::new(Wakes(AtomicU32::new(1)));
-                let call = Box::pin(async move { queue.add_wait(key).await });
-                self.waiting.push(Waiting { key, wakes, call });
+                let call = by_hand(Box::pin(async move { queue.add_wait(key).await }) as _);
+                self.waiting.push(Waiting { key, call });
             }
             Operation::FailAndCancel(key) => {
                 let has_room = self.queue.contains(&key) || self.has_room(key);
@@ -171,13 +160,11 @@ impl World {
 
     /// Polls a call that was woken, if there is one.
     fn look(&mut self) -> bool {
-        let woken = |call: &Waiting| call.wakes.0.swap(0, Ordering::Relaxed) > 0;
+        let woken = |waiting: &Waiting| waiting.call.is_woken();
         let Some(place) = self.waiting.iter().position(woken) else {
             return false;
         };
-        let call = &mut self.waiting[place];
-        let waker = Waker::from(Arc::clone(&call.wakes));
-        if let Poll::Ready(added) = call.call.as_mut().poll(&mut Context::from_waker(&waker)) {
+        if let Poll::Ready(added) = self.waiting[place].call.poll() {
             assert!(added.is_ok(), "{added:?}");
             drop(self.waiting.remove(place));
         }

@@ -189,6 +189,16 @@ impl<B: Backing> GroupedLists<B> {
         Some(&mut self.groups.slot_mut(id)?.meta)
     }
 
+    /// How many keys of the group of a key are live for their failures alone. Counted only where a
+    /// group may have to make way.
+    fn records_of_group(&mut self, id: SlotId) -> Option<&mut u32> {
+        if !B::FEW_GROUPS {
+            return None;
+        }
+        let group = self.members.group(id);
+        self.group_mut(group).map(|own| &mut own.records)
+    }
+
     /// Whether the common limits have changed since the group was looked at.
     fn is_outdated(&self, group: SlotId) -> bool {
         let own = self.group(group);

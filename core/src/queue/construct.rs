@@ -123,7 +123,7 @@ where
             failure_records_max: usize::MAX,
             closed: false,
             paused: false,
-            release_max: at_least_one(Fixed::<N, I, P>::DUE_KEYS_MAX),
+            due_keys_max: at_least_one(Fixed::<N, I, P>::DUE_KEYS_MAX),
             watched: Watched::NONE,
             epoch: 0,
         }
@@ -159,7 +159,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(next(), Some("lease-4"));
     /// ```
     pub const fn limit_due_keys(&mut self, keys: u8) {
-        self.release_max = at_least_one(keys);
+        self.due_keys_max = at_least_one(keys);
     }
 }
 
@@ -229,7 +229,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K,
             dirty: queue.dirty,
             runs: queue.runs,
             failure_records_max: queue.failure_records_max,
-            release_max: queue.release_max,
+            due_keys_max: queue.due_keys_max,
             closed: queue.closed,
             paused: queue.paused,
             watched: queue.watched,
@@ -379,7 +379,7 @@ mod growable {
                 failure_records_max: usize::MAX,
                 closed: false,
                 paused: false,
-                release_max: super::at_least_one(Growable::<H, P>::DUE_KEYS_MAX),
+                due_keys_max: super::at_least_one(Growable::<H, P>::DUE_KEYS_MAX),
                 watched: Watched::NONE,
                 epoch: 0,
             }

@@ -89,7 +89,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let more = self.expedite_slots(sweep, now);
             return self.effect(more);
         }
-        for _ in 0..self.release_max.get() {
+        for _ in 0..self.due_keys_max.get() {
             let Some((id, _)) = self.delays.pop() else {
                 break;
             };
@@ -102,7 +102,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Ends the delays of the next slots of a sweep.
     fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
         sweep.begin(self.slots.bound());
-        let mut left = self.release_max.get();
+        let mut left = self.due_keys_max.get();
         for _ in 0..VISITS_MAX {
             if left == 0 {
                 break;

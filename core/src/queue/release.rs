@@ -47,7 +47,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     #[inline(never)]
     fn release_at_most(&mut self, own: SlotId, now: Instant, clock: Instant) -> bool {
-        for left in (0..u32::from(self.release_max.get())).rev() {
+        for left in (0..u32::from(self.due_keys_max.get())).rev() {
             let preferred = if left == 0 { own } else { SlotId::NONE };
             if self.is_group_first(preferred, now, clock) {
                 self.lists.come_due(clock);
@@ -100,7 +100,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// then as many steps as there are active keys whose own deadlines have passed.
     #[inline]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
-        let most = self.release_max.get();
+        let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
         let first = self.first_released(now, S::Lists::first_ready);
         self.first_aged(now).or(first)

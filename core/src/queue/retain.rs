@@ -105,7 +105,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return self.effect(true);
         }
         sweep.begin(self.slots.bound());
-        let last = sweep.cancelled + usize::from(self.release_max.get());
+        let last = sweep.cancelled + usize::from(self.due_keys_max.get());
         for _ in 0..VISITS_MAX {
             if sweep.cancelled >= last {
                 break;

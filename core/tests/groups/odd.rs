@@ -143,10 +143,14 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     }
 }
 
-type Two = Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit>;
+type OneGroup = Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit>;
 
 /// An add that waits for room, and what its last look returned.
-fn waits_for_room(queue: &mut Two, adding: &mut Adding<Key>, getter: &mut Getter) -> (bool, Wake) {
+fn waits_for_room(
+    queue: &mut OneGroup,
+    adding: &mut Adding<Key>,
+    getter: &mut Getter,
+) -> (bool, Wake) {
     let effect = queue.poll_add(adding, NOW, getter);
     queue.assert_valid();
     (matches!(effect.value, Next::Wait { .. }), effect.wake)
@@ -154,7 +158,7 @@ fn waits_for_room(queue: &mut Two, adding: &mut Adding<Key>, getter: &mut Getter
 
 #[test]
 fn a_call_that_waits_for_a_group_does_not_wake_itself() {
-    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.add((0, 0), NOW).value.unwrap();
     let mut adding = Adding::new((1, 0), AddOptions::new());
     let mut getter = Getter::new();
@@ -169,7 +173,7 @@ fn a_call_that_waits_for_a_group_does_not_wake_itself() {
 
 #[test]
 fn each_call_that_waits_for_room_of_its_group_gets_it() {
-    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let _ = queue.add_many((0..4).map(|number| (0, number)), NOW, |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
     let mut of_other = Adding::new((1, 0), AddOptions::new());
@@ -185,7 +189,7 @@ fn each_call_that_waits_for_room_of_its_group_gets_it() {
     assert!(!waits_for_room(&mut queue, &mut of_same, &mut same).0);
 }
 
-/// Two places are free, and another add takes the group that the woken call needs.
+/// OneGroup places are free, and another add takes the group that the woken call needs.
 #[test]
 fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
     let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, NoPriorities, 2>>, NoLimit> =
@@ -216,7 +220,7 @@ fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
 
 #[test]
 fn a_group_that_is_given_up_makes_room_for_another() {
-    let mut queue: Two = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let _ = queue.limit_group(0, Some(GroupLimits::new()), NOW);
     let (mut adding, mut getter) = (Adding::new((1, 0), AddOptions::new()), Getter::new());
     assert!(waits_for_room(&mut queue, &mut adding, &mut getter).0);

@@ -23,7 +23,7 @@ pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
             4 => usize::MAX,
             few => few,
         },
-        release_max: bytes.int_in_range(1..=3)?,
+        due_keys_max: bytes.int_in_range(1..=3)?,
     })
 }
 

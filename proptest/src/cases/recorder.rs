@@ -90,7 +90,7 @@ impl Recorder {
             limiter,
             max_keys,
             failure_records_max,
-            release_max,
+            due_keys_max,
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
         if *max_keys < usize::MAX {
@@ -99,8 +99,8 @@ impl Recorder {
         if *failure_records_max < usize::MAX {
             let _ = write!(call, ", with room for {failure_records_max} records");
         }
-        if *release_max < Setup::exponential().release_max {
-            let _ = write!(call, ", that releases {release_max} at once");
+        if *due_keys_max < Setup::exponential().due_keys_max {
+            let _ = write!(call, ", that releases {due_keys_max} at once");
         }
         Self(record(call, || new(setup), |_| String::new()))
     }

@@ -25,11 +25,11 @@ pub fn setups() -> impl Strategy<Value = Setup> {
     let records = select(vec![usize::MAX, 0, 1, 2]);
     let releases = select(vec![1, 2, 16]);
     (select(limiters()), records, releases).prop_map(
-        |(limiter, failure_records_max, release_max)| Setup {
+        |(limiter, failure_records_max, due_keys_max)| Setup {
             limiter,
             max_keys: usize::MAX,
             failure_records_max,
-            release_max,
+            due_keys_max,
         },
     )
 }

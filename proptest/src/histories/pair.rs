@@ -67,7 +67,7 @@ impl Pair {
             model: model
                 .with_levels(subject.levels())
                 .with_groups(subject.groups())
-                .releasing(abilities.release_max),
+                .limit_due_keys(abilities.due_keys_max),
             tickets: Vec::new(),
             sleepers: Vec::new(),
             drains: Vec::new(),

@@ -69,7 +69,7 @@ impl Model {
         if !self.shutting_down {
             return None;
         }
-        if self.release_max.is_none() {
+        if self.due_keys_max.is_none() {
             // Behind a lock, what is due is released first, and the time of groups goes on.
             self.groups_come_due();
         }

@@ -88,7 +88,7 @@ impl Model {
             levels: _,
             capacity: _,
             failure_records_max: _,
-            release_max: _,
+            due_keys_max: _,
             now,
             queue,
             dirty,
@@ -171,7 +171,7 @@ mod tests {
         // Shutdown makes the first key ready. The second is due then, or a nanosecond later.
         let closed_with = |is_due: bool| {
             let mut model = Model::new(Rules::Requeue, &Setup::exponential(), None);
-            model = model.releasing(Some(1));
+            model = model.limit_due_keys(Some(1));
             let delay = Duration::from_nanos(1);
             let second = if is_due { delay } else { delay * 2 };
             for (key, delay) in [(1, delay), (2, second)] {

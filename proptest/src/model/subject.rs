@@ -308,7 +308,7 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        if self.release_max.is_none() && !self.shutting_down {
+        if self.due_keys_max.is_none() && !self.shutting_down {
             self.release(usize::MAX);
         }
     }

@@ -21,7 +21,7 @@ use crate::limiter::AnyLimiter;
 /// Without metrics the time handed in is nonsense wherever the queue says that it does not need it.
 pub struct Direct<S: Storage, M: Metrics = Figures, const MAX: usize = { usize::MAX }> {
     queue: Queue<Key, S, AnyLimiter, M>,
-    release_max: u8,
+    due_keys_max: u8,
     now: Instant,
     wake: Wake,
     nonsense: bool,
@@ -83,7 +83,7 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
-        queue.limit_due_keys(setup.release_max);
+        queue.limit_due_keys(setup.due_keys_max);
         queue
     }
 }
@@ -117,7 +117,7 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         // Nothing waits yet.
         let _ = queue.limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);
-        queue.limit_due_keys(setup.release_max);
+        queue.limit_due_keys(setup.due_keys_max);
         queue
     }
 }
@@ -173,7 +173,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     fn new(setup: &Setup) -> Self {
         Self {
             queue: S::build(&setup.for_at_most(MAX), M::default()),
-            release_max: setup.release_max,
+            due_keys_max: setup.due_keys_max,
             now: Instant::EPOCH,
             wake: Wake::NONE,
             nonsense: false,
@@ -213,7 +213,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            release_max: Some(self.release_max),
+            due_keys_max: Some(self.due_keys_max),
             limits_keys: S::LIMITS_KEYS,
             ..Abilities::default()
         }

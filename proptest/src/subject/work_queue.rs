@@ -140,7 +140,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn new(setup: &Setup) -> Self {
         // A call may look several times, which the model cannot count.
         Self(R::new(&Setup {
-            release_max: u8::MAX,
+            due_keys_max: u8::MAX,
             ..setup.for_at_most(MAX)
         }))
     }

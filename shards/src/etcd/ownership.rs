@@ -100,16 +100,18 @@ pub(super) async fn keep(calls: &Calls, session: &EtcdSession) -> Result<(), Eng
             Err(error) => Err(error),
         }
     };
+    if !calls.call(session.limit(calls), keep).await? {
+        return Err(EngineError::SessionEnded);
+    }
     // A lease goes on without its key, which is removed if the set is emptied by hand.
-    let is_kept = calls.call(session.limit(calls), keep).await?;
     let is_member = Txn::new().when([is_created(&member, session.created)]);
-    match is_kept
-        && run(calls, session.limit(calls), is_member)
-            .await?
-            .succeeded()
+    if run(calls, session.limit(calls), is_member)
+        .await?
+        .succeeded()
     {
-        true => Ok(()),
-        false => Err(EngineError::SessionEnded),
+        Ok(())
+    } else {
+        Err(EngineError::SessionEnded)
     }
 }
 

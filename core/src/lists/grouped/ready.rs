@@ -242,9 +242,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
 
     fn retain_record(&mut self, id: SlotId) {
         self.records.push_back(&mut self.members, id);
-        let group = self.members.group(id);
-        if let Some(own) = self.group_mut(group) {
-            own.records += 1;
+        if let Some(records) = self.records_of_group(id) {
+            *records += 1;
         }
     }
 
@@ -254,9 +253,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
         if self.records.len() == before {
             return;
         }
-        let group = self.members.group(id);
-        if let Some(own) = self.group_mut(group) {
-            own.records -= 1;
+        if let Some(records) = self.records_of_group(id) {
+            *records -= 1;
         }
     }
 
