@@ -37,11 +37,11 @@ use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
 /// queue.age_after(Duration::from_secs(60));
 ///
 /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
-/// queue.add("report", now).value.unwrap();
+/// queue.at(now).add("report").unwrap();
 /// let later = now + Duration::from_secs(61);
-/// queue.add_with("alarm", urgent, later).value.unwrap();
-/// assert_eq!(queue.try_get(later).value.unwrap().key, "report");
-/// assert_eq!(queue.try_get(later).value.unwrap().key, "alarm");
+/// queue.at(later).add_with("alarm", urgent).unwrap();
+/// assert_eq!(queue.at(later).try_get().unwrap().key, "report");
+/// assert_eq!(queue.at(later).try_get().unwrap().key, "alarm");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -3,26 +3,18 @@
 use alloc::vec::Vec;
 use core::fmt;
 use core::future::poll_fn;
-use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
 use core::task::{Context, Poll};
 
-use crate::Instant;
 use crate::action::Action;
-use crate::guard::{Finish, Guard};
-use crate::limiter::RateLimiter;
-use crate::lock::Lock;
-use crate::metrics::Metrics;
-use crate::outcome::{Effect, GetError, Next, NotActive};
-use crate::queue::Queue;
+use crate::guard::Guard;
+use crate::outcome::{GetError, Next, NotActive};
+use crate::shared::{Access, Host, KEYS_PER_LOCK, Shared};
 use crate::sleepers::Getter;
-use crate::storage::Storage;
-use crate::time::Clock;
 use crate::timer::Timer;
-use crate::wait::{Wait, WaitList};
+use crate::wait::Wait;
 use crate::work::{Ticket, Work};
-use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 
 /// Active keys that were handed out together.
 ///
@@ -36,13 +28,13 @@ use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 /// A runtime makes one like this; `requeue-std` does so in `get_many`:
 ///
 /// ```
-#[doc = include_str!("work_queue/example.txt")]
+#[doc = include_str!("shared/example.txt")]
 /// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
 ///
 /// let mut batch = Batch::new(Vec::new(), &queue);
 /// let mut wait = Wait::for_key(&queue);
-/// let look = wait.look(std::task::Waker::noop(), None, |queue, now, getter| {
-///     queue.poll_get_many(2, now, getter, |work| batch.push(work))
+/// let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
+///     session.poll_get_many(2, getter, |work| batch.push(work))
 /// });
 /// assert_eq!(look, Look::Done(Ok(2)));
 /// assert!(batch.keys().eq(&["node-7", "node-8"]));
@@ -50,32 +42,22 @@ use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
 /// assert_eq!(queue.len(), 1);
 /// ```
 #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
-pub struct Batch<K, H>
-where
-    H: Deref<Target: Finish>,
-{
-    work: Vec<Work<K>>,
-    queue: H,
+pub struct Batch<H: Host, R: Deref<Target = Shared<H>>> {
+    work: Vec<Work<H::Key>>,
+    queue: R,
 }
 
-impl<K, H: Deref<Target: Finish>> Batch<K, H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     /// Creates a batch of runs that `queue` has handed out. For runtimes. O(1).
-    pub fn new(work: Vec<Work<K>>, queue: H) -> Self {
+    pub fn new(work: Vec<Work<H::Key>>, queue: R) -> Self {
         Self { work, queue }
     }
 
     /// Takes up to `max` keys that are ready, at least one if there is one. The batch is empty if
     /// none is ready. For runtimes. Costs as [`fill`](Self::fill).
-    pub fn take<S, L, M, W, Q, C>(queue: H, max: usize) -> Self
+    pub fn take(queue: R, max: usize) -> Self
     where
-        H: Deref<Target = WorkQueue<Q, C>>,
-        K: Eq + Hash + Clone,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList,
-        Q: Lock<State = State<K, S, L, M, W>>,
-        C: Clock,
+        H::Key: Clone,
     {
         // A batch from the start: if a key's clone panics, the keys before it are given back.
         let mut batch = Self::new(Vec::new(), queue);
@@ -85,16 +67,9 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
 
     /// Adds keys that are ready, until the batch has `max` of them or none is ready, up to
     /// [`KEYS_PER_LOCK`] under one lock. For runtimes. O(1) per key.
-    pub fn fill<S, L, M, W, Q, C>(&mut self, max: usize)
+    pub fn fill(&mut self, max: usize)
     where
-        H: Deref<Target = WorkQueue<Q, C>>,
-        K: Eq + Hash + Clone,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList,
-        Q: Lock<State = State<K, S, L, M, W>>,
-        C: Clock,
+        H::Key: Clone,
     {
         let Self { work, queue } = self;
         while work.len() < max {
@@ -102,7 +77,7 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
             // Before the lock, because it may copy the batch.
             work.reserve(step);
             let take = |run| work.push(run);
-            if queue.with(|queue, now| queue.try_get_many(step, now, take)) < step {
+            if queue.with(|session| session.try_get_many(step, take)) < step {
                 return;
             }
         }
@@ -111,36 +86,25 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// Looks for the first keys of a batch that is empty: the look of a [`Wait`] that waits for
     /// up to `max` of them. [`fill_further`](Self::fill_further) adds the rest. For runtimes. Costs
     /// as [`Queue::poll_get_many`].
-    pub fn poll_get<S, L, M>(
+    pub fn poll_get(
         &mut self,
         max: usize,
-        queue: &mut Queue<K, S, L, M>,
-        now: Instant,
+        session: &mut Access<'_, H>,
         getter: &mut Getter,
-    ) -> Effect<Next<usize>>
+    ) -> Next<usize>
     where
-        K: Eq + Hash + Clone,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
+        H::Key: Clone,
     {
         let step = max.min(KEYS_PER_LOCK);
-        queue.poll_get_many(step, now, getter, |run| self.work.push(run))
+        session.poll_get_many(step, getter, |run| self.work.push(run))
     }
 
     /// [Fills](Self::fill) a batch whose [first look](Self::poll_get) has taken as many keys as one
     /// lock may. One that took less has taken all there was: another look would be later. For
     /// runtimes. Costs as [`fill`](Self::fill).
-    pub fn fill_further<S, L, M, W, Q, C>(&mut self, max: usize)
+    pub fn fill_further(&mut self, max: usize)
     where
-        H: Deref<Target = WorkQueue<Q, C>>,
-        K: Eq + Hash + Clone,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList,
-        Q: Lock<State = State<K, S, L, M, W>>,
-        C: Clock,
+        H::Key: Clone,
     {
         if self.len() == KEYS_PER_LOCK {
             self.fill(max);
@@ -161,7 +125,7 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example_tasks.txt")]
+    #[doc = include_str!("shared/example_tasks.txt")]
     /// let mut batch = pin!(Batch::wait(&queue, 2));
     /// assert!(poll(batch.as_mut()).is_pending());
     /// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
@@ -171,21 +135,14 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// assert!(batch.keys().eq(&["node-7", "node-8"]));
     /// # batch.success().unwrap();
     /// ```
-    pub async fn wait<S, L, M, W, Q, C>(queue: H, max: usize) -> Result<Self, GetError>
+    pub async fn wait(queue: R, max: usize) -> Result<Self, GetError>
     where
-        H: Deref<Target = WorkQueue<Q, C>>,
-        K: Eq + Hash + Clone,
-        S: Storage,
-        L: RateLimiter,
-        M: Metrics,
-        W: WaitList,
-        Q: Lock<State = State<K, S, L, M, W>>,
-        C: Timer,
+        H: Host<Key: Clone, Clock: Timer>,
     {
         let mut batch = Self::new(Vec::new(), queue);
         // Most calls find a key, and need not be ones that can wait.
         let tries = |context: &mut Context<'_>| {
-            C::in_turn(context, |_| {
+            H::Clock::in_turn(context, |_| {
                 batch.fill(max.max(1));
                 Poll::Ready(())
             })
@@ -195,10 +152,10 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
             let Self { work, queue } = &mut batch;
             let mut call = Wait::for_key(&**queue);
             let step = max.min(KEYS_PER_LOCK);
-            let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
-                queue.poll_get_many(step, now, getter, |run| work.push(run))
-            };
-            call.wait(None, look).await?;
+            call.wait(None, |session, getter| {
+                session.poll_get_many(step, getter, |run| work.push(run))
+            })
+            .await?;
             drop(call);
             batch.fill_further(max);
         }
@@ -206,12 +163,12 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     }
 
     /// Adds another run of the same queue. For runtimes. O(1) amortised.
-    pub fn push(&mut self, work: Work<K>) {
+    pub fn push(&mut self, work: Work<H::Key>) {
         self.work.push(work);
     }
 
     /// Returns the keys, in the order in which they were ready. The [type](Self) has an example.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &H::Key> {
         self.work.iter().map(|work| &work.key)
     }
 
@@ -221,15 +178,15 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// let batch = Batch::take(&queue, 2);
     /// queue.cancel("node-8");
     /// assert!(batch.cancelled().eq(&["node-8"]));
     /// # batch.success().unwrap();
     /// ```
-    pub fn cancelled(&self) -> impl Iterator<Item = &K> {
-        let cancelled = |work: &&Work<K>| self.queue.is_cancelled(&work.ticket);
+    pub fn cancelled(&self) -> impl Iterator<Item = &H::Key> {
+        let cancelled = |work: &&Work<H::Key>| self.queue.is_cancelled(&work.ticket);
         self.work.iter().filter(cancelled).map(|work| &work.key)
     }
 
@@ -291,11 +248,11 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// queue.add_many(["node-7", "disk-1"], |_| {});
     /// let mut batch = Batch::new(Vec::new(), &queue);
-    /// let _ = Wait::for_key(&queue).look(std::task::Waker::noop(), None, |queue, now, getter| {
-    ///     queue.poll_get_many(2, now, getter, |work| batch.push(work))
+    /// let _ = Wait::for_key(&queue).look(std::task::Waker::noop(), None, |session, getter| {
+    ///     session.poll_get_many(2, getter, |work| batch.push(work))
     /// });
     ///
     /// for guard in batch.into_guards() {
@@ -306,9 +263,9 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     /// assert_eq!(queue.num_requeues("node-7"), 0);
     /// assert_eq!(queue.num_requeues("disk-1"), 1);
     /// ```
-    pub fn into_guards(mut self) -> Vec<Guard<K, H>>
+    pub fn into_guards(mut self) -> Vec<Guard<H, R>>
     where
-        H: Clone,
+        R: Clone,
     {
         let queue = self.queue.clone();
         let guard = |work| Guard::new(work, queue.clone());
@@ -316,7 +273,7 @@ impl<K, H: Deref<Target: Finish>> Batch<K, H> {
     }
 }
 
-impl<K, H: Deref<Target: Finish>> Drop for Batch<K, H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Batch<H, R> {
     fn drop(&mut self) {
         if !self.work.is_empty() {
             // An error says that a run was ended by its key: nothing is left to do.
@@ -326,13 +283,13 @@ impl<K, H: Deref<Target: Finish>> Drop for Batch<K, H> {
 }
 
 /// Dropped only if a key panics while its batch is ended.
-struct Rest<'b, K, Q: Finish + ?Sized> {
-    work: &'b [Work<K>],
-    queue: &'b Q,
+struct Rest<'b, H: Host> {
+    work: &'b [Work<H::Key>],
+    queue: &'b Shared<H>,
     action: Action,
 }
 
-impl<K, Q: Finish + ?Sized> Rest<'_, K, Q> {
+impl<H: Host> Rest<'_, H> {
     /// Copies the tickets: a copy whose run has ended by then is stale.
     fn tickets(&self) -> impl Iterator<Item = Ticket> {
         let copy = |ticket: &Ticket| Ticket {
@@ -343,13 +300,13 @@ impl<K, Q: Finish + ?Sized> Rest<'_, K, Q> {
     }
 }
 
-impl<K, Q: Finish + ?Sized> Drop for Rest<'_, K, Q> {
+impl<H: Host> Drop for Rest<'_, H> {
     fn drop(&mut self) {
         let _ = self.queue.finish_many(self.tickets(), self.action);
     }
 }
 
-impl<K: fmt::Debug, H: Deref<Target: Finish>> fmt::Debug for Batch<K, H> {
+impl<H: Host<Key: fmt::Debug>, R: Deref<Target = Shared<H>>> fmt::Debug for Batch<H, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.keys()).finish()
     }

@@ -1,12 +1,12 @@
 //! For authors of a runtime binding: the parts of a queue, and how a call waits for it.
 //!
-//! Users of a runtime's own `WorkQueue` do not need this module. A binding consists of
+//! Users of a runtime's own `Shared` do not need this module. A binding consists of
 //!
-//! 1. a [`Lock`] around a [`State`], and a [`Clock`]. Together they make a [`WorkQueue`], which has
+//! 1. a [`Lock`] around a [`State`], and a [`Clock`]. Together they make a [`Shared`], which has
 //!    the whole producer side and everything else that does not wait;
 //! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
-//!    [`get`](WorkQueue::get), [`next`](WorkQueue::next), [`drain`](WorkQueue::drain),
-//!    [`add_wait`](WorkQueue::add_wait) and the rest. Guards that hold a counted pointer are made
+//!    [`get`](Shared::get), [`next`](Shared::next), [`drain`](Shared::drain),
+//!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
 //!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
 //!
 //! A bare loop needs only the [`Queue`] itself. Its operations return an [`Effect`]; those that may
@@ -17,10 +17,11 @@ pub use crate::backoff::backoff_until;
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
-pub use crate::guard::{Finish, Guard};
+pub use crate::guard::Guard;
 pub use crate::lock::Lock;
-pub use crate::outcome::{Drain, Effect, Next, Step, Wake};
-pub use crate::queue::{Adding, Flush, Queue, Sweep};
+pub use crate::outcome::{Drain, Next, Wake};
+pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
+pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Machine, Shared, State};
 pub use crate::sleepers::Getter;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
@@ -28,7 +29,7 @@ pub use crate::timer::{Timer, sleep_until, timeout_at};
 pub use crate::wait::GrowableWaitList;
 pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
 pub use crate::work::{Ticket, Work};
-pub use crate::work_queue::{KEYS_PER_LOCK, State, WorkQueue};
+
 #[cfg(feature = "std")]
 pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]

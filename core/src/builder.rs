@@ -4,6 +4,7 @@ use core::hash::Hash;
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use crate::Instant;
 use crate::aging::Aging;
 use crate::group::Groups;
 use crate::limiter::{
@@ -35,7 +36,7 @@ use crate::storage::growable::{Growable, RandomState};
 ///     .no_retry_rate()
 ///     .capacity(10_000)
 ///     .build();
-/// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+/// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
 /// assert_eq!(scheduled.delay, Duration::from_millis(100));
 /// ```
 #[derive(Clone, Debug)]
@@ -136,7 +137,7 @@ impl Queue<(), Growable, DefaultController> {
     ///
     /// // The same defaults as in client-go.
     /// let mut queue = Queue::builder().build();
-    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn builder() -> Builder {
         Builder::with_metrics(NoMetrics)
@@ -182,7 +183,7 @@ impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
     /// use requeue_core::{Instant, Queue};
     ///
     /// let mut queue = Queue::builder().retry_rate(2.0, 1).build();
-    /// let mut delay = |key| queue.add_rate_limited(key, Instant::EPOCH).value.unwrap().delay;
+    /// let mut delay = |key| queue.at(Instant::EPOCH).add_rate_limited(key).unwrap().delay;
     /// assert_eq!(delay("node-7"), Duration::from_millis(5));
     /// assert_eq!(delay("node-8"), Duration::from_millis(500));
     /// ```
@@ -209,7 +210,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     ///
     /// let limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
     /// let mut queue = Queue::builder().limiter(limiter).build();
-    /// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+    /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
     /// assert_eq!(scheduled.delay, Duration::from_millis(5));
     /// ```
     pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<R, L2, M, P> {
@@ -232,11 +233,11 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     ///
     /// let mut queue = Queue::builder().levels::<2>().build();
     /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
-    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
-    /// queue.add_with("node-8", urgent, Instant::EPOCH).value.unwrap();
-    /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
+    /// queue.at(Instant::EPOCH).add("node-7").unwrap();
+    /// queue.at(Instant::EPOCH).add_with("node-8", urgent).unwrap();
+    /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
-    /// # queue.release(work.ticket, Instant::EPOCH).value.unwrap();
+    /// # queue.at(Instant::EPOCH).release(work.ticket).unwrap();
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
         self.with_priorities()
@@ -252,7 +253,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     ///
     /// let mut queue = Queue::builder().levels::<2>().aging().build();
     /// queue.age_after(Duration::from_secs(60));
-    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
+    /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn aging(self) -> Builder<R, L, M, Aging<P>> {
         self.with_priorities()
@@ -290,9 +291,9 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue = Queue::builder().max_keys(2).build();
-    /// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
-    /// assert_eq!(queue.add("node-9", now).value, Err(Rejected::Full("node-9")));
-    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Coalesced));
+    /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
+    /// assert_eq!(queue.at(now).add("node-9"), Err(Rejected::Full("node-9")));
+    /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
     /// assert_eq!(queue.max_keys(), Some(2));
     /// ```
     pub fn max_keys(mut self, keys: usize) -> Self {
@@ -330,7 +331,7 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
     /// }
     ///
     /// let mut queue = Queue::builder().report_to(Depth::default()).build();
-    /// let _ = queue.add_many(["node-7", "node-8"], Instant::EPOCH, |_| {});
+    /// let _ = queue.at(Instant::EPOCH).add_many(["node-7", "node-8"], |_| {});
     /// assert_eq!(queue.metrics().0, 2);
     /// ```
     pub fn report_to<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
@@ -390,7 +391,7 @@ impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
     ///
     /// let queue = WorkQueue::builder().report_to(Slowest::default()).build();
     /// # let mut queue = queue;
-    /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
+    /// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
     /// # assert!(queue.needs_time());
     /// ```
     pub fn report_to(mut self, metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
@@ -443,11 +444,11 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);
-    /// let _ = queue.limit_groups(GroupLimits::new().max_active(4), now);
+    /// queue.at(now).limit_groups(GroupLimits::new().max_active(4));
     /// for job in [("a", 1), ("a", 2), ("a", 3), ("b", 1)] {
-    ///     queue.add(job, now).value.unwrap();
+    ///     queue.at(now).add(job).unwrap();
     /// }
-    /// let mut next = || queue.try_get(now).value.unwrap().key;
+    /// let mut next = || queue.at(now).try_get().unwrap().key;
     /// assert_eq!([next(), next(), next()], [("a", 1), ("b", 1), ("a", 2)]);
     /// ```
     pub fn build_with_groups<K, G>(
@@ -477,7 +478,7 @@ where
     P: Priorities,
 {
     // Nothing waits yet.
-    let _ = queue.limit_keys(room.keys_max);
+    queue.at(Instant::EPOCH).limit_keys(room.keys_max);
     queue.limit_failure_records(room.failure_records_max);
     queue.metrics_mut().attach(P::LEVELS);
     queue

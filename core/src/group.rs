@@ -57,22 +57,22 @@ use crate::priority::{Naming, NoPriorities, Priorities, sealed};
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<Sensor, Fixed<8, u8, Groups<u8>>, NoLimit> =
 ///     Queue::with_groups(NoLimit, NoMetrics, |sensor: &Sensor| sensor.bus);
-/// queue.limit_groups(GroupLimits::new().max_active(1), now);
+/// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
 ///
 /// for (bus, address) in [(1, 40), (1, 41), (2, 40)] {
-///     queue.add(Sensor { bus, address }, now).value.unwrap();
+///     queue.at(now).add(Sensor { bus, address }).unwrap();
 /// }
-/// let first = queue.try_get(now).value.unwrap();
+/// let first = queue.at(now).try_get().unwrap();
 /// assert_eq!((first.key.bus, first.key.address), (1, 40));
-/// assert_eq!(queue.try_get(now).value.unwrap().key.bus, 2, "bus 1 is in use");
-/// assert!(queue.try_get(now).value.is_none());
+/// assert_eq!(queue.at(now).try_get().unwrap().key.bus, 2, "bus 1 is in use");
+/// assert!(queue.at(now).try_get().is_none());
 ///
-/// queue.release(first.ticket, now).value.unwrap();
-/// assert_eq!(queue.try_get(now).value.unwrap().key.address, 41);
+/// queue.at(now).release(first.ticket).unwrap();
+/// assert_eq!(queue.at(now).try_get().unwrap().key.address, 41);
 /// ```
 ///
 /// There is no method that acts on all keys of a group:
-/// [`retain`](crate::binding::WorkQueue::retain) cancels them, by what they are named, and so does
+/// [`retain`](crate::binding::Shared::retain) cancels them, by what they are named, and so does
 /// [`retain_some`](crate::Queue::retain_some).
 pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);
 
@@ -187,10 +187,10 @@ impl GroupLimits {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// queue.limit_group("b", Some(GroupLimits::new().weight(2)), now).value.unwrap();
+    /// queue.at(now).limit_group("b", Some(GroupLimits::new().weight(2))).unwrap();
     ///
-    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], now, |_| {});
-    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.try_get(now).value?.key.0)).collect();
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], |_| {});
+    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.at(now).try_get()?.key.0)).collect();
     /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
     /// ```
     pub const fn weight(mut self, keys: u16) -> Self {

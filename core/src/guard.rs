@@ -1,116 +1,13 @@
 //! A key that was handed out, and how its run ends.
 
 use core::fmt;
-use core::hash::Hash;
 use core::ops::Deref;
 use core::time::Duration;
 
 use crate::action::{Action, RunContext};
-use crate::limiter::RateLimiter;
-use crate::lock::Lock;
-use crate::metrics::Metrics;
 use crate::outcome::{Finished, NotActive};
-use crate::storage::Storage;
-use crate::time::Clock;
-use crate::wait::{WaitList, Waiting};
+use crate::shared::{Host, Shared};
 use crate::work::{Ticket, Work};
-use crate::work_queue::{State, WorkQueue};
-
-/// Ends runs and waits: the part of a [`WorkQueue`] that a [`Guard`] and a
-/// [`Wait`](crate::binding::Wait) need. Every [`WorkQueue`] implements it.
-///
-/// # Examples
-///
-/// A function that takes a guard of any queue and any runtime:
-///
-/// ```
-/// use core::ops::Deref;
-/// use requeue_core::Guard;
-/// use requeue_core::binding::Finish;
-///
-/// fn work_on<H: Deref<Target: Finish>>(guard: Guard<&str, H>) {
-///     let is_known = guard.starts_with("node-");
-///     // An error says that the run was ended by its key: nothing is left to do.
-///     let _ = if is_known { guard.success() } else { guard.retry() };
-/// }
-#[doc = include_str!("work_queue/example.txt")]
-///
-/// let _ = queue.add("node-7");
-/// work_on(queue.try_get().unwrap());
-/// assert!(!queue.contains("node-7"));
-/// ```
-pub trait Finish {
-    /// The place of a call in the queue's [`WaitList`].
-    #[doc(hidden)]
-    type WaiterId: Default + PartialEq + fmt::Debug;
-
-    /// Ends a run. Costs as [`WorkQueue::finish`].
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was ended otherwise: nothing changes.
-    fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
-
-    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
-    /// per run as [`WorkQueue::finish`].
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended otherwise; the others end all the same.
-    fn finish_many(
-        &self,
-        tickets: impl IntoIterator<Item = Ticket>,
-        action: Action,
-    ) -> Result<(), NotActive>;
-
-    /// Returns whether the key of a run was cancelled since the run began. O(1).
-    fn is_cancelled(&self, ticket: &Ticket) -> bool;
-
-    /// Removes a call that waits.
-    #[doc(hidden)]
-    fn leave(&self, waiting: &mut Waiting<Self::WaiterId>);
-}
-
-impl<K, S, L, M, W, Q, C> Finish for WorkQueue<Q, C>
-where
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<K, S, L, M, W>>,
-    C: Clock,
-{
-    type WaiterId = W::Id;
-
-    #[inline]
-    fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.finish(ticket, action)
-    }
-
-    fn finish_many(
-        &self,
-        tickets: impl IntoIterator<Item = Ticket>,
-        action: Action,
-    ) -> Result<(), NotActive> {
-        self.finish_many(tickets, action)
-    }
-
-    fn is_cancelled(&self, ticket: &Ticket) -> bool {
-        self.is_cancelled(ticket)
-    }
-
-    fn leave(&self, waiting: &mut Waiting<W::Id>) {
-        if let Some((ticket, action)) = waiting.take_end() {
-            let _ = self.finish(ticket, action);
-        }
-        if !waiting.is_unknown() {
-            // Dropped after the lock is released, as every waker.
-            let mut stale = None;
-            self.under_lock(|state| waiting.leave(state, &mut stale));
-        }
-    }
-}
 
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
@@ -125,15 +22,15 @@ where
 ///
 /// A guard that is leaked (`mem::forget`) keeps its key active for ever, so that a drain never
 /// ends: give the drain a timeout, or end the run with
-/// [`release_key`](crate::binding::WorkQueue::release_key).
+/// [`release_key`](crate::binding::Shared::release_key).
 ///
-/// `H` is how the guard holds its queue: a reference, or a counted pointer for a guard that
+/// `R` is how the guard holds its queue: a reference, or a counted pointer for a guard that
 /// outlives the borrow.
 ///
 /// # Examples
 ///
 /// ```
-#[doc = include_str!("work_queue/example.txt")]
+#[doc = include_str!("shared/example.txt")]
 /// fn reconcile(node: &str, attempt: u32) -> Result<(), &'static str> {
 ///     if node == "node-7" && attempt == 1 { Err("no route") } else { Ok(()) }
 /// }
@@ -148,29 +45,26 @@ where
 /// assert_eq!(queue.num_requeues("node-7"), 1);
 /// ```
 #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-pub struct Guard<K, H>
-where
-    H: Deref<Target: Finish>,
-{
+pub struct Guard<H: Host, R: Deref<Target = Shared<H>>> {
     /// Dropped first, because the key's `Drop` may panic.
-    run: Run<H>,
-    key: K,
+    run: Run<H, R>,
+    key: H::Key,
     requeues: u32,
     waited: Duration,
     priority: u8,
 }
 
 /// A run that counts as failed if this is dropped before the run has ended.
-struct Run<H: Deref<Target: Finish>> {
+struct Run<H: Host, R: Deref<Target = Shared<H>>> {
     /// Present until the run ends.
     ticket: Option<Ticket>,
-    queue: H,
+    queue: R,
 }
 
-impl<K, H: Deref<Target: Finish>> Guard<K, H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// Creates the guard of a run that `queue` has handed out. For runtimes. O(1).
     /// [`Wait`](crate::binding::Wait) has an example.
-    pub fn new(work: Work<K>, queue: H) -> Self {
+    pub fn new(work: Work<H::Key>, queue: R) -> Self {
         Self {
             run: Run {
                 ticket: Some(work.ticket),
@@ -184,12 +78,12 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     }
 
     /// Returns the key, to which the guard also dereferences.
-    pub fn key(&self) -> &K {
+    pub fn key(&self) -> &H::Key {
         &self.key
     }
 
     /// Returns the queue that handed out the key.
-    pub fn queue(&self) -> &H::Target {
+    pub fn queue(&self) -> &Shared<H> {
         &self.run.queue
     }
 
@@ -218,7 +112,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(guard.priority(), 0);
@@ -238,7 +132,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert!(!guard.is_cancelled());
@@ -271,7 +165,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let _ = queue.add_rate_limited("node-7");
     /// assert_eq!(queue.num_requeues("node-7"), 1);
@@ -294,7 +188,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// use core::time::Duration;
     ///
     /// let _ = queue.add("lease-3");
@@ -318,7 +212,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// use core::time::Duration;
     ///
     /// let _ = queue.add("node-7");
@@ -341,7 +235,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// use core::time::Duration;
     ///
     /// let _ = queue.add("volume-4");
@@ -365,7 +259,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let _ = queue.add("node-7");
@@ -386,7 +280,7 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let action = Action::RequeueAfter(core::time::Duration::from_secs(60));
     /// let finished = queue.try_get().unwrap().finish(action);
@@ -408,15 +302,15 @@ impl<K, H: Deref<Target: Finish>> Guard<K, H> {
     }
 }
 
-impl<K, H: Deref<Target: Finish>> Deref for Guard<K, H> {
-    type Target = K;
+impl<H: Host, R: Deref<Target = Shared<H>>> Deref for Guard<H, R> {
+    type Target = H::Key;
 
-    fn deref(&self) -> &K {
+    fn deref(&self) -> &H::Key {
         &self.key
     }
 }
 
-impl<H: Deref<Target: Finish>> Drop for Run<H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Run<H, R> {
     #[inline]
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
@@ -425,7 +319,7 @@ impl<H: Deref<Target: Finish>> Drop for Run<H> {
     }
 }
 
-impl<H: Deref<Target: Finish>> Run<H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Run<H, R> {
     /// Not inlined, so that dropping a guard whose run has ended costs one comparison.
     #[inline(never)]
     fn fail(&self, ticket: Ticket) {
@@ -434,13 +328,13 @@ impl<H: Deref<Target: Finish>> Run<H> {
     }
 }
 
-impl<K: fmt::Display, H: Deref<Target: Finish>> fmt::Display for Guard<K, H> {
+impl<H: Host<Key: fmt::Display>, R: Deref<Target = Shared<H>>> fmt::Display for Guard<H, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.key.fmt(f)
     }
 }
 
-impl<K: fmt::Debug, H: Deref<Target: Finish>> fmt::Debug for Guard<K, H> {
+impl<H: Host<Key: fmt::Debug>, R: Deref<Target = Shared<H>>> fmt::Debug for Guard<H, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("key", &self.key)
@@ -450,7 +344,7 @@ impl<K: fmt::Debug, H: Deref<Target: Finish>> fmt::Debug for Guard<K, H> {
 }
 
 #[cfg(feature = "defmt")]
-impl<K: defmt::Format, H: Deref<Target: Finish>> defmt::Format for Guard<K, H> {
+impl<H: Host<Key: defmt::Format>, R: Deref<Target = Shared<H>>> defmt::Format for Guard<H, R> {
     fn format(&self, f: defmt::Formatter<'_>) {
         let Self { key, requeues, .. } = self;
         defmt::write!(f, "Guard {{ key: {}, requeues: {}, .. }}", key, requeues);

@@ -33,6 +33,7 @@ mod producer;
 mod queue;
 #[cfg(feature = "alloc")]
 mod segments;
+mod shared;
 mod sleepers;
 mod storage;
 mod time;
@@ -41,7 +42,6 @@ mod timer;
 mod trace;
 mod wait;
 mod work;
-mod work_queue;
 #[cfg(feature = "alloc")]
 mod workers;
 
@@ -78,7 +78,7 @@ pub use outcome::{
 };
 pub use priority::{Levels, NoPriorities, Priorities};
 pub use producer::Producer;
-pub use queue::{Queue, Sweep};
+pub use queue::{Queue, Session, Sweep};
 pub use storage::Storage;
 pub use storage::fixed::Fixed;
 #[cfg(feature = "alloc")]

@@ -39,8 +39,8 @@ pub(crate) mod running;
 ///
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit, Slowest> =
 ///     Queue::with_metrics(NoLimit, Slowest::default());
-/// let _ = queue.add(1, Instant::from_nanos(10));
-/// let _ = queue.try_get(Instant::from_nanos(25));
+/// let _ = queue.at(Instant::from_nanos(10)).add(1);
+/// let _ = queue.at(Instant::from_nanos(25)).try_get();
 /// assert_eq!(queue.metrics().0, Duration::from_nanos(15));
 /// ```
 pub trait Metrics {
@@ -204,10 +204,10 @@ impl Metrics for NoMetrics {
 /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Timed};
 ///
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
-/// queue.add("node-7", Instant::from_nanos(10)).value.unwrap();
-/// let work = queue.try_get(Instant::from_nanos(25)).value.unwrap();
+/// queue.at(Instant::from_nanos(10)).add("node-7").unwrap();
+/// let work = queue.at(Instant::from_nanos(25)).try_get().unwrap();
 /// assert_eq!(work.waited, Duration::from_nanos(15));
-/// # queue.release(work.ticket, Instant::from_nanos(25)).value.unwrap();
+/// # queue.at(Instant::from_nanos(25)).release(work.ticket).unwrap();
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -297,9 +297,9 @@ impl Timestamps for () {
 /// let mut queue: Queue<&str, Fixed<8>, NoLimit, Busy> =
 ///     Queue::with_metrics(NoLimit, Busy::default());
 /// assert!(queue.needs_time());
-/// let _ = queue.add("node-7", at(10));
-/// let work = queue.try_get(at(25)).value.unwrap();
-/// let _ = queue.release(work.ticket, at(28));
+/// let _ = queue.at(at(10)).add("node-7");
+/// let work = queue.at(at(25)).try_get().unwrap();
+/// let _ = queue.at(at(28)).release(work.ticket);
 /// assert_eq!(queue.metrics().0, Duration::from_secs(3));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use core::time::Duration;
 ///     after: Some(Duration::from_secs(600)),
 ///     ..AddOptions::new()
 /// };
-/// let scheduled = queue.add_with("node-7", resync, now).value.unwrap();
+/// let scheduled = queue.at(now).add_with("node-7", resync).unwrap();
 /// assert_eq!(scheduled.added, Added::Delayed);
 ///
 /// // The node changes: it runs now, before all others, and the resync is no longer needed.
@@ -30,7 +30,7 @@ use core::time::Duration;
 ///     merge: Merge::Once,
 ///     ..AddOptions::new()
 /// };
-/// let scheduled = queue.add_with("node-7", changed, now).value.unwrap();
+/// let scheduled = queue.at(now).add_with("node-7", changed).unwrap();
 /// assert_eq!(scheduled.added, Added::Ready);
 /// assert_eq!(queue.delayed_len(), 0);
 /// ```
@@ -84,7 +84,7 @@ pub struct AddOptions {
 /// let mut add = |merge, seconds| {
 ///     let after = Some(Duration::from_secs(seconds));
 ///     let options = AddOptions { after, merge, ..AddOptions::new() };
-///     queue.add_with("lease-3", options, now).value.unwrap().added
+///     queue.at(now).add_with("lease-3", options).unwrap().added
 /// };
 /// assert_eq!(add(Merge::Earliest, 60), Added::Delayed);
 /// // The lease was renewed, so that it is due later than was known.

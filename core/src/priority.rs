@@ -94,13 +94,13 @@ pub struct NoPriorities;
 /// let mut queue: Queue<&str, Fixed<16, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
 ///
 /// // A controller lists all nodes as it starts, and meanwhile one of them changes.
-/// let _ = queue.add_many(["node-1", "node-2", "node-3"], now, |_| {});
+/// let _ = queue.at(now).add_many(["node-1", "node-2", "node-3"], |_| {});
 /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
-/// queue.add_with("node-3", urgent, now).value.unwrap();
+/// queue.at(now).add_with("node-3", urgent).unwrap();
 ///
-/// let work = queue.try_get(now).value.unwrap();
+/// let work = queue.at(now).try_get().unwrap();
 /// assert_eq!((work.key, work.priority), ("node-3", 1));
-/// # queue.release(work.ticket, now).value.unwrap();
+/// # queue.at(now).release(work.ticket).unwrap();
 /// ```
 ///
 /// ```compile_fail

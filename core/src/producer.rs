@@ -1,18 +1,11 @@
 //! The trait for everything that takes keys.
 
-use core::hash::Hash;
 use core::ops::Deref;
 use core::time::Duration;
 
-use crate::limiter::RateLimiter;
-use crate::lock::Lock;
-use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{Added, Rejected, Scheduled};
-use crate::storage::Storage;
-use crate::time::Clock;
-use crate::wait::WaitList;
-use crate::work_queue::{State, WorkQueue};
+use crate::shared::{Host, Shared};
 
 /// Takes keys: every queue of every runtime implements this, and so does what dereferences to one:
 /// a reference, an `Arc` or a `Box`.
@@ -35,7 +28,7 @@ use crate::work_queue::{State, WorkQueue};
 ///         let _ = self.changed.add("node-7");
 ///     }
 /// }
-#[doc = include_str!("work_queue/example.txt")]
+#[doc = include_str!("shared/example.txt")]
 ///
 /// Watcher { changed: &queue }.saw_a_change();
 /// assert!(queue.contains("node-7"));
@@ -74,29 +67,20 @@ pub trait Producer<K> {
     fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>>;
 }
 
-impl<K, S, L, M, W, Q, C> Producer<K> for WorkQueue<Q, C>
-where
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<K, S, L, M, W>>,
-    C: Clock,
-{
-    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
+impl<H: Host> Producer<H::Key> for Shared<H> {
+    fn add(&self, key: H::Key) -> Result<Added, Rejected<H::Key>> {
         self.add(key)
     }
 
-    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+    fn add_after(&self, key: H::Key, delay: Duration) -> Result<Added, Rejected<H::Key>> {
         self.add_after(key, delay)
     }
 
-    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
+    fn add_rate_limited(&self, key: H::Key) -> Result<Scheduled, Rejected<H::Key>> {
         self.add_rate_limited(key)
     }
 
-    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
+    fn add_with(&self, key: H::Key, options: AddOptions) -> Result<Scheduled, Rejected<H::Key>> {
         self.add_with(key, options)
     }
 }

@@ -10,7 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics, Timestamps};
-use crate::outcome::{Added, Effect, NotActive, Wake};
+use crate::outcome::{Added, NotActive};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
 use crate::storage::{self, Phase, Slots, Storage};
@@ -37,6 +37,7 @@ mod restore;
 mod retain;
 mod room;
 mod runs;
+mod session;
 mod shutdown;
 mod slot;
 mod snapshot;
@@ -46,6 +47,7 @@ mod watch;
 pub use retain::Sweep;
 pub(crate) use retain::VISITS_MAX;
 pub use room::Adding;
+pub use session::Session;
 pub use watch::Flush;
 use watch::Watched;
 
@@ -142,17 +144,17 @@ use watch::Watched;
 /// let mut queue: Queue<&str, Fixed<16>, _> = Queue::new(default_item_based());
 /// let now = Instant::EPOCH;
 ///
-/// assert_eq!(queue.add("disk", now).value, Ok(Added::Ready));
-/// assert_eq!(queue.add("disk", now).value, Ok(Added::Coalesced));
+/// assert_eq!(queue.at(now).add("disk"), Ok(Added::Ready));
+/// assert_eq!(queue.at(now).add("disk"), Ok(Added::Coalesced));
 ///
-/// let work = queue.try_get(now).value.unwrap();
+/// let work = queue.at(now).try_get().unwrap();
 /// assert_eq!(work.key, "disk");
 ///
 /// // It fails, and runs again a millisecond later.
-/// let finished = queue.finish(work.ticket, Action::Retry, now).value;
+/// let finished = queue.at(now).finish(work.ticket, Action::Retry);
 /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
-/// assert!(queue.try_get(now).value.is_none());
-/// assert!(queue.try_get(now + Duration::from_millis(1)).value.is_some());
+/// assert!(queue.at(now).try_get().is_none());
+/// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
 #[derive(Debug)]
 pub struct Queue<K, S, L, M = NoMetrics>
@@ -341,46 +343,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.watched.note_change();
     }
 
-    /// The outcome of an operation, and the wake that it has to send.
-    #[inline]
-    pub(crate) fn effect<T>(&mut self, value: T) -> Effect<T> {
-        if self.watched.has_changed() {
-            let wake = self.wake();
-            return Effect { value, wake };
-        }
-        self.effect_in_use(value)
-    }
-
-    /// [`effect`](Self::effect) of an operation after which no key has left the ready list but by
-    /// being handed out, and no run has ended.
-    #[inline]
-    fn effect_in_use<T>(&mut self, value: T) -> Effect<T> {
-        let wake = self.wake_in_use();
-        Effect { value, wake }
-    }
-
-    #[inline]
-    fn wake_in_use(&mut self) -> Wake {
-        if self.sleepers.asleep() == 0 {
-            return Wake::NONE;
-        }
-        self.wake()
-    }
-
-    #[inline(never)]
-    fn wake(&mut self) -> Wake {
-        let mut wake = Wake::NONE;
-        if self.watched.has_changed() {
-            wake = self.wake_watchers();
-        }
-        if self.paused || wake == Wake::ALL {
-            return wake;
-        }
-        let ready = self.lists.may_start();
-        let earliest = self.open_deadline();
-        wake | self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
-    }
-
     /// Reports the depth, after a key has entered or left a level.
     fn report_depth(&mut self, level: u8) {
         self.metrics.depth(self.lists.ready_len() + self.dirty);
@@ -429,11 +391,3 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
 
 /// The level of an add that names none.
 const LOWEST: u8 = 0;
-
-/// The effect of an operation that changed nothing.
-fn quiet<T>(value: T) -> Effect<T> {
-    Effect {
-        value,
-        wake: Wake::NONE,
-    }
-}

@@ -22,7 +22,7 @@ use crate::outcome::Wake;
 /// One call that waits, such as `get`, from its first look at the queue to its last.
 ///
 /// A runtime makes one per call. It passes the getter to
-/// [`Queue::poll_get`](crate::Queue::poll_get) each time it looks, and to
+/// [`Queue::poll_get`](crate::|session, getter| session.poll_get(getter)) each time it looks, and to
 /// [`Queue::leave`](crate::Queue::leave) if the call ends while it has to wait.
 /// [`Wait`](crate::binding::Wait) does all of that. A getter that is dropped while it has to wait
 /// counts as asleep for ever, and a wake that is sent to it is lost.
@@ -35,10 +35,10 @@ use crate::outcome::Wake;
 ///
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let mut getter = Getter::new();
-/// let first = queue.poll_get(Instant::EPOCH, &mut getter);
-/// assert!(matches!(first.value, Next::Wait { until: None }));
+/// let first = queue.at(Instant::EPOCH).poll_get(&mut getter);
+/// assert!(matches!(first, Next::Wait { until: None }));
 /// // It gives up, which the queue has to know.
-/// let _ = queue.leave(&mut getter);
+/// queue.at(Instant::EPOCH).leave(&mut getter);
 /// ```
 #[derive(Debug, Default)]
 #[must_use = "a getter does nothing until it is passed to `poll_get`"]

@@ -31,7 +31,7 @@ pub(crate) mod growable;
 ///
 /// fn add_all<S: Storage>(queue: &mut Queue<u16, S, NoLimit>, sensors: &[u16]) -> usize {
 ///     let keys = sensors.iter().copied();
-///     queue.add_many(keys, Instant::EPOCH, |_| {}).value.rejected
+///     queue.at(Instant::EPOCH).add_many(keys, |_| {}).rejected
 /// }
 ///
 /// let mut queue: Queue<u16, Fixed<2>, NoLimit> = Queue::new(NoLimit);

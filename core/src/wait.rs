@@ -9,8 +9,8 @@
 //! A runtime adds only what depends on it. For threads it writes the loop: [`Wait::look`], then
 //! park. For tasks it has a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
 
+use core::fmt;
 use core::future::poll_fn;
-use core::hash::Hash;
 use core::mem;
 use core::ops::Deref;
 use core::pin::{Pin, pin};
@@ -18,29 +18,22 @@ use core::task::{self, Context, Poll, ready};
 
 use crate::Instant;
 use crate::action::Action;
-use crate::guard::{Finish, Guard};
-use crate::limiter::RateLimiter;
+use crate::guard::Guard;
 use crate::lock::Lock;
-use crate::metrics::Metrics;
-use crate::outcome::{Effect, GetError, Next};
-use crate::queue::Queue;
+use crate::outcome::{GetError, Next};
+use crate::shared::{Access, Host, Shared};
 use crate::sleepers::Getter;
-use crate::storage::Storage;
-use crate::time::Clock;
 use crate::timer::{Timer, ring};
 use crate::work::{Ticket, Work};
-use crate::work_queue::{State, WorkQueue};
 
 mod list;
 #[cfg(feature = "alloc")]
 mod list_growable;
-mod waiting;
 
 pub(crate) use list::WaitsFor;
 pub use list::{FixedWaitList, TooManyWaiters, WaitList};
 #[cfg(feature = "alloc")]
 pub use list_growable::GrowableWaitList;
-pub(crate) use waiting::Waiting;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
@@ -48,19 +41,19 @@ pub(crate) use waiting::Waiting;
 /// sleeps in between. Dropping it at any time is safe: a wake that was sent to it, and the timer
 /// that it owned, pass on to another call.
 ///
-/// `H` is how the call holds its queue: a reference, or a counted pointer.
+/// `R` is how the call holds its queue: a reference, or a counted pointer.
 ///
 /// # Examples
 ///
 /// The whole of a blocking `get`, here for a queue in which nothing else happens:
 ///
 /// ```
-#[doc = include_str!("work_queue/example.txt")]
+#[doc = include_str!("shared/example.txt")]
 /// let _ = queue.add("node-7");
 ///
 /// let mut wait = Wait::for_key(&queue);
 /// let result = loop {
-///     match wait.look(std::task::Waker::noop(), None, Queue::poll_get) {
+///     match wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter)) {
 ///         Look::Done(result) => break result,
 ///         Look::Sleep { until } => panic!("parks the thread until woken, or until {until:?}"),
 ///     }
@@ -69,11 +62,15 @@ pub(crate) use waiting::Waiting;
 /// assert_eq!(*guard, "node-7");
 /// # guard.success().unwrap();
 /// ```
-#[derive(Debug)]
 #[must_use = "a call that waits does nothing until it looks"]
-pub struct Wait<H: Deref<Target: Finish>> {
-    waiting: Waiting<<H::Target as Finish>::WaiterId>,
-    queue: H,
+pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
+    getter: Getter,
+    /// The place in the list of waiting calls.
+    waiter: <H::Waiters as WaitList>::Id,
+    waits_for: WaitsFor,
+    /// The run that the first look ends.
+    ends: Option<(Ticket, Action)>,
+    queue: R,
 }
 
 /// What a call that waits has to do next.
@@ -81,12 +78,12 @@ pub struct Wait<H: Deref<Target: Finish>> {
 /// # Examples
 ///
 /// ```
-#[doc = include_str!("work_queue/example.txt")]
+#[doc = include_str!("shared/example.txt")]
 /// let due = Instant::EPOCH + core::time::Duration::from_secs(60);
 /// let _ = queue.add_at("lease-3", due);
 ///
 /// let mut wait = Wait::for_key(&queue);
-/// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+/// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
 /// assert_eq!(look, Look::Sleep { until: Some(due) });
 /// ```
 #[derive(Debug, PartialEq, Eq)]
@@ -101,10 +98,10 @@ pub enum Look<T> {
     },
 }
 
-impl<H: Deref<Target: Finish>> Wait<H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// Creates a call that waits for a key. O(1).
     #[doc(alias = "Get")]
-    pub fn for_key(queue: H) -> Self {
+    pub fn for_key(queue: R) -> Self {
         Self::new(queue, WaitsFor::Key, None)
     }
 
@@ -116,12 +113,12 @@ impl<H: Deref<Target: Finish>> Wait<H> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// let guard = queue.try_get().unwrap();
     ///
     /// let mut wait = Wait::after(guard, Action::Success, &queue);
-    /// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
     /// let Look::Done(Ok(work)) = look else {
     ///     panic!("a key is ready");
     /// };
@@ -129,9 +126,9 @@ impl<H: Deref<Target: Finish>> Wait<H> {
     /// assert!(!queue.contains("node-7"), "its run is over");
     /// # queue.finish(work.ticket, Action::Success).unwrap();
     /// ```
-    pub fn after<K, G>(guard: Guard<K, G>, action: Action, queue: H) -> Self
+    pub fn after<G>(guard: Guard<H, G>, action: Action, queue: R) -> Self
     where
-        G: Deref<Target = H::Target>,
+        G: Deref<Target = Shared<H>>,
     {
         let mut ends = None;
         if core::ptr::eq(guard.queue(), &*queue) {
@@ -146,38 +143,31 @@ impl<H: Deref<Target: Finish>> Wait<H> {
     /// [`poll_drain`](crate::Queue::poll_drain), [`poll_idle`](crate::Queue::poll_idle),
     /// [`poll_settled`](crate::Queue::poll_settled) or [`poll_flush`](crate::Queue::poll_flush).
     /// Added keys do not wake it. O(1).
-    pub fn for_state(queue: H) -> Self {
+    pub fn for_state(queue: R) -> Self {
         Self::new(queue, WaitsFor::State, None)
     }
 
     /// Creates a call that waits for room: it looks with [`poll_add`](crate::Queue::poll_add).
     /// O(1).
-    pub fn for_room(queue: H) -> Self {
+    pub fn for_room(queue: R) -> Self {
         Self::new(queue, WaitsFor::Room, None)
     }
 
     /// Returns the queue. O(1).
-    pub fn queue(&self) -> &H {
+    pub fn queue(&self) -> &R {
         &self.queue
     }
 
-    fn new(queue: H, waits_for: WaitsFor, ends: Option<(Ticket, Action)>) -> Self {
-        let waiting = Waiting::new(waits_for, ends);
-        Self { waiting, queue }
+    fn new(queue: R, waits_for: WaitsFor, ends: Option<(Ticket, Action)>) -> Self {
+        Self {
+            getter: Getter::new(),
+            waiter: Default::default(),
+            waits_for,
+            ends,
+            queue,
+        }
     }
-}
 
-impl<H, K, S, L, M, W, Q, C> Wait<H>
-where
-    H: Deref<Target = WorkQueue<Q, C>>,
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<K, S, L, M, W>>,
-    C: Clock,
-{
     /// Takes the first ready key, if there is one, and does not wait. Ends the run of
     /// [`after`](Self::after) under the same lock. Costs as [`WorkQueue::try_next`], which is less
     /// than a [`look`](Self::look), and most calls of a busy worker find a key.
@@ -185,23 +175,23 @@ where
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let mut wait = Wait::after(guard, Action::Success, &queue);
     /// assert_eq!(wait.try_get(), None);
     /// assert!(!queue.contains("node-7"), "its run is over");
-    /// let look = wait.look(std::task::Waker::noop(), None, Queue::poll_get);
+    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
     /// assert_eq!(look, Look::Sleep { until: None });
     /// ```
     #[inline]
-    pub fn try_get(&mut self) -> Option<Work<K>>
+    pub fn try_get(&mut self) -> Option<Work<H::Key>>
     where
-        K: Clone,
+        H::Key: Clone,
     {
-        match self.waiting.take_end() {
-            Some((ticket, action)) => self.queue.end_and_take(ticket, action),
-            None => self.queue.with(Queue::try_get),
+        match self.ends.take() {
+            Some((ticket, action)) => self.queue.finish_and_try_get(ticket, action),
+            None => self.queue.with(|session| session.try_get()),
         }
     }
 
@@ -222,28 +212,59 @@ where
         &mut self,
         waker: &task::Waker,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
     ) -> Look<T> {
-        let mut own = W::CLONES_FIRST.then(|| waker.clone());
+        let Self {
+            getter,
+            waiter,
+            waits_for,
+            ends,
+            queue,
+        } = self;
+        let mut own = H::Waiters::CLONES_FIRST.then(|| waker.clone());
         loop {
             // Dropped after the lock is released, as every waker.
             let mut stale = None;
-            let (queue, waiting) = (&*self.queue, &mut self.waiting);
-            let seen = queue.under_lock(|state| {
-                let now = waiting.now(&state.queue, queue.clock(), deadline);
-                let effect = waiting.see(state, now, &mut look);
-                waiting.judge(
-                    state,
-                    effect,
-                    deadline.map(|at| (at, now)),
-                    &mut own,
-                    &mut stale,
-                )
+            let ends_need_time = ends.as_ref().is_some_and(|(_, action)| action.needs_time());
+            let reads_clock = ends_need_time || deadline.is_some();
+            let seen = queue.timed_with(reads_clock, |session, waiters| {
+                if let Some((ticket, action)) = ends.take() {
+                    // An error says that the run was ended by its key: nothing is left to do.
+                    let _ = session.finish(ticket, action);
+                }
+                let refused = match look(session, getter) {
+                    Next::Work(work) => {
+                        stale = waiters.remove(waiter);
+                        return Some(Look::Done(Ok(work)));
+                    }
+                    Next::Closed => GetError::Closed,
+                    Next::Wait { .. } if deadline.is_some_and(|at| session.now() >= at) => {
+                        GetError::TimedOut
+                    }
+                    Next::Wait { until } => {
+                        match waiters.register(waiter, *waits_for, own.take()?) {
+                            Ok(replaced) => {
+                                stale = replaced;
+                                let until = [until, deadline].into_iter().flatten().min();
+                                return Some(Look::Sleep { until });
+                            }
+                            Err((TooManyWaiters, own)) => {
+                                stale = Some(own);
+                                GetError::TooManyWaiters
+                            }
+                        }
+                    }
+                };
+                if let Some(removed) = waiters.remove(waiter) {
+                    stale = Some(removed);
+                }
+                session.leave(getter);
+                Some(Look::Done(Err(refused)))
             });
             match seen {
                 Some(look) => {
                     if matches!(look, Look::Done(Err(GetError::TooManyWaiters))) {
-                        self.queue.lock().no_place(W::PLACES);
+                        queue.lock().no_place(H::Waiters::PLACES);
                     }
                     return look;
                 }
@@ -256,13 +277,13 @@ where
     /// [look](Self::look), because it has not looked yet or was woken. Costs as
     /// [`WaitList::registered`].
     pub fn renew(&mut self, waker: &task::Waker) -> bool {
-        if self.waiting.waiter == Default::default() {
+        if self.waiter == Default::default() {
             return false;
         }
         let mut own: Option<task::Waker> = None;
         loop {
             let renewed = self.queue.lock().with(|state| {
-                let Some(present) = state.waiters.registered(&self.waiting.waiter) else {
+                let Some(present) = state.waiters.registered(&self.waiter) else {
                     return Some((false, None));
                 };
                 if present.will_wake(waker) {
@@ -292,14 +313,14 @@ where
     pub fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
-        alarm: Pin<&mut Option<C::Alarm>>,
+        alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
-        look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
     ) -> Poll<Result<T, GetError>>
     where
-        C: Timer,
+        H::Clock: Timer,
     {
-        C::in_turn(context, |context| {
+        H::Clock::in_turn(context, |context| {
             self.poll_in_turn(context, alarm, deadline, look)
         })
     }
@@ -307,12 +328,12 @@ where
     fn poll_in_turn<T>(
         &mut self,
         context: &mut Context<'_>,
-        mut alarm: Pin<&mut Option<C::Alarm>>,
+        mut alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
     ) -> Poll<Result<T, GetError>>
     where
-        C: Timer,
+        H::Clock: Timer,
     {
         // Polled for another reason: nothing has changed in the queue.
         if self.renew(context.waker()) && ring(alarm.as_mut(), context).is_pending() {
@@ -351,10 +372,10 @@ where
     pub fn wait<T>(
         &mut self,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Queue<K, S, L, M>, Instant, &mut Getter) -> Effect<Next<T>>,
+        mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
     ) -> impl Future<Output = Result<T, GetError>>
     where
-        C: Timer,
+        H::Clock: Timer,
     {
         async move {
             let mut alarm = pin!(None);
@@ -377,7 +398,7 @@ where
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example_tasks.txt")]
+    #[doc = include_str!("shared/example_tasks.txt")]
     /// let guard = |work: Result<_, GetError>| Some(Guard::new(work.ok()?, &queue));
     /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
     /// assert!(poll(get.as_mut()).is_pending());
@@ -394,31 +415,52 @@ where
     pub fn get<T>(
         mut self,
         deadline: Option<Instant>,
-        then: impl FnOnce(Result<Work<K>, GetError>) -> T,
+        then: impl FnOnce(Result<Work<H::Key>, GetError>) -> T,
     ) -> impl Future<Output = T>
     where
-        K: Clone,
-        C: Timer,
+        H::Key: Clone,
+        H::Clock: Timer,
     {
         async move {
             let (mut alarm, mut has_tried) = (pin!(None), false);
             let work = poll_fn(|context| {
-                if !W::CLONES_FIRST && !has_tried {
-                    let tried = ready!(C::in_turn(context, |_| Poll::Ready(self.try_get())));
+                if !H::Waiters::CLONES_FIRST && !has_tried {
+                    let tried = ready!(H::Clock::in_turn(context, |_| Poll::Ready(self.try_get())));
                     has_tried = true;
                     if let Some(work) = tried {
                         return Poll::Ready(Ok(work));
                     }
                 }
-                self.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
+                self.poll(context, alarm.as_mut(), deadline, |session, getter| {
+                    session.poll_get(getter)
+                })
             });
             then(work.await)
         }
     }
 }
 
-impl<H: Deref<Target: Finish>> Drop for Wait<H> {
+impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
     fn drop(&mut self) {
-        self.queue.leave(&mut self.waiting);
+        if let Some((ticket, action)) = self.ends.take() {
+            let _ = self.queue.finish(ticket, action);
+        }
+        if self.getter.is_awake() && self.waiter == Default::default() {
+            return;
+        }
+        // Dropped after the lock is released, as every waker.
+        let mut stale = None;
+        self.queue.timed_with(false, |session, waiters| {
+            stale = waiters.remove(&mut self.waiter);
+            session.leave(&mut self.getter);
+        });
+    }
+}
+
+impl<H: Host, R: Deref<Target = Shared<H>>> fmt::Debug for Wait<H, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait")
+            .field("waits_for", &self.waits_for)
+            .finish_non_exhaustive()
     }
 }

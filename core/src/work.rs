@@ -13,14 +13,14 @@ use crate::id::SlotId;
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-/// let _ = queue.add("node-7", now);
+/// let _ = queue.at(now).add("node-7");
 ///
-/// let work = queue.try_get(now).value.unwrap();
+/// let work = queue.at(now).try_get().unwrap();
 /// let action = match work.key {
 ///     "node-7" if work.requeues < 5 => Action::Retry,
 ///     _ => Action::Success,
 /// };
-/// queue.finish(work.ticket, action, now).value.unwrap();
+/// queue.at(now).finish(work.ticket, action).unwrap();
 /// assert_eq!(queue.num_requeues(&"node-7"), 1);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
@@ -55,15 +55,15 @@ pub struct Work<K> {
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add("node-7", now);
-/// let first = queue.try_get(now).value.unwrap();
-/// queue.release_key(&"node-7", now).value.unwrap();
+/// let _ = queue.at(now).add("node-7");
+/// let first = queue.at(now).try_get().unwrap();
+/// queue.at(now).release_key(&"node-7").unwrap();
 ///
 /// // The key is active again, but in another run: the old ticket cannot end that.
-/// let _ = queue.add("node-7", now);
-/// let second = queue.try_get(now).value.unwrap();
-/// assert_eq!(queue.release(first.ticket, now).value, Err(NotActive));
-/// assert_eq!(queue.release(second.ticket, now).value, Ok(()));
+/// let _ = queue.at(now).add("node-7");
+/// let second = queue.at(now).try_get().unwrap();
+/// assert_eq!(queue.at(now).release(first.ticket), Err(NotActive));
+/// assert_eq!(queue.at(now).release(second.ticket), Ok(()));
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -119,7 +119,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     /// let workers = Workers::new(1).max_retries(2);
     /// let mut ends = Vec::new();
     /// for _ in 0..3 {
@@ -181,7 +181,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use std::sync::Mutex;
-    #[doc = include_str!("work_queue/example.txt")]
+    #[doc = include_str!("shared/example.txt")]
     ///
     /// let given_up = Mutex::new(Vec::new());
     /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {

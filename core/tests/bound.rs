@@ -13,18 +13,19 @@ use requeue_core::{
 type Failing = Queue<u16, Growable, ItemExponentialFailure>;
 
 const NOW: Instant = Instant::EPOCH;
+const WAITS: Next<()> = Next::Wait { until: None };
 
 /// A queue whose failed keys run again at once, with the first keys ready.
 fn with_ready(keys: u16) -> Failing {
     let mut queue = Queue::growable(ItemExponentialFailure::new(Duration::ZERO, Duration::ZERO));
-    let _ = queue.add_many(1..=keys, NOW, |_| {});
+    let _ = queue.at(NOW).add_many(1..=keys, |_| {});
     queue
 }
 
 /// The first key runs and ends like this.
 fn run(queue: &mut Failing, action: Action) -> u16 {
-    let work = queue.try_get(NOW).value.unwrap();
-    queue.finish(work.ticket, action, NOW).value.unwrap();
+    let work = queue.at(NOW).try_get().unwrap();
+    queue.at(NOW).finish(work.ticket, action).unwrap();
     queue.assert_valid();
     work.key
 }
@@ -32,7 +33,7 @@ fn run(queue: &mut Failing, action: Action) -> u16 {
 #[track_caller]
 fn is_full<S: Storage, L: RateLimiter>(queue: &mut Queue<u16, S, L>) {
     let held = queue.held_len();
-    assert_eq!(queue.add(999, NOW).value, Err(Rejected::Full(999)));
+    assert_eq!(queue.at(NOW).add(999), Err(Rejected::Full(999)));
     assert_eq!(queue.held_len(), held);
     queue.assert_valid();
 }
@@ -41,17 +42,17 @@ fn is_full<S: Storage, L: RateLimiter>(queue: &mut Queue<u16, S, L>) {
 fn a_lowered_limit_keeps_every_key_and_refuses_new_ones_until_there_is_room() {
     for lowered in [0, 1, 2, 4] {
         let mut queue = with_ready(5);
-        let _ = queue.limit_keys(lowered);
+        queue.at(NOW).limit_keys(lowered);
         assert_eq!((queue.max_keys(), queue.held_len()), (Some(lowered), 5));
         while queue.held_len() > lowered {
             is_full(&mut queue);
-            assert_eq!(queue.add(5, NOW).value, Ok(Added::Coalesced), "it is held");
+            assert_eq!(queue.at(NOW).add(5), Ok(Added::Coalesced), "it is held");
             run(&mut queue, Action::Success);
         }
         is_full(&mut queue);
         if lowered > 0 {
             run(&mut queue, Action::Success);
-            assert_eq!(queue.add(999, NOW).value, Ok(Added::Ready));
+            assert_eq!(queue.at(NOW).add(999), Ok(Added::Ready));
             is_full_for(&mut queue, 998);
         }
     }
@@ -59,7 +60,7 @@ fn a_lowered_limit_keeps_every_key_and_refuses_new_ones_until_there_is_room() {
 
 #[track_caller]
 fn is_full_for(queue: &mut Failing, key: u16) {
-    assert_eq!(queue.add(key, NOW).value, Err(Rejected::Full(key)));
+    assert_eq!(queue.at(NOW).add(key), Err(Rejected::Full(key)));
     queue.assert_valid();
 }
 
@@ -71,8 +72,8 @@ fn a_limit_counts_keys_and_not_slots() {
         run(&mut queue, Action::Success);
     }
     for limit in [3, 0, 5, 10, usize::MAX] {
-        let _ = queue.limit_keys(limit);
-        let added = queue.add_many(1..=100, NOW, |_| {}).value;
+        queue.at(NOW).limit_keys(limit);
+        let added = queue.at(NOW).add_many(1..=100, |_| {});
         assert_eq!(queue.held_len(), limit.min(100));
         assert_eq!(added.rejected, 100 - limit.min(100));
         queue.assert_valid();
@@ -91,12 +92,12 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
             run(&mut queue, action);
         }
     }
-    let _ = queue.add_many(5..=6, NOW, |_| {});
+    let _ = queue.at(NOW).add_many(5..=6, |_| {});
     let on_record = |queue: &Failing| (1..=6).filter(|key| queue.num_requeues(key) == 1).count();
-    let _ = queue.limit_keys(3);
+    queue.at(NOW).limit_keys(3);
     assert_eq!((queue.held_len(), on_record(&queue)), (3, 1));
     assert_eq!(queue.num_requeues(&4), 1, "the youngest");
-    let _ = queue.limit_keys(1);
+    queue.at(NOW).limit_keys(1);
     assert_eq!((queue.held_len(), on_record(&queue)), (2, 0));
     is_full(&mut queue);
 
@@ -111,7 +112,7 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
     );
     assert_eq!(run(&mut queue, Action::Release), 5);
     assert_eq!(queue.num_requeues(&5), 2, "there is room for it");
-    assert_eq!(queue.add(999, NOW).value, Ok(Added::Ready), "it makes way");
+    assert_eq!(queue.at(NOW).add(999), Ok(Added::Ready), "it makes way");
     assert_eq!(queue.num_requeues(&5), 0);
 }
 
@@ -126,38 +127,40 @@ fn a_queue_that_holds_more_keys_than_fit_displaces_none() {
         priority: Some(1),
         ..AddOptions::new()
     };
-    let _ = queue.add_many(1..=3, NOW, |_| {});
-    let _ = queue.limit_keys(2);
-    let refused = queue.add_displacing(7, urgent, NOW).value;
+    let _ = queue.at(NOW).add_many(1..=3, |_| {});
+    queue.at(NOW).limit_keys(2);
+    let refused = queue.at(NOW).add_displacing(7, urgent);
     assert_eq!((refused, queue.held_len()), (Err(Rejected::Full(7)), 3));
     queue.assert_valid();
 
-    let _ = queue.limit_keys(3);
-    let (_, displaced) = queue.add_displacing(7, urgent, NOW).value.unwrap();
+    queue.at(NOW).limit_keys(3);
+    let (_, displaced) = queue.at(NOW).add_displacing(7, urgent).unwrap();
     assert_eq!((displaced.unwrap().key, queue.held_len()), (3, 3));
 }
 
 #[test]
 fn a_raised_limit_wakes_a_call_that_waits_for_room_and_that_one_the_next() {
     let mut queue: Queue<u16, Growable, NoLimit> = Queue::growable(NoLimit);
-    let _ = queue.limit_keys(1);
-    let _ = queue.add(1, NOW);
+    queue.at(NOW).limit_keys(1);
+    let _ = queue.at(NOW).add(1);
     let mut calls = [2, 3, 4].map(|key| (Adding::new(key, AddOptions::new()), Getter::new()));
     let mut look = |queue: &mut Queue<_, _, _>, call: usize| {
         let (adding, getter) = &mut calls[call];
-        let effect = queue.poll_add(adding, NOW, getter);
+        let mut session = queue.at(NOW);
+        let looked = (session.poll_add(adding, getter), session.close());
         queue.assert_valid();
-        effect
+        looked
     };
     for call in 0..3 {
-        assert_eq!(look(&mut queue, call).value, Next::Wait { until: None });
+        assert_eq!(look(&mut queue, call), (WAITS, Wake::NONE));
     }
-    assert_eq!(queue.limit_keys(1).wake, Wake::NONE);
-    assert_eq!(queue.limit_keys(0).wake, Wake::NONE);
-    assert_eq!(queue.limit_keys(3).wake, Wake::ROOM);
-    let first = look(&mut queue, 0);
-    assert_eq!((first.value, first.wake), (Next::Work(()), Wake::ROOM));
-    let second = look(&mut queue, 1);
-    assert_eq!((second.value, second.wake), (Next::Work(()), Wake::NONE));
-    assert_eq!(look(&mut queue, 2).value, Next::Wait { until: None });
+    queue.at(NOW).limit_keys(1);
+    assert_eq!(queue.at(NOW).close(), Wake::NONE);
+    queue.at(NOW).limit_keys(0);
+    assert_eq!(queue.at(NOW).close(), Wake::NONE);
+    queue.at(NOW).limit_keys(3);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM);
+    assert_eq!(look(&mut queue, 0), (Next::Work(()), Wake::ROOM));
+    assert_eq!(look(&mut queue, 1), (Next::Work(()), Wake::NONE));
+    assert_eq!(look(&mut queue, 2), (WAITS, Wake::NONE));
 }

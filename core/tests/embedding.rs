@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::task::Waker;
@@ -26,9 +27,9 @@ use requeue_core::{
 mod lock;
 
 /// A lock that can be in a `static`.
-struct Shared<T>(Mutex<T>);
+struct Locked<T>(Mutex<T>);
 
-impl<T> Lock for Shared<T> {
+impl<T> Lock for Locked<T> {
     type State = T;
 
     fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
@@ -55,10 +56,20 @@ impl Clock for Stopped {
     }
 }
 
-type Sensors = State<u16, Fixed<4>, ItemExponentialFailure, NoMetrics, FixedWaitList<1>>;
+struct Sensors;
 
-static SENSORS: WorkQueue<Shared<Sensors>, Stopped> = WorkQueue::new(
-    Shared(Mutex::new(State::new(
+impl Host for Sensors {
+    type Key = u16;
+    type Storage = Fixed<4>;
+    type Limiter = ItemExponentialFailure;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<1>;
+    type Clock = Stopped;
+    type Lock = Locked<State<Self>>;
+}
+
+static SENSORS: Shared<Sensors> = Shared::new(
+    Locked(Mutex::new(State::new(
         Queue::new(default_item_based()),
         FixedWaitList::new(),
     ))),
@@ -78,17 +89,33 @@ fn a_queue_can_be_in_a_static() {
     assert_eq!(SENSORS.add(4), Ok(Added::Ready), "key 0 has left");
 }
 
-type Counted<M> = WorkQueue<Single<State<u8, Growable, NoLimit, M, GrowableWaitList>>, Counting>;
+struct Counts<M>(PhantomData<M>);
+
+impl<M: Metrics> Host for Counts<M> {
+    type Key = u8;
+    type Storage = Growable;
+    type Limiter = NoLimit;
+    type Metrics = M;
+    type Waiters = GrowableWaitList;
+    type Clock = Counting;
+    type Lock = Single<State<Self>>;
+}
+
+type Counted<M> = Shared<Counts<M>>;
 
 fn with_counting_clock<M: Metrics>(metrics: M) -> Counted<M> {
     let queue = Queue::builder().limiter(NoLimit).report_to(metrics).build();
     let state = State::new(queue, GrowableWaitList::new());
-    WorkQueue::new(Single::new(state), Counting::default())
+    Shared::new(Single::new(state), Counting::default())
 }
 
 /// Everything a worker does that needs no time.
 fn work_without_time<M: Metrics>(queue: &Counted<M>) {
-    let look = |wait: &mut Wait<_>| wait.look(Waker::noop(), None, Queue::poll_get);
+    let look = |wait: &mut Wait<_, _>| {
+        wait.look(Waker::noop(), None, |session, getter| {
+            session.poll_get(getter)
+        })
+    };
     queue.add(1).unwrap();
     queue.add_many([2, 3, 4], |_| unreachable!());
     assert_eq!(queue.len(), 4);
@@ -208,24 +235,24 @@ type Operation<S> = fn(&mut Queue<Fragile, S, ItemExponentialFailure>, Instant);
 /// One of each operation that runs a key's code.
 fn operations<S: Storage>() -> [Operation<S>; 9] {
     [
-        |queue, now| drop(queue.add(Fragile(1), now)),
-        |queue, now| drop(queue.add(Fragile(3), now)),
-        |queue, now| drop(queue.add_after(Fragile(5), Duration::from_nanos(1), now)),
-        |queue, now| drop(queue.add_rate_limited(Fragile(7), now)),
+        |queue, now| drop(queue.at(now).add(Fragile(1))),
+        |queue, now| drop(queue.at(now).add(Fragile(3))),
+        |queue, now| drop(queue.at(now).add_after(Fragile(5), Duration::from_nanos(1))),
+        |queue, now| drop(queue.at(now).add_rate_limited(Fragile(7))),
         |queue, now| {
-            if let Some(work) = queue.try_get(now).value {
-                drop(queue.finish(work.ticket, Action::Retry, now));
+            if let Some(work) = queue.at(now).try_get() {
+                drop(queue.at(now).finish(work.ticket, Action::Retry));
             }
         },
-        |queue, now| drop(queue.try_get(now)),
+        |queue, now| drop(queue.at(now).try_get()),
         |queue, _| {
-            let _ = queue.forget(&Fragile(7));
+            let _ = queue.at(Instant::EPOCH).forget(&Fragile(7));
         },
         |queue, now| {
-            let _ = queue.shut_down(now);
-            drop(queue.take_ready());
+            queue.at(now).shut_down();
+            drop(queue.at(now).take_ready());
         },
-        |queue, now| drop(queue.take_delayed(now)),
+        |queue, now| drop(queue.at(now).take_delayed()),
     ]
 }
 
@@ -264,18 +291,18 @@ fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
 fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     let now = Instant::EPOCH;
     let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
-    let _ = queue.add_many([1, 2, 3].map(Fragile), now, |_| {});
-    let work: Vec<_> = std::iter::from_fn(|| queue.try_get(now).value).collect();
+    let _ = queue.at(now).add_many([1, 2, 3].map(Fragile), |_| {});
+    let work: Vec<_> = std::iter::from_fn(|| queue.at(now).try_get()).collect();
     let (keys, tickets): (Vec<_>, Vec<_>) =
         work.into_iter().map(|work| (work.key, work.ticket)).unzip();
     // The second key is the second that the queue drops.
     FUSE.set(2);
-    let finish = || queue.finish_many(tickets, Action::Success, now).value;
+    let finish = || queue.at(now).finish_many(tickets, Action::Success);
     assert!(catch_unwind(AssertUnwindSafe(finish)).is_err());
     FUSE.set(0);
     assert!(!queue.contains(&keys[1]), "its run is over");
     assert_eq!(queue.active_len(), 1);
-    assert_eq!(queue.release_key(&keys[2], now).value, Ok(()));
+    assert_eq!(queue.at(now).release_key(&keys[2]), Ok(()));
     assert_eq!(queue.held_len(), 0);
     queue.assert_valid();
 }

@@ -17,19 +17,29 @@ mod clock;
 #[path = "common/lock.rs"]
 mod lock;
 
-type Guarded = State<u32, Growable, DefaultItemBased, Timed, GrowableWaitList>;
+struct Handed;
 
-type Keys = WorkQueue<Single<Guarded>, Hand>;
+impl Host for Handed {
+    type Key = u32;
+    type Storage = Growable;
+    type Limiter = DefaultItemBased;
+    type Metrics = Timed;
+    type Waiters = GrowableWaitList;
+    type Clock = Hand;
+    type Lock = Single<State<Self>>;
+}
+
+type Keys = Shared<Handed>;
 
 fn queue() -> Keys {
     let limited = Queue::builder().limiter(default_item_based());
     let state = State::new(limited.report_to(Timed).build(), GrowableWaitList::new());
-    WorkQueue::new(Single::new(state), Hand::default())
+    Shared::new(Single::new(state), Hand::default())
 }
 
 /// Every key that is ready.
-fn batch(queue: &Keys) -> Batch<u32, &Keys> {
-    let work = std::iter::from_fn(|| queue.with(Queue::try_get)).collect();
+fn batch(queue: &Keys) -> Batch<Handed, &Keys> {
+    let work = std::iter::from_fn(|| queue.with(|session| session.try_get())).collect();
     Batch::new(work, queue)
 }
 
@@ -99,7 +109,7 @@ fn a_batch_that_is_dropped_unreported_has_failed_as_a_whole() {
 #[test]
 fn each_way_to_end_a_run_keeps_its_promise() {
     let minute = Duration::from_secs(60);
-    let end = |finish: fn(Guard<u32, &Keys>) -> Result<Finished, NotActive>| {
+    let end = |finish: fn(Guard<Handed, &Keys>) -> Result<Finished, NotActive>| {
         let queue = queue();
         queue.add_rate_limited(7).unwrap();
         queue.clock().set(1_000_000);
@@ -135,7 +145,7 @@ fn a_batch_says_whether_a_run_was_ended_by_its_key() {
 fn guards_batches_and_workers_can_be_shown() {
     let queue = queue();
     queue.add_many([1, 2, 3], |_| {});
-    let guard: Guard<u32, _> = queue.try_get().unwrap();
+    let guard: Guard<Handed, _> = queue.try_get().unwrap();
     assert_eq!(format!("{guard:?}"), "Guard { key: 1, requeues: 0, .. }");
     assert_eq!(format!("{guard:>3}"), "  1", "as the key shows itself");
     assert_eq!(format!("{:?}", batch(&queue)), "[2, 3]");

@@ -33,14 +33,14 @@ fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_say
         };
         let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
         let (mut now, mut runs) = (Instant::EPOCH, 0);
-        queue.add(1, now).value.unwrap();
+        queue.at(now).add(1).unwrap();
         while now < at(50) {
             now = now + Duration::from_micros(1);
-            let Some(work) = queue.try_get(now).value else {
+            let Some(work) = queue.at(now).try_get() else {
                 continue;
             };
-            queue.add(1, now).value.unwrap();
-            let _ = queue.finish(work.ticket, Action::Retry, now).value.unwrap();
+            queue.at(now).add(1).unwrap();
+            let _ = queue.at(now).finish(work.ticket, Action::Retry).unwrap();
             queue.assert_valid();
             runs += 1;
         }
@@ -55,13 +55,13 @@ fn a_queue_that_grows_forgets_holds_that_are_over() {
     let limiter = WithHolds::new(backoff()).cool_down(10 * MS);
     let mut queue = Queue::builder().limiter(limiter).build();
     // A record of failures is the oldest, and stays.
-    let _ = queue.add_rate_limited(0, at(0)).value.unwrap();
-    assert!(queue.cancel(&0, at(0)).value.is_some());
+    let _ = queue.at(at(0)).add_rate_limited(0).unwrap();
+    assert!(queue.at(at(0)).cancel(&0).is_some());
     for key in 1..10_000_u32 {
         let now = at(key);
-        queue.add(key, now).value.unwrap();
-        let work = queue.try_get(now).value.unwrap();
-        queue.release(work.ticket, now).value.unwrap();
+        queue.at(now).add(key).unwrap();
+        let work = queue.at(now).try_get().unwrap();
+        queue.at(now).release(work.ticket).unwrap();
         assert!(queue.held_len() <= 12, "{} keys", queue.held_len());
     }
     queue.assert_valid();
@@ -73,18 +73,18 @@ fn room_goes_before_holds() {
     let limiter = WithHolds::new(NoLimit).cool_down(Duration::MAX);
     let mut queue: Queue<u8, Fixed<2>, _> = Queue::new(limiter);
     for key in [1, 2, 3] {
-        assert_eq!(queue.add(key, at(0)).value, Ok(Added::Ready));
-        let work = queue.try_get(at(0)).value.unwrap();
-        queue.release(work.ticket, at(0)).value.unwrap();
+        assert_eq!(queue.at(at(0)).add(key), Ok(Added::Ready));
+        let work = queue.at(at(0)).try_get().unwrap();
+        queue.at(at(0)).release(work.ticket).unwrap();
         queue.assert_valid();
     }
     // The first was discarded, so that it is not held any more; the others are held for ever.
-    assert_eq!(queue.add(1, at(9)).value, Ok(Added::Ready));
-    assert_eq!(queue.add(3, at(9)).value, Ok(Added::Delayed));
+    assert_eq!(queue.at(at(9)).add(1), Ok(Added::Ready));
+    assert_eq!(queue.at(at(9)).add(3), Ok(Added::Delayed));
     assert_eq!(queue.next_deadline(), None, "never");
-    assert_eq!(queue.add(2, at(9)).value, Err(Rejected::Full(2)));
-    assert_eq!(queue.forget(&3), 0);
-    assert_eq!(queue.add(3, at(9)).value, Ok(Added::Ready));
+    assert_eq!(queue.at(at(9)).add(2), Err(Rejected::Full(2)));
+    assert_eq!(queue.at(at(0)).forget(&3), 0);
+    assert_eq!(queue.at(at(9)).add(3), Ok(Added::Ready));
     queue.assert_valid();
 }
 
@@ -92,10 +92,10 @@ fn room_goes_before_holds() {
 fn keys_that_are_added_together_are_counted_as_delayed() {
     let limiter = WithHolds::new(NoLimit).cool_down(10 * MS);
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
-    queue.add(1, at(0)).value.unwrap();
-    let work = queue.try_get(at(0)).value.unwrap();
-    queue.release(work.ticket, at(0)).value.unwrap();
-    let many = queue.add_many([1, 1, 2], at(1), |_| {}).value;
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue.at(at(0)).release(work.ticket).unwrap();
+    let many = queue.at(at(1)).add_many([1, 1, 2], |_| {});
     assert_eq!((many.ready, many.delayed, many.coalesced), (1, 1, 1));
 }
 
@@ -108,20 +108,20 @@ fn a_hold_keeps_the_level() {
         priority: Some(level),
         ..AddOptions::new()
     };
-    queue.add_with(1, level(1), at(0)).value.unwrap();
-    let work = queue.try_get(at(0)).value.unwrap();
-    queue.add_with(1, level(2), at(0)).value.unwrap();
-    let finished = queue.finish(work.ticket, Action::Retry, at(0)).value;
+    queue.at(at(0)).add_with(1, level(1)).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue.at(at(0)).add_with(1, level(2)).unwrap();
+    let finished = queue.at(at(0)).finish(work.ticket, Action::Retry);
     assert_eq!(finished, Ok(Finished::Delayed(MS)));
     queue.assert_valid();
-    assert_eq!(queue.try_get(at(1)).value.unwrap().priority, 2);
+    assert_eq!(queue.at(at(1)).try_get().unwrap().priority, 2);
 
     // One that is ready fails.
-    queue.add_with(2, level(1), at(1)).value.unwrap();
-    let _ = queue.add_rate_limited(2, at(1)).value.unwrap();
-    assert_eq!(queue.len(at(1)).value, 0);
+    queue.at(at(1)).add_with(2, level(1)).unwrap();
+    let _ = queue.at(at(1)).add_rate_limited(2).unwrap();
+    assert_eq!(queue.at(at(1)).len(), 0);
     queue.assert_valid();
-    assert_eq!(queue.try_get(at(2)).value.unwrap().priority, 1);
+    assert_eq!(queue.at(at(2)).try_get().unwrap().priority, 1);
 }
 
 /// A key that runs once, at the earlier of its times, does not run before its hold is over.
@@ -129,17 +129,17 @@ fn a_hold_keeps_the_level() {
 fn an_add_that_expedites_does_not_end_a_hold() {
     let limiter = WithHolds::new(backoff()).hold_failures();
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
-    let _ = queue.add_rate_limited(1, at(0)).value.unwrap();
+    let _ = queue.at(at(0)).add_rate_limited(1).unwrap();
     let now = AddOptions {
         merge: Merge::Once,
         ..AddOptions::new()
     };
-    let added = queue.add_with(1, now, at(0)).value.unwrap().added;
+    let added = queue.at(at(0)).add_with(1, now).unwrap().added;
     assert_eq!(added, Added::Coalesced);
     assert_eq!(queue.next_deadline(), Some(at(1)));
-    assert_eq!(queue.add_after(2, 9 * MS, at(0)).value, Ok(Added::Delayed));
-    assert_eq!(queue.forget(&2), 0);
-    let added = queue.add_with(2, now, at(0)).value.unwrap().added;
+    assert_eq!(queue.at(at(0)).add_after(2, 9 * MS), Ok(Added::Delayed));
+    assert_eq!(queue.at(at(0)).forget(&2), 0);
+    let added = queue.at(at(0)).add_with(2, now).unwrap().added;
     assert_eq!(added, Added::Ready);
     assert_eq!(queue.delayed_len(), 1);
 }
@@ -184,11 +184,11 @@ fn every_limiter_passes_on_what_those_within_can_do() {
 #[test]
 fn a_rate_of_runs_without_tokens_hands_out_nothing() {
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(WithRunRate::new(NoLimit, 1.0, 0));
-    queue.add(1, at(0)).value.unwrap();
-    assert!(queue.try_get(Instant::NEVER).value.is_none());
+    queue.at(at(0)).add(1).unwrap();
+    assert!(queue.at(Instant::NEVER).try_get().is_none());
     assert_eq!(queue.next_deadline(), None);
-    let _ = queue.shut_down(at(0));
-    assert_eq!(queue.take_ready().value.unwrap().key, 1);
+    queue.at(at(0)).shut_down();
+    assert_eq!(queue.at(at(0)).take_ready().unwrap().key, 1);
 }
 
 /// Over time as many runs begin as there are tokens, although each is due in whole nanoseconds.
@@ -196,11 +196,11 @@ fn a_rate_of_runs_without_tokens_hands_out_nothing() {
 fn a_rate_of_runs_is_exact_over_time() {
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(WithRunRate::new(NoLimit, 3e8, 1));
     let (mut now, mut runs) = (Instant::EPOCH, 0);
-    queue.add(1, now).value.unwrap();
+    queue.at(now).add(1).unwrap();
     while now < at(1) {
-        if let Some(work) = queue.try_get(now).value {
-            let _ = queue.add(1, now);
-            queue.release(work.ticket, now).value.unwrap();
+        if let Some(work) = queue.at(now).try_get() {
+            let _ = queue.at(now).add(1);
+            queue.at(now).release(work.ticket).unwrap();
             runs += 1;
         }
         now = queue.next_deadline().unwrap().max(now);
@@ -213,11 +213,11 @@ fn a_deadline_that_shutdown_has_stopped_moves_to_the_end_of_a_hold() {
     let limiter = WithHolds::new(NoLimit).hold_failures();
     let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
     let at = Instant::from_nanos;
-    let _ = queue.add(4, at(0));
-    let work = queue.try_get(at(0)).value.unwrap();
-    let _ = queue.add_after(4, Duration::from_nanos(4), at(0));
-    let _ = queue.shut_down(at(0));
-    let _ = queue.finish(work.ticket, Action::Retry, at(5));
+    let _ = queue.at(at(0)).add(4);
+    let work = queue.at(at(0)).try_get().unwrap();
+    let _ = queue.at(at(0)).add_after(4, Duration::from_nanos(4));
+    queue.at(at(0)).shut_down();
+    let _ = queue.at(at(5)).finish(work.ticket, Action::Retry);
     queue.assert_valid();
-    assert_eq!(queue.take_delayed(at(5)).unwrap().key, 4);
+    assert_eq!(queue.at(at(5)).take_delayed().unwrap().key, 4);
 }

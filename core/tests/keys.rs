@@ -17,11 +17,21 @@ mod clock;
 #[path = "common/lock.rs"]
 mod lock;
 
-type Names = State<String, Fixed<2>, DefaultItemBased, NoMetrics, FixedWaitList<1>>;
+struct Names;
 
-fn queue() -> WorkQueue<Single<Names>, Hand> {
+impl Host for Names {
+    type Key = String;
+    type Storage = Fixed<2>;
+    type Limiter = DefaultItemBased;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<1>;
+    type Clock = Hand;
+    type Lock = Single<State<Self>>;
+}
+
+fn queue() -> Shared<Names> {
     let state = State::new(Queue::new(default_item_based()), FixedWaitList::new());
-    WorkQueue::new(Single::new(state), Hand::default())
+    Shared::new(Single::new(state), Hand::default())
 }
 
 #[test]
@@ -88,7 +98,7 @@ fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
     let now = Instant::EPOCH;
     let mut queue: Queue<Vec<u8>, Growable, _> = Queue::growable(default_item_based());
     for key in 0..100 {
-        let _ = queue.add(vec![key, key], now);
+        let _ = queue.at(now).add(vec![key, key]);
     }
     assert!((0..100_u8).all(|key| queue.contains([key, key].as_slice())));
     assert!(!queue.contains([1_u8, 2].as_slice()));

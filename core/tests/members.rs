@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Getter, Member, Next, Wake, Work};
+use requeue_core::binding::{Clock, Getter, Member, Next, Wake, Work};
 use requeue_core::{Fixed, Instant, NoLimit, Queue, RateLimiter, WithRunRate};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ impl Clock for Stopped {
 /// Two keys, and a worker that drains for ten seconds.
 fn drained_by<L: RateLimiter>(limiter: L) -> (Keys<L>, Member) {
     let mut queue = Keys::new(limiter);
-    let _ = queue.add_many([1, 2], at(0), |_| {});
+    let _ = queue.at(at(0)).add_many([1, 2], |_| {});
     (queue, Member::new(0).drain_limit(Some(10 * SECOND)))
 }
 
@@ -39,39 +39,39 @@ fn look<L: RateLimiter>(
     queue: &mut Keys<L>,
     now: Instant,
     getter: &mut Getter,
-) -> Effect<Next<Work<u8>>> {
+) -> Next<Work<u8>> {
     let clock = Stopped(now, Cell::new(0));
     let given = if queue.needs_time() {
         now
     } else {
         Instant::EPOCH
     };
-    let effect = member.poll_get(1, queue, &clock, given, getter);
+    let next = member.poll_get(1, &mut queue.at(given), &clock, getter);
     assert_eq!(
         clock.1.get(),
         u32::from(queue.shutting_down()),
         "it is not read without need"
     );
-    effect
+    next
 }
 
 #[test]
 fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
     let (mut queue, mut member) = drained_by(NoLimit);
     let mut take = |queue: &mut Keys<NoLimit>, now| {
-        let next = look(&mut member, queue, now, &mut Getter::new()).value;
+        let next = look(&mut member, queue, now, &mut Getter::new());
         match next {
             Next::Work(work) => Some(work),
             Next::Closed => None,
             Next::Wait { .. } => unreachable!("a key is ready"),
         }
     };
-    let _ = queue.shut_down(at(5));
+    queue.at(at(5)).shut_down();
     let just_before = Instant::from_nanos(at(15).as_nanos() - 1);
     let work = take(&mut queue, just_before).unwrap();
     assert_eq!(take(&mut queue, at(15)), None);
-    let _ = queue.release(work.ticket, at(15));
-    let left = queue.take_ready().value.unwrap();
+    let _ = queue.at(at(15)).release(work.ticket);
+    let left = queue.at(at(0)).take_ready().unwrap();
     assert_eq!(left.key, 2, "it is still ready");
 }
 
@@ -79,39 +79,45 @@ fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
 fn a_worker_that_waits_looks_again_when_the_time_for_draining_is_over() {
     let (mut queue, mut member) = drained_by(WithRunRate::new(NoLimit, 0.001, 1));
     let mut getter = Getter::new();
-    let first = look(&mut member, &mut queue, at(0), &mut getter).value;
+    let first = look(&mut member, &mut queue, at(0), &mut getter);
     assert!(matches!(first, Next::Work(_)));
     let token = Some(at(1000));
-    let next = look(&mut member, &mut queue, at(1), &mut getter).value;
+    let next = look(&mut member, &mut queue, at(1), &mut getter);
     assert_eq!(next, Next::Wait { until: token });
 
-    let _ = queue.shut_down(at(5));
+    let mut session = queue.at(at(5));
+    session.shut_down();
+    assert_eq!(session.close(), Wake::ALL);
     let end = Some(at(15));
-    let next = look(&mut member, &mut queue, at(5), &mut getter).value;
+    let next = look(&mut member, &mut queue, at(5), &mut getter);
     assert_eq!(next, Next::Wait { until: end });
     let mut other = Getter::new();
-    let next = queue.poll_get(at(5), &mut other).value;
+    let next = queue.at(at(5)).poll_get(&mut other);
     assert_eq!(next, Next::Wait { until: None }, "the worker is the timer");
     let left = look(&mut member, &mut queue, at(15), &mut getter);
-    assert_eq!(left.value, Next::Closed);
-    assert_eq!(left.wake, Wake::ONE, "another call becomes the timer");
-    let next = queue.poll_get(at(15), &mut other).value;
+    assert_eq!(left, Next::Closed);
+    assert_eq!(
+        queue.at(at(15)).close(),
+        Wake::ONE,
+        "another call becomes the timer"
+    );
+    let next = queue.at(at(15)).poll_get(&mut other);
     assert_eq!(next, Next::Wait { until: token });
-    let _ = queue.leave(&mut other);
+    queue.at(at(0)).leave(&mut other);
     queue.assert_valid();
 }
 
 #[test]
 fn a_limit_without_end_ends_no_wait() {
     let mut queue = Keys::new(WithRunRate::new(NoLimit, 0.0, 0));
-    let _ = queue.add(1, at(0));
-    let _ = queue.shut_down(at(5));
+    let _ = queue.at(at(0)).add(1);
+    queue.at(at(5)).shut_down();
     let mut member = Member::new(0).drain_limit(Some(Duration::MAX));
     let mut getter = Getter::new();
-    let next = look(&mut member, &mut queue, at(6), &mut getter).value;
+    let next = look(&mut member, &mut queue, at(6), &mut getter);
     let Next::Wait { until } = next else {
         unreachable!("it has no token: {next:?}")
     };
     assert!(until.is_none_or(Instant::is_never));
-    let _ = queue.leave(&mut getter);
+    queue.at(at(0)).leave(&mut getter);
 }

@@ -54,9 +54,9 @@ impl Metrics for OneLevel {
 fn the_depth_of_a_single_level_is_not_reported() {
     let mut queue: Queue<u8, Fixed<2>, _, _> = Queue::with_metrics(LIMITER, OneLevel);
     let now = Instant::EPOCH;
-    queue.add(1, now).value.unwrap();
-    let work = queue.try_get(now).value.unwrap();
-    queue.release(work.ticket, now).value.unwrap();
+    queue.at(now).add(1).unwrap();
+    let work = queue.at(now).try_get().unwrap();
+    queue.at(now).release(work.ticket).unwrap();
 }
 
 macro_rules! on_both_storages {
@@ -107,14 +107,14 @@ impl<S: Storage> Script<S> {
     }
 
     fn add_with(&mut self, key: u8, options: AddOptions, expected: Added) {
-        let scheduled = self.queue.add_with(key, options, self.now).value;
+        let scheduled = self.queue.at(self.now).add_with(key, options);
         let added = scheduled.map(|scheduled| scheduled.added);
         assert_eq!(added, Ok(expected), "{key}");
         self.queue.assert_valid();
     }
 
     fn get(&mut self, key: u8, level: u8) -> Ticket {
-        let work = self.queue.try_get(self.now).value.unwrap();
+        let work = self.queue.at(self.now).try_get().unwrap();
         assert_eq!((work.key, work.priority), (key, level));
         self.queue.assert_valid();
         work.ticket
@@ -126,8 +126,8 @@ impl<S: Storage> Script<S> {
     }
 
     fn finish(&mut self, ticket: Ticket, action: Action) {
-        let finished = self.queue.finish(ticket, action, self.now);
-        finished.value.unwrap();
+        let finished = self.queue.at(self.now).finish(ticket, action);
+        finished.unwrap();
         self.queue.assert_valid();
     }
 
@@ -136,7 +136,7 @@ impl<S: Storage> Script<S> {
     }
 
     fn nothing_is_ready(&mut self) {
-        assert!(self.queue.try_get(self.now).value.is_none());
+        assert!(self.queue.at(self.now).try_get().is_none());
     }
 
     fn depths(&self, expected: [usize; 3]) {
@@ -175,7 +175,7 @@ mod rules {
         script.add(3, 1, Added::Ready);
         script.add(1, 0, Added::Coalesced);
         script.add(1, 1, Added::Coalesced);
-        let _ = script.queue.add(1, script.now);
+        let _ = script.queue.at(script.now).add(1);
         script.add(1, 2, Added::Raised);
         script.depths([0, 1, 2]);
         script.serve(2, 2);
@@ -194,10 +194,7 @@ mod rules {
         script.add(1, 2, Added::Raised);
         script.add(2, 2, Added::Ready);
         script.depths([0, 0, 2]);
-        assert_eq!(
-            script.queue.state(&1, script.now).value.unwrap().priority,
-            2
-        );
+        assert_eq!(script.queue.at(script.now).state(&1).unwrap().priority, 2);
         script.finish(first, Action::Release);
         script.serve(2, 2);
         script.serve(1, 2);
@@ -213,10 +210,7 @@ mod rules {
         script.add_with(2, delayed(2), Added::Raised);
         script.add_with(2, delayed(1), Added::Coalesced);
         script.add(3, 1, Added::Ready);
-        assert_eq!(
-            script.queue.state(&2, script.now).value.unwrap().priority,
-            2
-        );
+        assert_eq!(script.queue.at(script.now).state(&2).unwrap().priority, 2);
         script.wait(SECOND);
         script.serve(2, 2);
         script.serve(3, 1);
@@ -234,7 +228,7 @@ mod rules {
 
         // As client-go's controllers do it: by the key, before `Done`.
         let run = script.get(1, 2);
-        let _ = script.queue.add_rate_limited(1, script.now);
+        let _ = script.queue.at(script.now).add_rate_limited(1);
         script.finish(run, Action::Release);
         script.wait(SECOND);
         let run = script.get(1, 2);
@@ -255,7 +249,7 @@ mod rules {
         script.serve(2, 1);
         script.serve(1, 0);
         // Nothing is left of its level: an add asks for the lowest.
-        let _ = script.queue.add(1, script.now);
+        let _ = script.queue.at(script.now).add(1);
         script.serve(1, 0);
     }
 
@@ -267,7 +261,7 @@ mod rules {
             priority: Some(3),
             ..AddOptions::new()
         };
-        let refused = script.queue.add_with(1, options, script.now).value;
+        let refused = script.queue.at(script.now).add_with(1, options);
         assert_eq!(refused, Err(Rejected::UnknownPriority(1)));
         assert_eq!(script.queue.num_requeues(&1), 0);
         assert_eq!(script.queue.held_len(), 0);
@@ -338,10 +332,10 @@ mod rules {
             ..after(delay)
         };
         let half = SECOND / 2;
-        let scheduled = script.queue.add_with(1, limited(half), script.now).value;
+        let scheduled = script.queue.at(script.now).add_with(1, limited(half));
         assert_eq!(scheduled.unwrap().delay, half);
         let longer = limited(9 * SECOND);
-        let scheduled = script.queue.add_with(2, longer, script.now).value;
+        let scheduled = script.queue.at(script.now).add_with(2, longer);
         assert_eq!(scheduled.unwrap().delay, SECOND);
         assert_eq!(script.queue.num_requeues(&1), 1, "the failure is counted");
         script.add_with(2, after(half), Added::Sooner);
@@ -359,16 +353,16 @@ mod rules {
         script.add_with(2, high, Added::Delayed);
         script.add(3, 0, Added::Ready);
         script.add_with(3, high, Added::Delayed);
-        let _ = script.queue.shut_down(script.now);
-        let ready = script.queue.take_ready().value.unwrap();
+        script.queue.at(script.now).shut_down();
+        let ready = script.queue.at(script.now).take_ready().unwrap();
         assert_eq!((ready.key, ready.priority), (1, 1));
-        let ready = script.queue.take_ready().value.unwrap();
+        let ready = script.queue.at(script.now).take_ready().unwrap();
         assert_eq!(
             (ready.key, ready.priority),
             (3, 2),
             "its delay goes with it"
         );
-        let delayed = script.queue.take_delayed(script.now).unwrap();
+        let delayed = script.queue.at(script.now).take_delayed().unwrap();
         assert_eq!((delayed.key, delayed.priority), (2, 2));
         assert_eq!(script.queue.held_len(), 0);
     }

@@ -24,15 +24,17 @@ fn at(nanos: u64) -> Instant {
 fn asleep<const N: usize>(queue: &mut Keys) -> [Getter; N] {
     std::array::from_fn(|_| {
         let mut getter = Getter::new();
-        let next = queue.poll_get(NOW, &mut getter);
-        assert!(matches!(next.value, Next::Wait { .. }));
+        let next = queue.at(NOW).poll_get(&mut getter);
+        assert!(matches!(next, Next::Wait { .. }));
         getter
     })
 }
 
 #[track_caller]
 fn works(queue: &mut Keys, now: Instant, getter: &mut Getter, key: u8) -> Wake {
-    let Effect { value, wake } = queue.poll_get(now, getter);
+    let mut session = queue.at(now);
+    let value = session.poll_get(getter);
+    let wake = session.close();
     queue.assert_valid();
     assert!(
         matches!(&value, Next::Work(Work { key: found, .. }) if *found == key),
@@ -43,7 +45,9 @@ fn works(queue: &mut Keys, now: Instant, getter: &mut Getter, key: u8) -> Wake {
 
 #[track_caller]
 fn waits(queue: &mut Keys, now: Instant, getter: &mut Getter, until: Option<u64>) {
-    let Effect { value, wake } = queue.poll_get(now, getter);
+    let mut session = queue.at(now);
+    let value = session.poll_get(getter);
+    let wake = session.close();
     queue.assert_valid();
     assert_eq!(
         value,
@@ -56,18 +60,21 @@ fn waits(queue: &mut Keys, now: Instant, getter: &mut Getter, until: Option<u64>
 
 #[track_caller]
 fn add(queue: &mut Keys, key: u8, now: Instant) -> Wake {
-    let effect = queue.add(key, now);
+    let mut session = queue.at(now);
+    assert_eq!(session.add(key), Ok(Added::Ready));
+    let wake = session.close();
     queue.assert_valid();
-    assert_eq!(effect.value, Ok(Added::Ready));
-    effect.wake
+    wake
 }
 
 #[track_caller]
 fn add_after(queue: &mut Keys, key: u8, nanos: u64) -> Wake {
-    let effect = queue.add_after(key, Duration::from_nanos(nanos), NOW);
+    let mut session = queue.at(NOW);
+    let added = session.add_after(key, Duration::from_nanos(nanos));
+    assert!(matches!(added, Ok(Added::Delayed | Added::Sooner)));
+    let wake = session.close();
     queue.assert_valid();
-    assert!(matches!(effect.value, Ok(Added::Delayed | Added::Sooner)));
-    effect.wake
+    wake
 }
 
 #[test]
@@ -152,7 +159,8 @@ fn a_timer_owner_that_is_cancelled_passes_the_timer_on() {
     let (mut owner, mut other) = (Getter::new(), Getter::new());
     waits(&mut queue, NOW, &mut owner, Some(50));
     waits(&mut queue, NOW, &mut other, None);
-    assert_eq!(queue.leave(&mut owner).wake, Wake::ONE);
+    queue.at(NOW).leave(&mut owner);
+    assert_eq!(queue.at(NOW).close(), Wake::ONE);
     waits(&mut queue, NOW, &mut other, Some(50));
 }
 
@@ -161,15 +169,16 @@ fn a_wake_that_reached_a_cancelled_getter_is_passed_on() {
     let mut queue = Keys::growable(NoLimit);
     let [mut first, mut second] = asleep(&mut queue);
     assert_eq!(add(&mut queue, 1, NOW), Wake::ONE);
-    assert_eq!(queue.leave(&mut first).wake, Wake::ONE);
+    queue.at(NOW).leave(&mut first);
+    assert_eq!(queue.at(NOW).close(), Wake::ONE);
     assert_eq!(works(&mut queue, NOW, &mut second, 1), Wake::NONE);
 }
 
 #[test]
 fn a_delay_without_end_arms_no_timer() {
     let mut queue = Keys::growable(NoLimit);
-    let effect = queue.add_after(1, Duration::MAX, NOW);
-    assert_eq!(effect.value, Ok(Added::Delayed));
+    let effect = queue.at(NOW).add_after(1, Duration::MAX);
+    assert_eq!(effect, Ok(Added::Delayed));
     waits(&mut queue, NOW, &mut Getter::new(), None);
     waits(&mut queue, Instant::NEVER, &mut Getter::new(), None);
 }
@@ -177,15 +186,17 @@ fn a_delay_without_end_arms_no_timer() {
 #[test]
 fn a_paused_queue_arms_no_timer_and_wakes_no_getter() {
     let mut queue = Keys::growable(NoLimit);
-    queue.pause();
-    let _ = queue.add_at(1, at(5), NOW);
+    queue.at(NOW).pause();
+    let _ = queue.at(NOW).add_at(1, at(5));
     let mut getter = Getter::new();
     for now in [NOW, at(5), at(6)] {
         waits(&mut queue, now, &mut getter, None);
     }
-    assert_eq!(queue.add(2, at(6)).wake, Wake::NONE);
+    let _ = queue.at(at(6)).add(2);
+    assert_eq!(queue.at(at(6)).close(), Wake::NONE);
     assert_eq!(queue.next_deadline(), None);
-    assert_eq!(queue.resume().wake, Wake::ONE);
+    queue.at(NOW).resume();
+    assert_eq!(queue.at(NOW).close(), Wake::ONE);
     assert_eq!(works(&mut queue, at(6), &mut getter, 1), Wake::NONE);
 }
 
@@ -193,25 +204,26 @@ fn a_paused_queue_arms_no_timer_and_wakes_no_getter() {
 fn the_last_run_to_end_wakes_every_call_that_waits_for_the_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
-    let work = queue.try_get(NOW).value.unwrap();
-    let drain = queue.begin_drain(NOW);
-    assert_eq!(drain.wake, Wake::ALL);
-    assert_eq!(queue.drain_status(&drain.value), Drained::Pending);
-    let ended = queue.release(work.ticket, NOW);
-    assert_eq!(ended.wake, Wake::ALL);
-    assert_eq!(queue.drain_status(&drain.value), Drained::Complete);
-    let rejected = queue.add(2, NOW);
-    assert_eq!(rejected.value, Err(Rejected::Closed(2)));
-    assert_eq!(rejected.wake, Wake::NONE);
+    let work = queue.at(NOW).try_get().unwrap();
+    let drain = queue.at(NOW).begin_drain();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
+    assert_eq!(queue.drain_status(&drain), Drained::Pending);
+    let _ = queue.at(NOW).release(work.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
+    assert_eq!(queue.drain_status(&drain), Drained::Complete);
+    let rejected = queue.at(NOW).add(2);
+    assert_eq!(rejected, Err(Rejected::Closed(2)));
+    assert_eq!(queue.at(NOW).close(), Wake::NONE);
 }
 
 #[test]
 fn shutdown_wakes_every_sleeper_and_closes_it() {
     let mut queue = Keys::growable(NoLimit);
     let [mut first, mut second] = asleep(&mut queue);
-    assert_eq!(queue.shut_down(NOW).wake, Wake::ALL);
+    queue.at(NOW).shut_down();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
     for getter in [&mut first, &mut second] {
-        assert_eq!(queue.poll_get(NOW, getter).value, Next::Closed);
+        assert_eq!(queue.at(NOW).poll_get(getter), Next::Closed);
     }
     assert_eq!(queue.asleep(), 0);
 }
@@ -220,12 +232,14 @@ fn shutdown_wakes_every_sleeper_and_closes_it() {
 fn a_getter_that_was_woken_with_all_others_is_not_woken_twice() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
-    let work = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.add(1, NOW).value, Ok(Added::Dirty));
+    let work = queue.at(NOW).try_get().unwrap();
+    assert_eq!(queue.at(NOW).add(1), Ok(Added::Dirty));
     let [_first, _second] = asleep(&mut queue);
-    assert_eq!(queue.shut_down(NOW).wake, Wake::ALL);
+    queue.at(NOW).shut_down();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
     // The key becomes ready, but both sleepers were woken already.
-    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::NONE);
+    let _ = queue.at(NOW).release(work.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::NONE);
     // A getter that was awake takes it: it clears no wake.
     assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::NONE);
 }
@@ -234,7 +248,7 @@ fn a_getter_that_was_woken_with_all_others_is_not_woken_twice() {
 fn a_later_shut_down_interrupts_a_drain() {
     let mut queue = Keys::growable(NoLimit);
     let _ = add(&mut queue, 1, NOW);
-    let drain = queue.begin_drain(NOW).value;
-    let _ = queue.shut_down(NOW);
+    let drain = queue.at(NOW).begin_drain();
+    queue.at(NOW).shut_down();
     assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 }

@@ -14,9 +14,9 @@ fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, ItemExponentia
     let mut queue = Queue::growable(limiter);
     for key in keys {
         for action in [Action::Retry, Action::Release] {
-            let _ = queue.add(key, now);
-            let work = queue.try_get(now).value.unwrap();
-            queue.finish(work.ticket, action, now).value.unwrap();
+            let _ = queue.at(now).add(key);
+            let work = queue.at(now).try_get().unwrap();
+            queue.at(now).finish(work.ticket, action).unwrap();
         }
     }
     queue.assert_valid();

@@ -94,40 +94,40 @@ fn at(nanos: u64) -> Instant {
 }
 
 fn get<M: Metrics>(queue: &mut Keys<M>, nanos: u64) -> Work<u8> {
-    queue.try_get(at(nanos)).value.unwrap()
+    queue.at(at(nanos)).try_get().unwrap()
 }
 
 /// Slots are used again, by other keys and for other runs of the same key. Returns how long each
 /// key has waited.
 fn script<M: Metrics>(mut queue: Keys<M>) -> Vec<Duration> {
-    let _ = queue.add_many([1, 2, 3], at(10), |_| {});
+    let _ = queue.at(at(10)).add_many([1, 2, 3], |_| {});
     let first = get(&mut queue, 15);
     let second = get(&mut queue, 17);
-    let _ = queue.add(1, at(20));
-    let _ = queue.add(1, at(21));
-    let _ = queue.finish(first.ticket, Action::Success, at(22));
-    let _ = queue.finish(second.ticket, Action::Retry, at(23));
-    let _ = queue.report_running(at(24));
+    let _ = queue.at(at(20)).add(1);
+    let _ = queue.at(at(21)).add(1);
+    let _ = queue.at(at(22)).finish(first.ticket, Action::Success);
+    let _ = queue.at(at(23)).finish(second.ticket, Action::Retry);
+    queue.at(at(24)).report_running();
     let third = get(&mut queue, 25);
-    let _ = queue.report_running(at(29));
-    let _ = queue.finish(
-        third.ticket,
-        Action::RequeueAfter(Duration::from_nanos(5)),
-        at(30),
-    );
+    queue.at(at(29)).report_running();
+    let _ = queue
+        .at(at(30))
+        .finish(third.ticket, Action::RequeueAfter(Duration::from_nanos(5)));
     let again = get(&mut queue, 33);
-    let _ = queue.finish(again.ticket, Action::Success, at(34));
+    let _ = queue.at(at(34)).finish(again.ticket, Action::Success);
     // Key 4 has the slot that key 1 had.
-    let _ = queue.add(4, at(40));
+    let _ = queue.at(at(40)).add(4);
     let delayed = get(&mut queue, 45);
     let fourth = get(&mut queue, 47);
-    let _ = queue.report_running(at(50));
-    let _ = queue.release(delayed.ticket, at(51));
-    let _ = queue.release(fourth.ticket, at(52));
+    queue.at(at(50)).report_running();
+    let _ = queue.at(at(51)).release(delayed.ticket);
+    let _ = queue.at(at(52)).release(fourth.ticket);
     let retried = get(&mut queue, 2_000_000);
-    let _ = queue.shut_down(at(2_000_001));
-    let _ = queue.finish(retried.ticket, Action::Retry, at(2_000_002));
-    let _ = queue.take_delayed(at(2_000_003));
+    queue.at(at(2_000_001)).shut_down();
+    let _ = queue
+        .at(at(2_000_002))
+        .finish(retried.ticket, Action::Retry);
+    let _ = queue.at(at(2_000_003)).take_delayed();
     queue.assert_valid();
     let runs = [&first.waited, &second.waited, &third.waited, &again.waited];
     let runs = runs
@@ -159,12 +159,12 @@ fn a_slot_that_is_used_again_has_times_of_its_own() {
     let journal = Journal::default();
     let mut queue = queue(Reporter::new(journal.clone()));
     for (key, added) in [(1, 10), (2, 1000), (3, 2000)] {
-        let _ = queue.add(key, at(added));
+        let _ = queue.at(at(added)).add(key);
         let work = get(&mut queue, added + 3);
         assert_eq!(work.waited, Duration::from_nanos(3));
-        let _ = queue.report_running(at(added + 5));
+        queue.at(at(added + 5)).report_running();
         assert_eq!(journal.of("longest_running"), [2]);
-        let _ = queue.release(work.ticket, at(added + 8));
+        let _ = queue.at(at(added + 8)).release(work.ticket);
         assert_eq!(journal.of("work_duration"), [5]);
     }
     assert_eq!(queue.held_len(), 0);
@@ -174,7 +174,7 @@ fn a_slot_that_is_used_again_has_times_of_its_own() {
 fn without_metrics_no_time_is_kept() {
     let mut plain = queue(Reporter::NONE);
     assert!(!plain.needs_time() && queue(Reporter::new(Journal::default())).needs_time());
-    let _ = plain.add(1, at(10));
+    let _ = plain.at(at(10)).add(1);
     assert_eq!(get(&mut plain, 25).waited, Duration::ZERO);
     assert_eq!(script(queue(Reporter::default())), [Duration::ZERO; 7]);
     let shown = [Reporter::NONE, Reporter::new(Journal::default())];

@@ -53,10 +53,10 @@ where
         now += random.below(3);
         let at = Instant::from_nanos(now);
         match random.below(8) {
-            0..3 => drop(queue.add(random.below(16), at)),
-            3 => drop(queue.add_rate_limited(random.below(16), at)),
+            0..3 => drop(queue.at(at).add(random.below(16))),
+            3 => drop(queue.at(at).add_rate_limited(random.below(16))),
             4 | 5 => {
-                let work = queue.try_get(at).value;
+                let work = queue.at(at).try_get();
                 runs.extend(work.map(|work| (work.ticket, now)));
             }
             _ if runs.is_empty() => {}
@@ -66,11 +66,11 @@ where
                     6 => Action::Success,
                     _ => Action::RequeueAfter(Duration::from_nanos(random.below(9))),
                 };
-                queue.finish(ticket, action, at).value.unwrap();
+                queue.at(at).finish(ticket, action).unwrap();
             }
         }
         queue.assert_valid();
-        let _ = queue.report_running(at);
+        queue.at(at).report_running();
         let of_all = runs.iter().map(|(_, started)| now - started);
         let expected = (of_all.clone().sum(), of_all.max().unwrap_or(0));
         let reported = *ages.0.lock().unwrap();
@@ -111,24 +111,24 @@ fn exchanged_metrics_report_the_runs_that_begin_after_that() {
     let parts = Queue::builder().limiter(NoLimit);
     let mut queue: Exchanged = parts.report_to(Reporter::new(first.clone())).build();
     let at = Instant::from_nanos;
-    let _ = queue.add_many(0..4, at(10), |_| {});
-    let [old, kept] = [11, 12].map(|now| queue.try_get(at(now)).value.unwrap());
+    let _ = queue.at(at(10)).add_many(0..4, |_| {});
+    let [old, kept] = [11, 12].map(|now| queue.at(at(now)).try_get().unwrap());
 
     let before = std::mem::replace(queue.metrics_mut(), Reporter::new(second.clone()));
-    let new = queue.try_get(at(20)).value.unwrap();
-    let _ = queue.finish(old.ticket, Action::Success, at(25));
-    let _ = queue.add(4, at(25));
-    let _ = queue.report_running(at(30));
+    let new = queue.at(at(20)).try_get().unwrap();
+    let _ = queue.at(at(25)).finish(old.ticket, Action::Success);
+    let _ = queue.at(at(25)).add(4);
+    queue.at(at(30)).report_running();
     assert_eq!(second.0.lock().unwrap().0, Duration::from_nanos(10));
-    let _ = queue.finish(new.ticket, Action::Success, at(31));
+    let _ = queue.at(at(31)).finish(new.ticket, Action::Success);
 
     // Back again: the slots have been used for other keys meanwhile.
     *queue.metrics_mut() = before;
-    let ends = [32, 33].map(|now| queue.try_get(at(now)).value.unwrap());
+    let ends = [32, 33].map(|now| queue.at(at(now)).try_get().unwrap());
     for work in ends.into_iter().chain([kept]) {
-        let _ = queue.finish(work.ticket, Action::Success, at(40));
+        let _ = queue.at(at(40)).finish(work.ticket, Action::Success);
     }
-    let _ = queue.report_running(at(50));
+    queue.at(at(50)).report_running();
     assert_eq!(*first.0.lock().unwrap(), (Duration::ZERO, Duration::ZERO));
     queue.assert_valid();
 }
@@ -152,29 +152,29 @@ where
 {
     let at = Instant::from_nanos;
     let reports = |queue: &mut Queue<u64, S, NoLimit, M>, now| {
-        let _ = queue.report_running(at(now));
+        queue.at(at(now)).report_running();
         oldest.0.lock().unwrap().take().map(|age| age.as_nanos())
     };
     assert_eq!(reports(&mut queue, 5), Some(0), "no key is ready");
     for (key, now) in [(1, 10), (2, 12), (3, 15)] {
-        let _ = queue.add(key, at(now));
+        let _ = queue.at(at(now)).add(key);
     }
-    let _ = queue.add(1, at(16));
+    let _ = queue.at(at(16)).add(1);
     assert_eq!(reports(&mut queue, 20), Some(10), "since its first add");
-    let _ = queue.cancel(&1, at(20));
+    let _ = queue.at(at(20)).cancel(&1);
     assert_eq!(reports(&mut queue, 20), Some(8));
-    let work = queue.try_get(at(21)).value.unwrap();
-    let _ = queue.add(2, at(22));
+    let work = queue.at(at(21)).try_get().unwrap();
+    let _ = queue.at(at(22)).add(2);
     assert_eq!(
         reports(&mut queue, 25),
         Some(10),
         "a dirty key is not ready"
     );
-    let _ = queue.try_get(at(25));
+    let _ = queue.at(at(25)).try_get();
     assert_eq!(reports(&mut queue, 25), Some(0));
-    let _ = queue.finish(work.ticket, Action::Success, at(27));
+    let _ = queue.at(at(27)).finish(work.ticket, Action::Success);
     assert_eq!(reports(&mut queue, 30), Some(8), "it was dirty since 22");
-    let _ = queue.shut_down(at(30));
+    queue.at(at(30)).shut_down();
     assert_eq!(reports(&mut queue, 31), None);
 }
 
@@ -200,12 +200,12 @@ fn of_several_levels_the_oldest_is_reported() {
     let parts = Queue::builder().limiter(NoLimit).report_to(oldest.clone());
     let mut queue = parts.levels::<2>().build();
     let at = Instant::from_nanos;
-    let _ = queue.add(1_u64, at(10));
+    let _ = queue.at(at(10)).add(1_u64);
     let urgent = AddOptions {
         priority: Some(1),
         ..AddOptions::new()
     };
-    let _ = queue.add_with(2, urgent, at(15));
-    let _ = queue.report_running(at(20));
+    let _ = queue.at(at(15)).add_with(2, urgent);
+    queue.at(at(20)).report_running();
     assert_eq!(*oldest.0.lock().unwrap(), Some(Duration::from_nanos(10)));
 }

@@ -20,27 +20,28 @@ type Keys<S> = Queue<u16, S, NoLimit>;
 fn others_work<S: Storage>(queue: &mut Keys<S>, step: u16, now: Instant) {
     for key in (0..KEYS).filter(|key| key % STAYS != 0) {
         match (key + step) % 4 {
-            0 => drop(queue.cancel(&key, now)),
-            1 => drop(queue.add(key, now)),
-            2 => drop(queue.add_after(key, Duration::from_nanos(u64::from(step % 7)), now)),
+            0 => drop(queue.at(now).cancel(&key)),
+            1 => drop(queue.at(now).add(key)),
+            2 => drop(
+                queue
+                    .at(now)
+                    .add_after(key, Duration::from_nanos(u64::from(step % 7))),
+            ),
             _ => {}
         }
     }
-    if let Some(work) = queue.try_get(now).value {
+    if let Some(work) = queue.at(now).try_get() {
         // Those that stay are added again during their run.
         if work.key % STAYS == 0 {
-            queue.add(work.key, now).value.unwrap();
+            queue.at(now).add(work.key).unwrap();
         }
-        queue
-            .finish(work.ticket, Action::Success, now)
-            .value
-            .unwrap();
+        queue.at(now).finish(work.ticket, Action::Success).unwrap();
     }
 }
 
 fn walks<S: Storage>(mut queue: Keys<S>) {
     for key in 0..KEYS {
-        queue.add(key, Instant::EPOCH).value.unwrap();
+        queue.at(Instant::EPOCH).add(key).unwrap();
     }
     for round in 0..if cfg!(miri) { 2 } else { 20 } {
         let mut seen: BTreeMap<u16, u32> = BTreeMap::new();
@@ -49,7 +50,7 @@ fn walks<S: Storage>(mut queue: Keys<S>) {
         loop {
             let now = Instant::from_nanos(u64::from(step));
             let mut visited = 0;
-            let more = queue.snapshot_some(&mut sweep, now, |entry| {
+            let more = queue.at(now).snapshot_some(&mut sweep, |entry| {
                 visited += 1;
                 assert!(entry.state.ready || entry.state.due.is_some());
                 *seen.entry(*entry.key).or_default() += 1;
@@ -84,12 +85,12 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
     let mut queue: Keys<Fixed<150>> = Queue::new(NoLimit);
     let due = Instant::from_nanos(9);
     for key in 0..KEYS {
-        let _ = queue.add_at(key, due, Instant::EPOCH);
+        let _ = queue.at(Instant::EPOCH).add_at(key, due);
     }
     let mut sweep = Sweep::new();
     for left in (0..KEYS).rev().step_by(32) {
         let mut seen = 0;
-        let more = queue.snapshot_some(&mut sweep, due, |entry| {
+        let more = queue.at(due).snapshot_some(&mut sweep, |entry| {
             assert_eq!((entry.state.ready, entry.state.due), (true, None));
             seen += 1;
         });
@@ -100,11 +101,11 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
 }
 
 fn only_entry<S: Storage, M: requeue_core::Metrics>(
-    queue: &Queue<u16, S, NoLimit, M>,
+    queue: &mut Queue<u16, S, NoLimit, M>,
     now: Instant,
 ) -> (KeyState, Option<Instant>) {
     let mut entry = None;
-    let _ = queue.snapshot_some(&mut Sweep::new(), now, |only| {
+    let _ = queue.at(now).snapshot_some(&mut Sweep::new(), |only| {
         entry = Some((only.state, only.active_since));
     });
     entry.unwrap()
@@ -115,16 +116,16 @@ fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     let at = Instant::from_nanos;
     let mut timed: Queue<u16, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
     let mut untimed: Keys<Fixed<4>> = Queue::new(NoLimit);
-    let _ = (timed.add(7, at(1)), untimed.add(7, at(1)));
-    assert_eq!(only_entry(&timed, at(2)).1, None, "it is ready");
-    let _ = (timed.try_get(at(3)), untimed.try_get(at(3)));
-    let (state, since) = only_entry(&timed, at(5));
+    let _ = (timed.at(at(1)).add(7), untimed.at(at(1)).add(7));
+    assert_eq!(only_entry(&mut timed, at(2)).1, None, "it is ready");
+    let _ = (timed.at(at(3)).try_get(), untimed.at(at(3)).try_get());
+    let (state, since) = only_entry(&mut timed, at(5));
     assert_eq!((state.active, since), (true, Some(at(3))));
-    let (state, since) = only_entry(&untimed, at(5));
+    let (state, since) = only_entry(&mut untimed, at(5));
     assert_eq!((state.active, since), (true, None));
 
     let mut reported: Queue<u16, Fixed<4>, NoLimit, Reporter> =
         Queue::with_metrics(NoLimit, Reporter::new(Timed));
-    let _ = (reported.add(7, at(1)), reported.try_get(at(3)));
-    assert_eq!(only_entry(&reported, at(5)).1, Some(at(3)));
+    let _ = (reported.at(at(1)).add(7), reported.at(at(3)).try_get());
+    assert_eq!(only_entry(&mut reported, at(5)).1, Some(at(3)));
 }

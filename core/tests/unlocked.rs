@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[cfg(feature = "alloc")]
 use requeue_core::Batch;
-use requeue_core::binding::{Clock, FixedWaitList, KEYS_PER_LOCK, Lock, State, WorkQueue};
+use requeue_core::binding::{Clock, FixedWaitList, Host, KEYS_PER_LOCK, Lock, Shared, State};
 use requeue_core::{
     Action, AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Queue, default_item_based,
 };
@@ -87,8 +87,19 @@ impl Drop for Key {
     }
 }
 
-type Inner = State<Key, Fixed<1000, u16>, DefaultItemBased, NoMetrics, FixedWaitList<2>>;
-type Watching = WorkQueue<Watched<Inner>, Stopped>;
+struct Inner;
+
+impl Host for Inner {
+    type Key = Key;
+    type Storage = Fixed<1000, u16>;
+    type Limiter = DefaultItemBased;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<2>;
+    type Clock = Stopped;
+    type Lock = Watched<State<Self>>;
+}
+
+type Watching = Shared<Inner>;
 
 fn queue() -> (Watching, Rc<Seen>) {
     let seen = Rc::new(Seen::default());
@@ -99,7 +110,7 @@ fn queue() -> (Watching, Rc<Seen>) {
         )),
         seen: Rc::clone(&seen),
     };
-    (WorkQueue::new(lock, Stopped), seen)
+    (Shared::new(lock, Stopped), seen)
 }
 
 #[test]

@@ -22,23 +22,24 @@ const HAS_COME: Next<()> = Next::Work(());
 
 fn full<const N: usize>() -> Keys<N> {
     let mut queue = Queue::new(NoLimit);
-    let _ = queue.add_many(1..=u8::try_from(N).unwrap(), NOW, |_| {});
+    let _ = queue.at(NOW).add_many(1..=u8::try_from(N).unwrap(), |_| {});
     queue
 }
 
 /// A key that waits for room, and its call.
 fn waiting<const N: usize>(queue: &mut Keys<N>, key: u8) -> (Adding<u8>, Getter) {
     let (mut adding, mut getter) = (Adding::new(key, AddOptions::new()), Getter::new());
-    let look = queue.poll_add(&mut adding, NOW, &mut getter);
+    let look = queue.at(NOW).poll_add(&mut adding, &mut getter);
+    assert_eq!((look, queue.at(NOW).close()), (WAITS, Wake::NONE));
     queue.assert_valid();
-    assert_eq!((look.value, look.wake), (WAITS, Wake::NONE));
     (adding, getter)
 }
 
 /// Takes the first key and ends its run.
 fn run<const N: usize>(queue: &mut Keys<N>) -> Wake {
-    let work = queue.try_get(NOW).value.unwrap();
-    let wake = queue.release(work.ticket, NOW).wake;
+    let work = queue.at(NOW).try_get().unwrap();
+    let _ = queue.at(NOW).release(work.ticket);
+    let wake = queue.at(NOW).close();
     queue.assert_valid();
     wake
 }
@@ -46,38 +47,40 @@ fn run<const N: usize>(queue: &mut Keys<N>) -> Wake {
 #[test]
 fn a_wait_that_has_ended_costs_one_wake_and_no_more() {
     let mut queue = full::<3>();
-    assert_eq!(queue.poll_idle(NOW).value, WAITS);
+    assert_eq!(queue.at(NOW).poll_idle(), WAITS);
     assert_eq!([run(&mut queue), run(&mut queue)], [Wake::NONE; 2]);
     assert_eq!(run(&mut queue), Wake::WATCHERS);
     // The call never looks again, as one that was dropped.
-    let _ = queue.add(1, NOW);
+    let _ = queue.at(NOW).add(1);
     assert_eq!(run(&mut queue), Wake::NONE);
 }
 
 #[test]
 fn getters_sleep_on_when_only_a_watched_state_has_come() {
     let mut queue = full::<1>();
-    let work = queue.try_get(NOW).value.unwrap();
+    let work = queue.at(NOW).try_get().unwrap();
     let mut getter = Getter::new();
-    let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.poll_idle(NOW).value, WAITS);
-    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::WATCHERS);
-    let _ = queue.leave(&mut getter);
+    let _ = queue.at(NOW).poll_get(&mut getter);
+    assert_eq!(queue.at(NOW).poll_idle(), WAITS);
+    let _ = queue.at(NOW).release(work.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::WATCHERS);
+    queue.at(NOW).leave(&mut getter);
 }
 
 #[test]
 fn a_getter_and_a_watcher_are_woken_together() {
     let mut queue = full::<1>();
-    let work = queue.try_get(NOW).value.unwrap();
+    let work = queue.at(NOW).try_get().unwrap();
     let mut getter = Getter::new();
-    let _ = queue.poll_get(NOW, &mut getter);
-    let _ = queue.add(1, NOW);
-    let mut flush = queue.begin_flush(&1, NOW).value;
-    assert_eq!(queue.poll_flush(&1, &mut flush).value, WAITS);
-    let wake = queue.release(work.ticket, NOW).wake;
+    let _ = queue.at(NOW).poll_get(&mut getter);
+    let _ = queue.at(NOW).add(1);
+    let mut flush = queue.at(NOW).begin_flush(&1);
+    assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), WAITS);
+    let _ = queue.at(NOW).release(work.ticket);
+    let wake = queue.at(NOW).close();
     assert_eq!(wake, Wake::ONE | Wake::WATCHERS);
     assert_eq!(format!("{wake:?}"), "ONE | WATCHERS");
-    let _ = queue.leave(&mut getter);
+    queue.at(NOW).leave(&mut getter);
 }
 
 #[test]
@@ -86,61 +89,63 @@ fn a_key_that_is_due_and_not_ready_yet_keeps_a_queue_from_being_idle() {
     queue.limit_due_keys(1);
     let due = NOW + Duration::from_secs(1);
     for key in 1..=3 {
-        let _ = queue.add_at(key, due, NOW);
+        let _ = queue.at(NOW).add_at(key, due);
     }
-    assert!(queue.is_idle(NOW).value && !queue.is_settled());
+    assert!(queue.at(NOW).is_idle() && !queue.is_settled());
     for _ in 0..3 {
-        assert!(!queue.is_idle(due).value);
-        assert_eq!(queue.poll_idle(due).value, WAITS);
-        let work = queue.try_get(due).value.unwrap();
-        let _ = queue.release(work.ticket, due);
+        assert!(!queue.at(due).is_idle());
+        assert_eq!(queue.at(due).poll_idle(), WAITS);
+        let work = queue.at(due).try_get().unwrap();
+        let _ = queue.at(due).release(work.ticket);
         queue.assert_valid();
     }
-    assert_eq!(queue.poll_idle(due).value, HAS_COME);
-    assert_eq!(queue.poll_settled().value, HAS_COME);
+    assert_eq!(queue.at(due).poll_idle(), HAS_COME);
+    assert_eq!(queue.at(NOW).poll_settled(), HAS_COME);
 }
 
 #[test]
 fn a_leftover_that_is_taken_out_settles_a_queue_that_is_shut_down() {
     let mut queue: Keys<2> = Queue::new(NoLimit);
-    let _ = queue.add_after(1, Duration::from_secs(1), NOW);
-    let _ = queue.shut_down(NOW);
-    assert_eq!(queue.poll_idle(NOW).value, HAS_COME);
-    assert_eq!(queue.poll_settled().value, WAITS);
-    assert!(queue.take_delayed(NOW).is_some());
-    assert_eq!(queue.leave(&mut Getter::new()).wake, Wake::WATCHERS);
-    assert_eq!(queue.poll_settled().value, HAS_COME);
+    let _ = queue.at(NOW).add_after(1, Duration::from_secs(1));
+    queue.at(NOW).shut_down();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
+    assert_eq!(queue.at(NOW).poll_idle(), HAS_COME);
+    assert_eq!(queue.at(NOW).poll_settled(), WAITS);
+    assert!(queue.at(NOW).take_delayed().is_some());
+    assert_eq!(queue.at(NOW).close(), Wake::WATCHERS);
+    assert_eq!(queue.at(NOW).poll_settled(), HAS_COME);
 }
 
 #[test]
 fn a_flush_waits_for_no_key_that_takes_the_place_of_its_own() {
     let mut queue = full::<1>();
-    let mut flush = queue.begin_flush(&1, NOW).value;
-    assert_eq!(queue.poll_flush(&1, &mut flush).value, WAITS);
+    let mut flush = queue.at(NOW).begin_flush(&1);
+    assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), WAITS);
     assert_eq!(run(&mut queue), Wake::WATCHERS);
     // Another key has its slot, and the same key is ready once more.
-    let _ = queue.add(2, NOW);
-    let other = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.poll_flush(&1, &mut flush.clone()).value, HAS_COME);
-    let _ = queue.release(other.ticket, NOW);
-    let _ = queue.add(1, NOW);
-    assert_eq!(queue.poll_flush(&1, &mut flush).value, HAS_COME);
+    let _ = queue.at(NOW).add(2);
+    let other = queue.at(NOW).try_get().unwrap();
+    assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush.clone()), HAS_COME);
+    let _ = queue.at(NOW).release(other.ticket);
+    let _ = queue.at(NOW).add(1);
+    assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), HAS_COME);
 }
 
 #[test]
 fn two_flushes_of_a_ready_key_wait_for_the_same_run() {
     let mut queue = full::<1>();
-    let mut flushes = [0; 2].map(|_| queue.begin_flush(&1, NOW).value);
+    let mut flushes = [0; 2].map(|_| queue.at(NOW).begin_flush(&1));
     let mut polls = |queue: &mut Keys<1>| {
         flushes
             .each_mut()
-            .map(|flush| queue.poll_flush(&1, flush).value)
+            .map(|flush| queue.at(NOW).poll_flush(&1, flush))
     };
     assert_eq!(polls(&mut queue), [WAITS; 2]);
-    let work = queue.try_get(NOW).value.unwrap();
-    let _ = queue.add(1, NOW);
+    let work = queue.at(NOW).try_get().unwrap();
+    let _ = queue.at(NOW).add(1);
     assert_eq!(polls(&mut queue), [WAITS; 2]);
-    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::WATCHERS);
+    let _ = queue.at(NOW).release(work.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::WATCHERS);
     assert_eq!(
         polls(&mut queue),
         [HAS_COME; 2],
@@ -151,19 +156,19 @@ fn two_flushes_of_a_ready_key_wait_for_the_same_run() {
 #[test]
 fn a_failure_that_is_retried_ends_the_flush_of_its_run() {
     let mut queue: Queue<u8, Fixed<2>, _> = Queue::new(default_item_based());
-    let _ = queue.add(1, NOW);
-    let mut flush = queue.begin_flush(&1, NOW).value;
-    let work = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.poll_flush(&1, &mut flush).value, WAITS);
-    let _ = queue.finish(work.ticket, Action::Retry, NOW);
+    let _ = queue.at(NOW).add(1);
+    let mut flush = queue.at(NOW).begin_flush(&1);
+    let work = queue.at(NOW).try_get().unwrap();
+    assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), WAITS);
+    let _ = queue.at(NOW).finish(work.ticket, Action::Retry);
     assert_eq!(
-        queue.poll_flush(&1, &mut flush).value,
+        queue.at(NOW).poll_flush(&1, &mut flush),
         HAS_COME,
         "a delay is not waited for"
     );
-    assert_eq!(queue.begin_cancel(&9, NOW).value.0, None, "an unknown key");
-    let mut unknown = queue.begin_flush(&9, NOW).value;
-    assert_eq!(queue.poll_flush(&9, &mut unknown).value, HAS_COME);
+    assert_eq!(queue.at(NOW).cancel(&9), None, "an unknown key");
+    let mut unknown = queue.at(NOW).begin_flush(&9);
+    assert_eq!(queue.at(NOW).poll_flush(&9, &mut unknown), HAS_COME);
 }
 
 #[test]
@@ -173,10 +178,10 @@ fn one_place_wakes_one_call_and_a_second_wake_is_in_flight_only_after_it_has_loo
     let (mut second, mut second_getter) = waiting(&mut queue, 4);
     assert_eq!([run(&mut queue), run(&mut queue)], [Wake::ROOM, Wake::NONE]);
     // The first takes its place, and there is another.
-    let look = queue.poll_add(&mut first, NOW, &mut first_getter);
-    assert_eq!((look.value, look.wake), (HAS_COME, Wake::ROOM));
-    let look = queue.poll_add(&mut second, NOW, &mut second_getter);
-    assert_eq!((look.value, look.wake), (HAS_COME, Wake::NONE));
+    let look = queue.at(NOW).poll_add(&mut first, &mut first_getter);
+    assert_eq!((look, queue.at(NOW).close()), (HAS_COME, Wake::ROOM));
+    let look = queue.at(NOW).poll_add(&mut second, &mut second_getter);
+    assert_eq!((look, queue.at(NOW).close()), (HAS_COME, Wake::NONE));
     for adding in [first, second] {
         assert_eq!(adding.into_result().unwrap().added, Added::Ready);
     }
@@ -188,32 +193,27 @@ fn a_place_that_is_taken_by_an_add_is_waited_for_again() {
     let mut queue = full::<1>();
     let (mut adding, mut getter) = waiting(&mut queue, 2);
     assert_eq!(run(&mut queue), Wake::ROOM);
-    let _ = queue.add(3, NOW);
-    let look = queue.poll_add(&mut adding, NOW, &mut getter);
-    assert_eq!((look.value, look.wake), (WAITS, Wake::NONE));
+    let _ = queue.at(NOW).add(3);
+    let look = queue.at(NOW).poll_add(&mut adding, &mut getter);
+    assert_eq!((look, queue.at(NOW).close()), (WAITS, Wake::NONE));
     assert_eq!(run(&mut queue), Wake::ROOM);
-    assert_eq!(
-        queue.leave(&mut getter).wake,
-        Wake::ROOM,
-        "the place is free"
-    );
+    queue.at(NOW).leave(&mut getter);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM, "the place is free");
     assert_eq!(adding.into_result(), Err(Rejected::Full(2)));
     // No call waits any more: the wake has found none.
-    let _ = queue.add(4, NOW);
+    let _ = queue.at(NOW).add(4);
     assert_eq!(run(&mut queue), Wake::NONE);
 }
 
 #[test]
 fn a_failure_record_makes_room_for_a_call_that_waits() {
     let mut queue: Queue<u8, Fixed<1>, _> = Queue::new(default_item_based());
-    let _ = queue.add_rate_limited(1, NOW);
+    let _ = queue.at(NOW).add_rate_limited(1);
     let (mut adding, mut getter) = (Adding::new(2, AddOptions::new()), Getter::new());
-    assert_eq!(queue.poll_add(&mut adding, NOW, &mut getter).value, WAITS);
-    assert_eq!(queue.cancel(&1, NOW).wake, Wake::ROOM);
-    assert_eq!(
-        queue.poll_add(&mut adding, NOW, &mut getter).value,
-        HAS_COME
-    );
+    assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), WAITS);
+    let _ = queue.at(NOW).cancel(&1);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM);
+    assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), HAS_COME);
     assert!(queue.contains(&2));
 }
 
@@ -231,27 +231,18 @@ fn a_key_that_waits_for_room_is_added_as_its_options_say() {
         Some(Instant::NEVER),
         "it needs the time"
     );
-    assert_eq!(queue.poll_add(&mut adding, NOW, &mut getter).value, WAITS);
+    assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), WAITS);
     let _ = run(&mut queue);
     let later = NOW + minute;
-    assert_eq!(
-        queue.poll_add(&mut adding, later, &mut getter).value,
-        HAS_COME
-    );
-    assert_eq!(
-        queue.state(&2, later).value.unwrap().due,
-        Some(later + minute)
-    );
+    assert_eq!(queue.at(later).poll_add(&mut adding, &mut getter), HAS_COME);
+    assert_eq!(queue.at(later).state(&2).unwrap().due, Some(later + minute));
 
     let unknown = AddOptions {
         priority: Some(7),
         ..AddOptions::new()
     };
     let mut adding = Adding::new(3, unknown);
-    assert_eq!(
-        queue.poll_add(&mut adding, later, &mut getter).value,
-        HAS_COME
-    );
+    assert_eq!(queue.at(later).poll_add(&mut adding, &mut getter), HAS_COME);
     assert_eq!(adding.into_result(), Err(Rejected::UnknownPriority(3)));
 }
 
@@ -259,11 +250,9 @@ fn a_key_that_waits_for_room_is_added_as_its_options_say() {
 fn a_call_that_waits_for_room_gets_its_key_back_at_shutdown() {
     let mut queue = full::<1>();
     let (mut adding, mut getter) = waiting(&mut queue, 2);
-    assert_eq!(queue.shut_down(NOW).wake, Wake::ALL);
-    assert_eq!(
-        queue.poll_add(&mut adding, NOW, &mut getter).value,
-        HAS_COME
-    );
+    queue.at(NOW).shut_down();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
+    assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), HAS_COME);
     assert_eq!(adding.into_result(), Err(Rejected::Closed(2)));
     queue.assert_valid();
 }

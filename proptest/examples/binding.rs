@@ -28,7 +28,9 @@ type Shared = WorkQueue<Single<Guarded>, HandClock>;
 
 /// Waits for a key.
 async fn get(queue: Rc<Shared>) -> Result<Guard<Key, Rc<Shared>>, GetError> {
-    let work = Wait::for_key(&*queue).wait(None, Queue::poll_get).await?;
+    let work = Wait::for_key(&*queue)
+        .wait(None, |session, getter| session.poll_get(getter))
+        .await?;
     Ok(Guard::new(work, queue))
 }
 

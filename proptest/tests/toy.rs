@@ -162,7 +162,9 @@ impl<P: Plan> Toys<P> {
                 return Poll::Pending;
             }
             let call = call.0.as_mut().unwrap();
-            call.poll(context, alarm.as_mut(), deadline, Queue::poll_get)
+            call.poll(context, alarm.as_mut(), deadline, |session, getter| {
+                session.poll_get(getter)
+            })
         });
         let work = work.await?;
         if P::YIELDS_WITH_A_KEY {
@@ -311,7 +313,7 @@ impl<P: Plan> Runtime for Toy<P> {
 impl<P: Plan> Toy<P> {
     fn take(&self) -> Option<ToyGuard<P>> {
         let queue = &self.queue.0;
-        let work = queue.with(Queue::try_get)?;
+        let work = queue.with(|session| session.try_get())?;
         Some(Guard::new(work, Rc::clone(queue)))
     }
 }

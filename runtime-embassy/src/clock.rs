@@ -87,7 +87,7 @@ impl Timer for EmbassyClock {
 /// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
 /// [`RunLimits`]: crate::RunLimits
 /// [`backoff_until`]: crate::backoff_until
-/// [`report_running_every`]: requeue_core::binding::WorkQueue::report_running_every
+/// [`report_running_every`]: requeue_core::binding::Shared::report_running_every
 ///
 /// # Examples
 ///

@@ -18,7 +18,7 @@ pub use requeue_core as core;
 pub use clock::{EmbassyClock, ManualClock};
 pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
-pub use queue::{Guard, Shared, WorkQueue};
+pub use queue::{EmbassyHost, Guard, Shared, WorkQueue};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover,

@@ -2,10 +2,11 @@
 
 use core::fmt;
 use core::hash::Hash;
+use core::marker::PhantomData;
 use core::ops::Deref;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::binding::{FixedWaitList, State};
+use requeue_core::binding::{FixedWaitList, Host, State};
 use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
 
 use crate::clock::EmbassyClock;
@@ -15,16 +16,34 @@ use crate::sync::Locked;
 /// Where a [`WorkQueue`] keeps its keys.
 pub(crate) type Stored<const N: usize, P> = Fixed<N, <P as Parts>::Index, <P as Parts>::Priorities>;
 
-/// What the lock of a [`WorkQueue`] guards.
-pub(crate) type Guarded<K, const N: usize, L, const WAITERS: usize, P> =
-    State<K, Stored<N, P>, L, <P as Parts>::Metrics, FixedWaitList<WAITERS>>;
+/// The types that a queue on Embassy is made of.
+#[derive(Debug)]
+pub struct EmbassyHost<R, K, const N: usize, L, const WAITERS: usize, P>(
+    PhantomData<fn() -> (R, K, L, P)>,
+);
 
-/// What a [`WorkQueue`] dereferences to: core's
-/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
+impl<R, K, const N: usize, L, const WAITERS: usize, P> Host for EmbassyHost<R, K, N, L, WAITERS, P>
+where
+    R: RawMutex,
+    K: Eq + Hash,
+    L: RateLimiter,
+    P: Parts,
+{
+    type Key = K;
+    type Storage = Stored<N, P>;
+    type Limiter = L;
+    type Metrics = P::Metrics;
+    type Waiters = FixedWaitList<WAITERS>;
+    type Clock = P::Clock;
+    type Lock = Locked<R, State<Self>>;
+}
+
+/// What a [`WorkQueue`] dereferences to: core's [`Shared`](requeue_core::binding::Shared), with the
+/// whole producer side.
 pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
-    requeue_core::binding::WorkQueue<Locked<R, Guarded<K, N, L, WAITERS, P>>, <P as Parts>::Clock>;
+    requeue_core::binding::Shared<EmbassyHost<R, K, N, L, WAITERS, P>>;
 
-/// A key that was handed out by [`get`](requeue_core::binding::WorkQueue::get). See
+/// A key that was handed out by [`get`](requeue_core::binding::Shared::get). See
 /// [`requeue_core::Guard`].
 ///
 /// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
@@ -56,7 +75,7 @@ pub type Guard<
     L = ItemExponentialFailure,
     const WAITERS: usize = 3,
     P = With,
-> = requeue_core::Guard<K, &'q Shared<R, K, N, L, WAITERS, P>>;
+> = requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -100,22 +119,22 @@ pub type Guard<
 /// If a key's own code calls the queue. No method panics by itself.
 ///
 /// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
-/// [`add`]: requeue_core::binding::WorkQueue::add
-/// [`add_after`]: requeue_core::binding::WorkQueue::add_after
-/// [`add_rate_limited`]: requeue_core::binding::WorkQueue::add_rate_limited
-/// [`forget`]: requeue_core::binding::WorkQueue::forget
-/// [`get`]: requeue_core::binding::WorkQueue::get
-/// [`get_timeout`]: requeue_core::binding::WorkQueue::get_timeout
-/// [`get_deadline`]: requeue_core::binding::WorkQueue::get_deadline
-/// [`next`]: requeue_core::binding::WorkQueue::next
-/// [`try_get`]: requeue_core::binding::WorkQueue::try_get
-/// [`add_wait`]: requeue_core::binding::WorkQueue::add_wait
-/// [`drain`]: requeue_core::binding::WorkQueue::drain
-/// [`drained`]: requeue_core::binding::WorkQueue::drained
-/// [`wait_idle`]: requeue_core::binding::WorkQueue::wait_idle
-/// [`wait_settled`]: requeue_core::binding::WorkQueue::wait_settled
-/// [`flush`]: requeue_core::binding::WorkQueue::flush
-/// [`cancel_and_wait`]: requeue_core::binding::WorkQueue::cancel_and_wait
+/// [`add`]: requeue_core::binding::Shared::add
+/// [`add_after`]: requeue_core::binding::Shared::add_after
+/// [`add_rate_limited`]: requeue_core::binding::Shared::add_rate_limited
+/// [`forget`]: requeue_core::binding::Shared::forget
+/// [`get`]: requeue_core::binding::Shared::get
+/// [`get_timeout`]: requeue_core::binding::Shared::get_timeout
+/// [`get_deadline`]: requeue_core::binding::Shared::get_deadline
+/// [`next`]: requeue_core::binding::Shared::next
+/// [`try_get`]: requeue_core::binding::Shared::try_get
+/// [`add_wait`]: requeue_core::binding::Shared::add_wait
+/// [`drain`]: requeue_core::binding::Shared::drain
+/// [`drained`]: requeue_core::binding::Shared::drained
+/// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
+/// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
+/// [`flush`]: requeue_core::binding::Shared::flush
+/// [`cancel_and_wait`]: requeue_core::binding::Shared::cancel_and_wait
 ///
 /// # Examples
 ///

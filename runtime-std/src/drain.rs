@@ -11,12 +11,12 @@ use crate::queue::WorkQueue;
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
     /// may wait. Returns how the drain ended: a
-    /// [`shut_down`](requeue_core::binding::WorkQueue::shut_down) meanwhile interrupts it.
+    /// [`shut_down`](requeue_core::binding::Shared::shut_down) meanwhile interrupts it.
     ///
     /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
     /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
     /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
-    /// [`leftovers`](requeue_core::binding::WorkQueue::leftovers) returns them.
+    /// [`leftovers`](requeue_core::binding::Shared::leftovers) returns them.
     ///
     /// # Examples
     ///
@@ -80,13 +80,15 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn drained(&self) {
         let call = Wait::for_state(&*self.shared);
         // Without a deadline it ends only when the queue has drained.
-        let _ = self.wait(call, None, |queue, _, _| queue.poll_drain(None));
+        let _ = self.wait(call, None, |session, _| session.poll_drain(None));
     }
 
     fn drain_until(&self, deadline: Option<Instant>) -> Drained {
         let drain = self.begin_drain();
         let call = Wait::for_state(&*self.shared);
-        let ended = self.wait(call, deadline, |queue, _, _| queue.poll_drain(Some(&drain)));
+        let ended = self.wait(call, deadline, |session, _| {
+            session.poll_drain(Some(&drain))
+        });
         ended.unwrap_or(Drained::Pending)
     }
 }

@@ -3,10 +3,10 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Effect, Getter, Look, Next, Wait};
-use requeue_core::{Action, GetError, Instant, Queue, RateLimiter, Reporter, Storage};
+use requeue_core::binding::{Access, Getter, Look, Next, Wait};
+use requeue_core::{Action, GetError, Instant, RateLimiter, Storage};
 
-use crate::queue::{Batch, Guard, Shared, WorkQueue};
+use crate::queue::{Batch, Guard, Shared, ThreadHost, WorkQueue};
 use crate::sync::Parker;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
@@ -129,8 +129,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let mut batch = Batch::take(&*self.shared, max);
         if batch.is_empty() {
             let call = Wait::for_key(&*self.shared);
-            self.wait(call, None, |queue, now, getter| {
-                batch.poll_get(max, queue, now, getter)
+            self.wait(call, None, |session, getter| {
+                batch.poll_get(max, session, getter)
             })
             .ok()?;
             batch.fill_further(max);
@@ -179,20 +179,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone,
     {
         let call = Wait::for_key(&*self.shared);
-        let work = self.wait(call, deadline, Queue::poll_get)?;
+        let work = self.wait(call, deadline, |session, getter| session.poll_get(getter))?;
         Ok(Guard::new(work, &*self.shared))
     }
 
     /// Looks until there is a result, and sleeps in between.
-    pub(crate) fn wait<T, F>(
+    pub(crate) fn wait<T>(
         &self,
-        mut call: Wait<&Shared<K, L, S>>,
+        mut call: Call<'_, K, L, S>,
         deadline: Option<Instant>,
-        mut look: F,
-    ) -> Result<T, GetError>
-    where
-        F: FnMut(&mut Queue<K, S, L, Reporter>, Instant, &mut Getter) -> Effect<Next<T>>,
-    {
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>, &mut Getter) -> Next<T>,
+    ) -> Result<T, GetError> {
         Parker::with(|parker| {
             loop {
                 match call.look(parker.waker(), deadline, &mut look) {
@@ -203,3 +200,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         })
     }
 }
+
+/// A call that waits.
+pub(crate) type Call<'q, K, L, S> = Wait<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;

@@ -21,7 +21,7 @@ pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock};
 #[cfg(feature = "ctrlc")]
 pub use ctrl_c::on_ctrl_c;
-pub use queue::{Batch, Guard, Shared, Threads, WorkQueue};
+pub use queue::{Batch, Guard, Shared, ThreadHost, Threads, WorkQueue};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
     Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Runtime, State};
+use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
     Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
     Storage,
@@ -14,12 +15,23 @@ use requeue_core::{
 use crate::clock::QueueClock;
 use crate::sync::Locked;
 
+/// The types that a queue on threads is made of.
+#[derive(Debug)]
+pub struct ThreadHost<K, L, S>(PhantomData<fn() -> (K, L, S)>);
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
+    type Key = K;
+    type Storage = S;
+    type Limiter = L;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Clock = QueueClock;
+    type Lock = Locked<State<Self>>;
+}
+
 /// What a [`WorkQueue`] dereferences to: core's
-/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
-    Locked<State<K, S, L, Reporter, GrowableWaitList>>,
-    QueueClock,
->;
+/// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
+pub type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -42,7 +54,7 @@ pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
 pub type Guard<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<K, &'q Shared<K, L, S>>;
+    requeue_core::Guard<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
@@ -62,15 +74,15 @@ pub type Guard<'q, K, L = DefaultController, S = Growable> =
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
 pub type Batch<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<K, &'q Shared<K, L, S>>;
+    requeue_core::Batch<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
 
 /// A keyed work queue for threads.
 ///
 /// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::binding::WorkQueue::add),
-/// [`add_after`](requeue_core::binding::WorkQueue::add_after),
-/// [`add_rate_limited`](requeue_core::binding::WorkQueue::add_rate_limited),
-/// [`forget`](requeue_core::binding::WorkQueue::forget) and the rest. The methods below are those
+/// [`add`](requeue_core::binding::Shared::add),
+/// [`add_after`](requeue_core::binding::Shared::add_after),
+/// [`add_rate_limited`](requeue_core::binding::Shared::add_rate_limited),
+/// [`forget`](requeue_core::binding::Shared::forget) and the rest. The methods below are those
 /// that wait.
 ///
 /// There is no background thread: of the threads that sleep in [`get`](Self::get), one sleeps until

@@ -9,7 +9,7 @@ use requeue_core::{AddOptions, Added, Instant, RateLimiter, Rejected, Scheduled,
 use crate::queue::WorkQueue;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
-    /// As [`add`](requeue_core::binding::WorkQueue::add), but waits for room if the key is new and
+    /// As [`add`](requeue_core::binding::Shared::add), but waits for room if the key is new and
     /// there is none. O(1) for each look. A queue that grows always has room.
     ///
     /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
@@ -71,7 +71,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         scheduled.map(|scheduled| scheduled.added)
     }
 
-    /// As [`add_with`](requeue_core::binding::WorkQueue::add_with), but waits for room as
+    /// As [`add_with`](requeue_core::binding::Shared::add_with), but waits for room as
     /// [`add_wait`](Self::add_wait) does. A delay begins once there is room.
     ///
     /// # Errors
@@ -133,8 +133,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let call = Wait::for_room(&*self.shared);
         let deadline = adding.deadline(deadline);
         // An error says that there was no room in time, and so does what becomes of the key.
-        let _ = self.wait(call, deadline, |queue, now, getter| {
-            queue.poll_add(&mut adding, now, getter)
+        let _ = self.wait(call, deadline, |session, getter| {
+            session.poll_add(&mut adding, getter)
         });
         adding.into_result()
     }

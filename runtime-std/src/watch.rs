@@ -4,17 +4,17 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Effect, Next, Wait};
-use requeue_core::{Instant, KeyState, Queue, RateLimiter, Reporter, Storage};
+use requeue_core::binding::{Access, Next, Wait};
+use requeue_core::{KeyState, RateLimiter, Storage};
 
-use crate::queue::WorkQueue;
+use crate::queue::{ThreadHost, WorkQueue};
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
     /// Any number of threads may wait, also after shutdown.
     ///
     /// Without workers it waits for ever if a key is ready, and so it does while the queue is
-    /// [paused](requeue_core::binding::WorkQueue::pause), or if a worker calls it while it holds a
+    /// [paused](requeue_core::binding::Shared::pause), or if a worker calls it while it holds a
     /// guard. A thread that waits costs the queue one look each time it may be idle.
     ///
     /// # Examples
@@ -38,7 +38,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// });
     /// ```
     pub fn wait_idle(&self) {
-        self.watch(None, |queue, now| queue.poll_idle(now));
+        self.watch(None, |session| session.poll_idle());
     }
 
     /// As [`wait_idle`](Self::wait_idle), but waits no longer than `timeout`. Returns whether the
@@ -56,14 +56,14 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(!queue.wait_idle_timeout(Duration::ZERO));
     /// ```
     pub fn wait_idle_timeout(&self, timeout: Duration) -> bool {
-        self.watch(Some(timeout), |queue, now| queue.poll_idle(now))
+        self.watch(Some(timeout), |session| session.poll_idle())
     }
 
     /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
     /// added. Otherwise as [`wait_idle`](Self::wait_idle).
     ///
     /// After shutdown delayed keys stay until they are
-    /// [taken](requeue_core::binding::WorkQueue::leftovers).
+    /// [taken](requeue_core::binding::Shared::leftovers).
     ///
     /// # Examples
     ///
@@ -80,7 +80,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(queue.is_settled());
     /// ```
     pub fn wait_settled(&self) {
-        self.watch(None, |queue, _| queue.poll_settled());
+        self.watch(None, |session| session.poll_settled());
     }
 
     /// As [`wait_settled`](Self::wait_settled), but waits no longer than `timeout`. Returns whether
@@ -98,14 +98,14 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(!queue.wait_settled_timeout(Duration::ZERO));
     /// ```
     pub fn wait_settled_timeout(&self, timeout: Duration) -> bool {
-        self.watch(Some(timeout), |queue, _| queue.poll_settled())
+        self.watch(Some(timeout), |session| session.poll_settled())
     }
 
     /// Waits until the work of a key that is known now is done or cancelled: its present run, and
     /// one more if the key is ready or dirty. Returns at once if there is none. O(log n) to begin,
     /// and O(1) each time a run of any key has ended meanwhile.
     ///
-    /// A delay is not waited for: [`expedite`](requeue_core::binding::WorkQueue::expedite) ends it
+    /// A delay is not waited for: [`expedite`](requeue_core::binding::Shared::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
     /// that holds the key's guard waits for itself.
     ///
@@ -128,8 +128,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut flush = self.with(|queue, now| queue.begin_flush(key, now));
-        self.watch(None, |queue, _| queue.poll_flush(key, &mut flush));
+        let mut flush = self.with(|session| session.begin_flush(key));
+        self.watch(None, |session| session.poll_flush(key, &mut flush));
     }
 
     /// As [`flush`](Self::flush), but waits no longer than `timeout`. Returns whether the work was
@@ -151,11 +151,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut flush = self.with(|queue, now| queue.begin_flush(key, now));
-        self.watch(Some(timeout), |queue, _| queue.poll_flush(key, &mut flush))
+        let mut flush = self.with(|session| session.begin_flush(key));
+        self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush))
     }
 
-    /// [Cancels](requeue_core::binding::WorkQueue::cancel) a key, and waits until its present run
+    /// [Cancels](requeue_core::binding::Shared::cancel) a key, and waits until its present run
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
@@ -181,8 +181,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let (was, mut flush) = self.with(|queue, now| queue.begin_cancel(key, now));
-        self.watch(None, |queue, _| queue.poll_flush(key, &mut flush));
+        let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
+        self.watch(None, |session| session.poll_flush(key, &mut flush));
         was
     }
 
@@ -207,19 +207,20 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let (was, mut flush) = self.with(|queue, now| queue.begin_cancel(key, now));
-        let has_ended = self.watch(Some(timeout), |queue, _| queue.poll_flush(key, &mut flush));
+        let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
+        let has_ended = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
         (was, has_ended)
     }
 
     /// Looks until a state of the queue has come. Returns false if it has not in time.
-    fn watch<F>(&self, timeout: Option<Duration>, mut look: F) -> bool
-    where
-        F: FnMut(&mut Queue<K, S, L, Reporter>, Instant) -> Effect<Next<()>>,
-    {
+    fn watch(
+        &self,
+        timeout: Option<Duration>,
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<()>,
+    ) -> bool {
         let deadline = timeout.map(|timeout| self.clock().now() + timeout);
         let call = Wait::for_state(&*self.shared);
-        self.wait(call, deadline, |queue, now, _| look(queue, now))
+        self.wait(call, deadline, |session, _| look(session))
             .is_ok()
     }
 }

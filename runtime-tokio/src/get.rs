@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect, Next, Timer, Wait, Wake};
-use requeue_core::{Action, GetError, Instant, Queue, RateLimiter, Storage};
+use requeue_core::binding::{Clock, Next, Timer, Wait};
+use requeue_core::{Action, GetError, Instant, RateLimiter, Storage};
 
 use crate::clock::TokioClock;
 use crate::queue::{Batch, Guard, WorkQueue};
@@ -46,10 +46,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone,
     {
         // Most calls find a key, and need not be ones that can wait.
-        let mut work = in_turn(|| self.with(Queue::try_get)).await;
+        let mut work = in_turn(|| self.with(|session| session.try_get())).await;
         if work.is_none() {
             let mut call = Wait::for_key(&*self.shared);
-            work = call.wait(None, Queue::poll_get).await.ok();
+            work = call
+                .wait(None, |session, getter| session.poll_get(getter))
+                .await
+                .ok();
         }
         Some(Guard::new(work?, Arc::clone(&self.shared)))
     }
@@ -71,7 +74,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let work = self.with(Queue::try_get)?;
+        let work = self.with(|session| session.try_get())?;
         Some(Guard::new(work, Arc::clone(&self.shared)))
     }
 
@@ -226,7 +229,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         async move {
             let mut work = in_turn(|| call.try_get()).await;
             if work.is_none() {
-                work = call.wait(None, Queue::poll_get).await.ok();
+                work = call
+                    .wait(None, |session, getter| session.poll_get(getter))
+                    .await
+                    .ok();
             }
             Some(Guard::new(work?, Arc::clone(&self.shared)))
         }
@@ -251,17 +257,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// Waits until the queue has been shut down.
     pub(crate) async fn closed(&self) {
-        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| {
-            let value = if queue.shutting_down() {
-                Next::Work(())
-            } else {
-                Next::Wait { until: None }
-            };
-            let wake = Wake::NONE;
-            Effect { value, wake }
-        };
+        let mut call = Wait::for_state(&*self.shared);
         // Without a deadline it ends only when the queue is closed.
-        let _ = Wait::for_state(&*self.shared).wait(None, look).await;
+        let _ = call
+            .wait(None, |session, _| {
+                if session.shutting_down() {
+                    Next::Work(())
+                } else {
+                    Next::Wait { until: None }
+                }
+            })
+            .await;
     }
 }
 

@@ -15,7 +15,7 @@ pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::TokioClock;
-pub use queue::{Batch, Guard, Shared, Tasks, WorkQueue};
+pub use queue::{Batch, Guard, Shared, TaskHost, Tasks, WorkQueue};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
     Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,

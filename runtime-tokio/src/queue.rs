@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Runtime, State};
+use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
     Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
     Storage,
@@ -14,12 +15,23 @@ use requeue_core::{
 use crate::clock::TokioClock;
 use crate::sync::Locked;
 
+/// The types that a queue on Tokio is made of.
+#[derive(Debug)]
+pub struct TaskHost<K, L, S>(PhantomData<fn() -> (K, L, S)>);
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
+    type Key = K;
+    type Storage = S;
+    type Limiter = L;
+    type Metrics = Reporter;
+    type Waiters = GrowableWaitList;
+    type Clock = TokioClock;
+    type Lock = Locked<State<Self>>;
+}
+
 /// What a [`WorkQueue`] dereferences to: core's
-/// [`WorkQueue`](requeue_core::binding::WorkQueue), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
-    Locked<State<K, S, L, Reporter, GrowableWaitList>>,
-    TokioClock,
->;
+/// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
+pub type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -50,13 +62,13 @@ pub type Shared<K, L, S> = requeue_core::binding::WorkQueue<
 /// # }
 /// ```
 pub type Guard<K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<K, Arc<Shared<K, L, S>>>;
+    requeue_core::Guard<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// As with a [`Guard`], keys that are dropped unreported count as failed.
 pub type Batch<K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<K, Arc<Shared<K, L, S>>>;
+    requeue_core::Batch<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
 
 /// A keyed work queue for tasks.
 ///
@@ -85,17 +97,17 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// A method that waits panics, as Tokio's timers do, if there is a deadline to wait for and no
 /// runtime whose time is enabled.
 ///
-/// [`add`]: requeue_core::binding::WorkQueue::add
-/// [`add_after`]: requeue_core::binding::WorkQueue::add_after
-/// [`add_rate_limited`]: requeue_core::binding::WorkQueue::add_rate_limited
-/// [`forget`]: requeue_core::binding::WorkQueue::forget
-/// [`add_wait`]: requeue_core::binding::WorkQueue::add_wait
-/// [`drain`]: requeue_core::binding::WorkQueue::drain
-/// [`drained`]: requeue_core::binding::WorkQueue::drained
-/// [`wait_idle`]: requeue_core::binding::WorkQueue::wait_idle
-/// [`wait_settled`]: requeue_core::binding::WorkQueue::wait_settled
-/// [`flush`]: requeue_core::binding::WorkQueue::flush
-/// [`cancel_and_wait`]: requeue_core::binding::WorkQueue::cancel_and_wait
+/// [`add`]: requeue_core::binding::Shared::add
+/// [`add_after`]: requeue_core::binding::Shared::add_after
+/// [`add_rate_limited`]: requeue_core::binding::Shared::add_rate_limited
+/// [`forget`]: requeue_core::binding::Shared::forget
+/// [`add_wait`]: requeue_core::binding::Shared::add_wait
+/// [`drain`]: requeue_core::binding::Shared::drain
+/// [`drained`]: requeue_core::binding::Shared::drained
+/// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
+/// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
+/// [`flush`]: requeue_core::binding::Shared::flush
+/// [`cancel_and_wait`]: requeue_core::binding::Shared::cancel_and_wait
 ///
 /// # Examples
 ///

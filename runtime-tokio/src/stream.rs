@@ -8,10 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use requeue_core::binding::Wait;
-use requeue_core::{DefaultController, Growable, Queue, RateLimiter, Storage};
+use requeue_core::{DefaultController, Growable, RateLimiter, Storage};
 use tokio::time::Sleep;
 
-use crate::queue::{Guard, Shared, WorkQueue};
+use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
 ///
@@ -54,7 +54,7 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    call: Wait<Arc<Shared<K, L, S>>>,
+    call: Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>,
     alarm: Pin<Box<Option<Sleep>>>,
 }
 
@@ -73,7 +73,9 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         let alarm = this.alarm.as_mut();
-        let work = ready!(this.call.poll(context, alarm, None, Queue::poll_get));
+        let work = ready!(this.call.poll(context, alarm, None, |session, getter| {
+            session.poll_get(getter)
+        }));
         let queue = Arc::clone(this.call.queue());
         Poll::Ready(work.ok().map(|work| Guard::new(work, queue)))
     }

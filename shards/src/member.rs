@@ -168,7 +168,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add`](requeue_core::binding::WorkQueue::add).
+    /// As [`WorkQueue::add`](requeue_core::binding::Shared::add).
     pub fn add(&self, key: K) -> Result<Option<Added>, Rejected<K>> {
         let priority = Some(self.parts.fresh());
         self.add_with(
@@ -185,7 +185,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add_with`](requeue_core::binding::WorkQueue::add_with).
+    /// As [`WorkQueue::add_with`](requeue_core::binding::Shared::add_with).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Option<Added>, Rejected<K>> {
         if !self.owns(&key) {
             return Ok(None);

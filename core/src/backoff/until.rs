@@ -102,7 +102,7 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
 /// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
 /// is none if `stop` is ready before. `stop` is any future, such as a queue's
-/// [`drained`](crate::binding::WorkQueue::drained). It does not interrupt a run.
+/// [`drained`](crate::binding::Shared::drained). It does not interrupt a run.
 ///
 /// # Cancel safety
 ///
@@ -112,7 +112,7 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 /// # Examples
 ///
 /// ```
-#[doc = include_str!("../work_queue/example_tasks.txt")]
+#[doc = include_str!("../shared/example_tasks.txt")]
 /// use core::cell::Cell;
 /// use requeue_core::binding::backoff_until;
 ///

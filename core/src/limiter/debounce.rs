@@ -26,8 +26,8 @@ use crate::{Instant, RateLimiter};
 /// let mut now = Instant::EPOCH;
 /// for event in 0..5 {
 ///     now = Instant::EPOCH + Duration::from_millis(99) * event;
-///     let _ = queue.add_debounced("etc/hosts", quiet, max, now);
-///     assert!(queue.try_get(now).value.is_none());
+///     let _ = queue.at(now).add_debounced("etc/hosts", quiet, max);
+///     assert!(queue.at(now).try_get().is_none());
 /// }
 /// assert_eq!(queue.next_deadline(), Some(now + quiet));
 /// ```
@@ -68,7 +68,7 @@ pub struct Burst {
 ///
 /// fn changed<L: Debounces>(queue: &mut Queue<u16, Fixed<4>, L>, key: u16, now: Instant) {
 ///     let quiet = Duration::from_millis(100);
-///     let _ = queue.add_debounced(key, quiet, quiet * 10, now);
+///     let _ = queue.at(now).add_debounced(key, quiet, quiet * 10);
 /// }
 /// ```
 #[diagnostic::on_unimplemented(

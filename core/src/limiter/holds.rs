@@ -58,15 +58,15 @@ use crate::{Instant, RateLimiter};
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(limiter);
 /// let now = Instant::EPOCH;
 ///
-/// assert_eq!(queue.add("node-7", now).value, Ok(Added::Ready));
-/// let work = queue.try_get(now).value.unwrap();
-/// assert_eq!(queue.add("node-7", now).value, Ok(Added::Dirty));
-/// let _ = queue.finish(work.ticket, Action::Retry, now);
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Ready));
+/// let work = queue.at(now).try_get().unwrap();
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
+/// let _ = queue.at(now).finish(work.ticket, Action::Retry);
 ///
 /// // It failed, and runs in a millisecond: neither the add nor another one changes that.
-/// assert_eq!(queue.add("node-7", now).value, Ok(Added::Coalesced));
-/// assert!(queue.try_get(now).value.is_none());
-/// assert!(queue.try_get(now + Duration::from_millis(1)).value.is_some());
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
+/// assert!(queue.at(now).try_get().is_none());
+/// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -126,12 +126,12 @@ impl<L> WithHolds<L> {
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(limiter);
     /// let now = Instant::EPOCH;
     ///
-    /// let _ = queue.add("display", now);
-    /// let work = queue.try_get(now).value.unwrap();
-    /// let _ = queue.finish(work.ticket, Action::Success, now);
-    /// assert_eq!(queue.add("display", now).value, Ok(Added::Delayed));
-    /// assert!(queue.try_get(now).value.is_none());
-    /// assert!(queue.try_get(now + pause).value.is_some());
+    /// let _ = queue.at(now).add("display");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
+    /// assert_eq!(queue.at(now).add("display"), Ok(Added::Delayed));
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert!(queue.at(now + pause).try_get().is_some());
     /// ```
     #[must_use]
     pub const fn cool_down(mut self, pause: Duration) -> Self {

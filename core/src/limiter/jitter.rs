@@ -74,7 +74,7 @@ impl<L, R> WithJitter<L, R> {
     ///
     /// let limiter = WithJitter::full(default_item_based(), NoJitter);
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(limiter);
-    /// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+    /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
     /// assert!(scheduled.delay.is_zero(), "the shortest delay of 0 to 1 ms");
     /// ```
     pub const fn full(inner: L, rng: R) -> Self {

@@ -42,15 +42,15 @@ use crate::{Bucket, Instant, RateLimiter};
 /// let limiter = WithRunRate::new(NoLimit, 10.0, 2);
 /// let mut queue: Queue<u16, Fixed<8>, _> = Queue::new(limiter);
 /// let now = Instant::EPOCH;
-/// let _ = queue.add_many([1, 2, 3, 4, 3, 3], now, |_| {});
+/// let _ = queue.at(now).add_many([1, 2, 3, 4, 3, 3], |_| {});
 ///
 /// let later = now + Duration::from_millis(100);
-/// assert_eq!(queue.try_get(now).value.unwrap().key, 1);
-/// assert_eq!(queue.try_get(now).value.unwrap().key, 2);
-/// assert!(queue.try_get(now).value.is_none());
+/// assert_eq!(queue.at(now).try_get().unwrap().key, 1);
+/// assert_eq!(queue.at(now).try_get().unwrap().key, 2);
+/// assert!(queue.at(now).try_get().is_none());
 /// assert_eq!(queue.next_deadline(), Some(later));
-/// assert_eq!(queue.try_get(later).value.unwrap().key, 3);
-/// assert!(queue.try_get(later).value.is_none());
+/// assert_eq!(queue.at(later).try_get().unwrap().key, 3);
+/// assert!(queue.at(later).try_get().is_none());
 /// ```
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

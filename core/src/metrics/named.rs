@@ -50,7 +50,7 @@ use ::metrics::{
 /// // Install the recorder first, else the metrics go nowhere.
 /// let queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
 /// # let mut queue = queue;
-/// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
+/// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct NamedMetrics {
@@ -147,7 +147,7 @@ impl NamedMetrics {
     /// let metrics = NamedMetrics::new("webhooks").levels(2);
     /// let queue = Queue::builder().report_to(metrics).levels::<2>().build();
     /// # let mut queue = queue;
-    /// # queue.add("node-7", requeue_core::Instant::EPOCH).value.unwrap();
+    /// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn levels(mut self, levels: u8) -> Self {
         let gauge = |level: u8| {

@@ -39,7 +39,7 @@ use crate::segments::Segments;
 /// let plain = App { queue: Queue::builder().limiter(NoLimit).report_to(Reporter::NONE).build() };
 /// let reporter = Reporter::new(Adds);
 /// let mut watched = App { queue: Queue::builder().limiter(NoLimit).report_to(reporter).build() };
-/// watched.queue.add("node-7", Instant::EPOCH).value.unwrap();
+/// watched.queue.at(Instant::EPOCH).add("node-7").unwrap();
 /// assert!(watched.queue.needs_time() && !plain.queue.needs_time());
 /// ```
 #[derive(Default)]

@@ -15,7 +15,7 @@ use core::time::Duration;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// let mut saved = 0;
 /// for event in ["etc/hosts", "etc/fstab", "etc/hosts", "etc/hosts"] {
-///     if queue.add(event, Instant::EPOCH).value == Ok(Added::Coalesced) {
+///     if queue.at(Instant::EPOCH).add(event) == Ok(Added::Coalesced) {
 ///         saved += 1;
 ///     }
 /// }
@@ -54,13 +54,13 @@ pub enum Added {
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
-/// queue.add("sensor-1", now).value.unwrap();
-/// assert_eq!(queue.add("sensor-2", now).value, Err(Rejected::Full("sensor-2")));
+/// queue.at(now).add("sensor-1").unwrap();
+/// assert_eq!(queue.at(now).add("sensor-2"), Err(Rejected::Full("sensor-2")));
 /// // A key that the queue already holds needs no room.
-/// assert!(queue.add("sensor-1", now).value.is_ok());
+/// assert!(queue.at(now).add("sensor-1").is_ok());
 ///
-/// let _ = queue.shut_down(now);
-/// let rejected = queue.add("sensor-1", now).value.unwrap_err();
+/// queue.at(now).shut_down();
+/// let rejected = queue.at(now).add("sensor-1").unwrap_err();
 /// assert_eq!(rejected.to_string(), "the queue is shutting down");
 /// assert_eq!(rejected.into_key(), "sensor-1");
 /// ```
@@ -106,7 +106,7 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 /// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
 ///
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-/// let scheduled = queue.add_rate_limited("node-7", Instant::EPOCH).value.unwrap();
+/// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
 /// assert_eq!(scheduled.delay, Duration::from_millis(1));
 /// assert_eq!(scheduled.added, Added::Delayed);
 /// ```
@@ -130,7 +130,7 @@ pub struct Scheduled {
 /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
 ///
 /// let mut queue: Queue<u16, Fixed<3>, NoLimit> = Queue::new(NoLimit);
-/// let many = queue.add_many([17, 18, 17, 19, 20], Instant::EPOCH, |_| {}).value;
+/// let many = queue.at(Instant::EPOCH).add_many([17, 18, 17, 19, 20], |_| {});
 /// assert_eq!((many.ready, many.coalesced, many.rejected), (3, 1, 1));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,4 +147,18 @@ pub struct AddedMany {
     pub coalesced: usize,
     /// Keys that were not taken.
     pub rejected: usize,
+}
+
+impl AddedMany {
+    /// Counts one key more, which was rejected if it has no outcome.
+    pub(crate) fn count(&mut self, added: Option<Added>) {
+        let count = match added {
+            Some(Added::Ready) => &mut self.ready,
+            Some(Added::Dirty) => &mut self.dirty,
+            Some(Added::Delayed | Added::Sooner) => &mut self.delayed,
+            Some(_) => &mut self.coalesced,
+            None => &mut self.rejected,
+        };
+        *count += 1;
+    }
 }

@@ -20,16 +20,16 @@ pub struct Drain {
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add("node-7", now);
-/// let drain = queue.begin_drain(now).value;
+/// let _ = queue.at(now).add("node-7");
+/// let drain = queue.at(now).begin_drain();
 /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
 ///
 /// // A second signal arrives: the program no longer waits for the drain.
-/// let _ = queue.shut_down(now);
+/// queue.at(now).shut_down();
 /// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 ///
-/// let work = queue.try_get(now).value.unwrap();
-/// let _ = queue.release(work.ticket, now);
+/// let work = queue.at(now).try_get().unwrap();
+/// let _ = queue.at(now).release(work.ticket);
 /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

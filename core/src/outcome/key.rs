@@ -17,11 +17,11 @@ use crate::Instant;
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
-/// let _ = queue.shut_down(now);
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+/// queue.at(now).shut_down();
 ///
 /// let later = now + Duration::from_secs(20);
-/// let leftover = queue.take_delayed(later).unwrap();
+/// let leftover = queue.at(later).take_delayed().unwrap();
 /// assert_eq!((leftover.key, leftover.left), ("lease-3", Duration::from_secs(40)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl<K> Leftover<K> {
     /// saved.left = Duration::from_secs(40);
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.restore(saved, Instant::EPOCH).value, Ok(Added::Delayed));
+    /// assert_eq!(queue.at(Instant::EPOCH).restore(saved), Ok(Added::Delayed));
     /// ```
     pub const fn new(key: K) -> Self {
         Self {
@@ -77,15 +77,15 @@ impl<K> Leftover<K> {
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add("node-7", now);
-/// let _work = queue.try_get(now);
-/// let _ = queue.add("node-7", now);
-/// let _ = queue.add_at("node-7", due, now);
+/// let _ = queue.at(now).add("node-7");
+/// let _work = queue.at(now).try_get();
+/// let _ = queue.at(now).add("node-7");
+/// let _ = queue.at(now).add_at("node-7", due);
 ///
-/// let state = queue.state(&"node-7", now).value.unwrap();
+/// let state = queue.at(now).state(&"node-7").unwrap();
 /// assert!(state.active && state.dirty && !state.ready);
 /// assert_eq!(state.due, Some(due));
-/// assert_eq!(queue.state(&"node-8", now).value, None);
+/// assert_eq!(queue.at(now).state(&"node-8"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -122,13 +122,13 @@ pub struct KeyState {
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
 ///
 /// let later = now + Duration::from_secs(20);
 /// let mut saved = Vec::new();
 /// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
 /// let mut sweep = Sweep::new();
-/// while queue.snapshot_some(&mut sweep, later, &mut save) {}
+/// while queue.at(later).snapshot_some(&mut sweep, &mut save) {}
 /// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

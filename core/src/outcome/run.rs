@@ -18,14 +18,14 @@ use crate::wait::TooManyWaiters;
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add_at("lease-3", due, now);
+/// let _ = queue.at(now).add_at("lease-3", due);
 ///
 /// let mut getter = Getter::new();
-/// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: Some(due) });
-/// let next = queue.poll_get(due, &mut getter).value;
+/// assert_eq!(queue.at(now).poll_get(&mut getter), Next::Wait { until: Some(due) });
+/// let next = queue.at(due).poll_get(&mut getter);
 /// assert!(matches!(next, Next::Work(work) if work.key == "lease-3"));
-/// let _ = queue.shut_down(due);
-/// assert_eq!(queue.poll_get(due, &mut getter).value, Next::Closed);
+/// queue.at(due).shut_down();
+/// assert_eq!(queue.at(due).poll_get(&mut getter), Next::Closed);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -57,9 +57,9 @@ pub enum Next<T> {
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
 /// let mut run = |action| {
-///     let _ = queue.add("node-7", now);
-///     let work = queue.try_get(now).value.unwrap();
-///     queue.finish(work.ticket, action, now).value.unwrap()
+///     let _ = queue.at(now).add("node-7");
+///     let work = queue.at(now).try_get().unwrap();
+///     queue.at(now).finish(work.ticket, action).unwrap()
 /// };
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
@@ -91,35 +91,6 @@ impl Finished {
     }
 }
 
-/// One turn of a worker's loop: what became of its last key, and what to do next.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Queue};
-/// use requeue_core::binding::{Getter, Next};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
-/// let work = queue.try_get(now).value.unwrap();
-///
-/// let mut getter = Getter::new();
-/// let step = queue.poll_next(work.ticket, Action::Success, now, &mut getter).value;
-/// assert_eq!(step.finished, Ok(Finished::Idle));
-/// assert!(matches!(step.next, Next::Work(work) if work.key == "node-8"));
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use]
-#[non_exhaustive]
-pub struct Step<T> {
-    /// What became of the key whose run has ended.
-    pub finished: Result<Finished, NotActive>,
-    /// What the worker has to do next.
-    pub next: Next<T>,
-}
-
 /// The key is not active, or the run of this ticket has ended before. Nothing has changed.
 ///
 /// # Examples
@@ -132,9 +103,9 @@ pub struct Step<T> {
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let _ = queue.add("node-7", now);
-/// assert_eq!(queue.release_key(&"node-7", now).value, Err(NotActive), "it is only ready");
-/// assert_eq!(queue.len(now).value, 1);
+/// let _ = queue.at(now).add("node-7");
+/// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive), "it is only ready");
+/// assert_eq!(queue.at(now).len(), 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

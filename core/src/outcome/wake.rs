@@ -1,54 +1,7 @@
-//! The outcome of an operation, and the wake that it needs.
+//! The calls to wake.
 
 use core::fmt;
 use core::ops::BitOr;
-
-/// The outcome of an operation, and the wake that the runtime has to send.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
-/// use requeue_core::binding::Wake;
-///
-/// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-/// let effect = queue.add(7, Instant::EPOCH);
-/// assert_eq!(effect.value, Ok(Added::Ready));
-/// assert_eq!(effect.wake, Wake::NONE, "no getter sleeps yet");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "`wake` has to be sent to the sleeping getters"]
-pub struct Effect<T> {
-    /// The outcome.
-    pub value: T,
-    /// The wake to send, after the lock is released.
-    pub wake: Wake,
-}
-
-impl<T> Effect<T> {
-    /// Changes the outcome and keeps the wake.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
-    /// use requeue_core::binding::Effect;
-    ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// // The wake is kept while the outcome is narrowed down.
-    /// let Effect { value: is_taken, wake: _ } =
-    ///     queue.add("node-7", Instant::EPOCH).map(|added| added.is_ok());
-    /// assert!(is_taken);
-    /// ```
-    #[inline]
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Effect<U> {
-        Effect {
-            value: change(self.value),
-            wake: self.wake,
-        }
-    }
-}
 
 /// The set of waiting calls to wake.
 ///
@@ -62,12 +15,15 @@ impl<T> Effect<T> {
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
 /// // A worker finds nothing and goes to sleep.
 /// let mut getter = Getter::new();
-/// let _ = queue.poll_get(now, &mut getter);
+/// let _ = queue.at(now).poll_get(&mut getter);
 ///
-/// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
+/// let _ = queue.at(now).add("node-7");
+/// assert_eq!(queue.at(now).close(), Wake::ONE);
 /// // The sleeper has been woken already.
-/// assert_eq!(queue.add("node-8", now).wake, Wake::NONE);
-/// assert_eq!(queue.shut_down(now).wake, Wake::ALL);
+/// let _ = queue.at(now).add("node-8");
+/// assert_eq!(queue.at(now).close(), Wake::NONE);
+/// queue.at(now).shut_down();
+/// assert_eq!(queue.at(now).close(), Wake::ALL);
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

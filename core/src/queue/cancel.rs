@@ -7,13 +7,13 @@ use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, KeyState};
+use crate::outcome::KeyState;
 use crate::storage::{Located, Phase, Slots, Storage};
 use crate::work::Ticket;
 
-use super::Queue;
+use super::{Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
@@ -31,48 +31,27 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many(["node-7", "node-8"], now, |_| {});
+    /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     ///
-    /// assert!(queue.cancel(&"node-7", now).value.unwrap().ready);
-    /// assert_eq!(queue.cancel(&"node-7", now).value, None);
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, "node-8");
+    /// assert!(queue.at(now).cancel(&"node-7").unwrap().ready);
+    /// assert_eq!(queue.at(now).cancel(&"node-7"), None);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-8");
     /// ```
-    pub fn cancel<B>(&mut self, key: &B, now: Instant) -> Effect<Option<KeyState>>
+    pub fn cancel<B>(&mut self, key: &B) -> Option<KeyState>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut was = None;
-        if let Located::Found(id) = self.locate(key, now)
-            && !self.is_record_only(id)
-        {
-            was = self.state_of(id);
-            self.cancel_slot(id);
+        let Self { queue, now, .. } = self;
+        let Located::Found(id) = queue.locate(key, *now) else {
+            return None;
+        };
+        if queue.is_record_only(id) {
+            return None;
         }
-        self.effect(was)
-    }
-
-    /// Returns whether the key of a run was cancelled since the run began. O(1).
-    ///
-    /// It stays so until the run ends, even if the key is added meanwhile: that makes another run,
-    /// so this one may stop in any case. False if the run has ended.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
-    ///
-    /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let work = queue.try_get(now).value.unwrap();
-    /// assert!(!queue.is_cancelled(&work.ticket));
-    /// let _ = queue.cancel(&"node-7", now);
-    /// assert!(queue.is_cancelled(&work.ticket));
-    /// ```
-    pub fn is_cancelled(&self, ticket: &Ticket) -> bool {
-        let slot = self.slots.slot(ticket.id);
-        slot.is_some_and(|slot| slot.is_run_by(ticket) && slot.phase.is_cancelled())
+        let was = queue.state_of(id);
+        queue.cancel_slot(id);
+        was
     }
 
     /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).
@@ -91,25 +70,49 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("lease-3", now);
-    /// let _ = queue.add_at("lease-3", due, now);
+    /// let _ = queue.at(now).add("lease-3");
+    /// let _ = queue.at(now).add_at("lease-3", due);
     ///
-    /// assert_eq!(queue.cancel_delay(&"lease-3", now).value, Some(due));
-    /// assert!(queue.state(&"lease-3", now).value.unwrap().ready, "it runs now, and only now");
+    /// assert_eq!(queue.at(now).cancel_delay(&"lease-3"), Some(due));
+    /// assert!(queue.at(now).state(&"lease-3").unwrap().ready, "it runs now, and only now");
     /// ```
-    pub fn cancel_delay<B>(&mut self, key: &B, now: Instant) -> Effect<Option<Instant>>
+    pub fn cancel_delay<B>(&mut self, key: &B) -> Option<Instant>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut due = None;
-        if let Located::Found(id) = self.locate(key, now) {
-            due = self.drop_delay(id);
-            if due.is_some() {
-                self.release_if_idle(id);
-            }
-        }
-        self.effect(due)
+        let Self { queue, now, .. } = self;
+        let Located::Found(id) = queue.locate(key, *now) else {
+            return None;
+        };
+        let due = queue.drop_delay(id)?;
+        queue.release_if_idle(id);
+        Some(due)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Returns whether the key of a run was cancelled since the run began. O(1).
+    ///
+    /// It stays so until the run ends, even if the key is added meanwhile: that makes another run,
+    /// so this one may stop in any case. False if the run has ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add("node-7");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert!(!queue.is_cancelled(&work.ticket));
+    /// let _ = queue.at(now).cancel(&"node-7");
+    /// assert!(queue.is_cancelled(&work.ticket));
+    /// ```
+    pub fn is_cancelled(&self, ticket: &Ticket) -> bool {
+        let slot = self.slots.slot(ticket.id);
+        slot.is_some_and(|slot| slot.is_run_by(ticket) && slot.phase.is_cancelled())
     }
 
     /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.

@@ -22,21 +22,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     // Always inlined, so that the result is never built in one place and copied to another: that
     // costs more than the rest of an add that is coalesced.
     #[inline(always)]
-    pub(super) fn add_quietly(
+    pub(super) fn add_key(
         &mut self,
         key: K,
         now: Instant,
-        spare: impl FnOnce(K),
+        spare: &mut Option<K>,
     ) -> Result<Added, K> {
         match self.locate(&key, now) {
             Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
                 self.metrics.coalesced();
-                spare(key);
+                *spare = Some(key);
                 Ok(Added::Coalesced)
             }
             Located::Found(id) => {
                 let added = self.mark(id, now, LOWEST);
-                spare(key);
+                *spare = Some(key);
                 Ok(added)
             }
             Located::Absent(place) => match self.make_room(&key, now) {
@@ -68,11 +68,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         &mut self,
         key: K,
         now: Instant,
-        spare: impl FnOnce(K),
+        spare: &mut Option<K>,
     ) -> Result<SlotId, K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
-                spare(key);
+                *spare = Some(key);
                 Ok(id)
             }
             Located::Absent(place) => match self.make_room(&key, now) {
@@ -91,11 +91,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         &mut self,
         key: K,
         now: Instant,
-        spare: impl FnOnce(K),
+        spare: &mut Option<K>,
     ) -> Result<(SlotId, Duration), K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
-                spare(key);
+                *spare = Some(key);
                 Ok((id, self.charge_slot(id, now)))
             }
             Located::Absent(place) => {
@@ -116,7 +116,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         requeues: u32,
         now: Instant,
-        spare: impl FnOnce(K),
+        spare: &mut Option<K>,
     ) -> Result<SlotId, K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
@@ -125,7 +125,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 {
                     self.limiter.set_requeues(&mut slot.meta.record, requeues);
                 }
-                spare(key);
+                *spare = Some(key);
                 Ok(id)
             }
             Located::Absent(place) => {

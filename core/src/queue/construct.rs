@@ -21,6 +21,8 @@ use crate::storage::Slots;
 use crate::storage::Storage;
 use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 
+#[cfg(feature = "alloc")]
+use super::Session;
 use super::{Queue, Watched};
 
 impl<K, L, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, NoMetrics>
@@ -73,7 +75,7 @@ where
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Adds> =
     ///     Queue::with_metrics(NoLimit, Adds::default());
-    /// let _ = queue.add("node-7", Instant::EPOCH);
+    /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// assert_eq!(queue.metrics().0, 1);
     /// ```
     pub const fn with_metrics(limiter: L, metrics: M) -> Self {
@@ -150,10 +152,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// queue.limit_due_keys(1);
     /// for lease in ["lease-3", "lease-4"] {
-    ///     let _ = queue.add_at(lease, due, now);
+    ///     let _ = queue.at(now).add_at(lease, due);
     /// }
-    /// let _ = queue.add("node-7", due);
-    /// let mut next = || queue.try_get(due).value.map(|work| work.key);
+    /// let _ = queue.at(due).add("node-7");
+    /// let mut next = || queue.at(due).try_get().map(|work| work.key);
     /// assert_eq!(next(), Some("lease-3"));
     /// assert_eq!(next(), Some("node-7"));
     /// assert_eq!(next(), Some("lease-4"));
@@ -189,7 +191,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
     /// queue.reserve(listed.len());
-    /// let _ = queue.add_many(listed, Instant::EPOCH, |_| {});
+    /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
     /// assert_eq!(queue.held_len(), 3);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
@@ -207,9 +209,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Reporter};
 ///
 /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
-/// queue.add(17, Instant::EPOCH).value.unwrap();
+/// queue.at(Instant::EPOCH).add(17).unwrap();
 /// let mut queue: Queue<u16, Fixed<8>, NoLimit, Reporter> = queue.into();
-/// assert_eq!(queue.try_get(Instant::EPOCH).value.unwrap().key, 17);
+/// assert_eq!(queue.at(Instant::EPOCH).try_get().unwrap().key, 17);
 /// ```
 #[cfg(feature = "alloc")]
 impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K, S, L, Reporter> {
@@ -248,13 +250,12 @@ mod growable {
     use crate::lists::Lists;
     use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
-    use crate::outcome::Effect;
     use crate::priority::{AgeLimit, Priorities};
     use crate::sleepers::Sleepers;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
     use crate::storage::{Slots, Storage};
 
-    use super::{Queue, Watched};
+    use super::{Queue, Session, Watched};
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
         /// Creates an empty queue that grows as needed.
@@ -266,7 +267,7 @@ mod growable {
         ///
         /// let mut queue: Queue<String, Growable, _> = Queue::growable(default_controller());
         /// for node in 0..1000 {
-        ///     queue.add(format!("node-{node}"), Instant::EPOCH).value.unwrap();
+        ///     queue.at(Instant::EPOCH).add(format!("node-{node}")).unwrap();
         /// }
         /// assert_eq!(queue.held_len(), 1000);
         /// ```
@@ -323,7 +324,7 @@ mod growable {
         /// type Repeatable = BuildHasherDefault<DefaultHasher>;
         /// let mut queue: Queue<u32, Growable<Repeatable>, NoLimit> =
         ///     Queue::from_parts(NoLimit, NoMetrics, Repeatable::default(), 100);
-        /// queue.add(7, Instant::EPOCH).value.unwrap();
+        /// queue.at(Instant::EPOCH).add(7).unwrap();
         /// ```
         pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {
             Self::assemble(limiter, metrics, hasher, keys, ())
@@ -385,6 +386,45 @@ mod growable {
             }
         }
 
+        /// Sets how many keys may be held for their failures alone, and discards the oldest records
+        /// beyond that. There is no limit by default, as in client-go. O(1) per discarded record.
+        ///
+        /// Keys that are ready, active or delayed do not count.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use requeue_core::{Action, Growable, Instant, Queue, default_item_based};
+        ///
+        /// let now = Instant::EPOCH;
+        /// let mut queue: Queue<u32, Growable, _> = Queue::growable(default_item_based());
+        /// queue.limit_failure_records(2);
+        /// for key in 0..3 {
+        ///     let _ = queue.at(now).add(key);
+        ///     let work = queue.at(now).try_get().unwrap();
+        ///     // The worker fails and gives up: only the failure record is left.
+        ///     let _ = queue.at(now).add_rate_limited(key);
+        ///     let _ = queue.at(now).release(work.ticket);
+        ///     let again = queue.at(Instant::from_nanos(2_000_000)).try_get().unwrap();
+        ///     let _ = queue.at(now).release(again.ticket);
+        /// }
+        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest record is discarded");
+        /// assert_eq!(queue.num_requeues(&2), 1);
+        /// ```
+        pub fn limit_failure_records(&mut self, keys: usize) {
+            self.failure_records_max = keys;
+            while self.lists.records_len() > keys && self.drop_oldest_record().is_some() {}
+        }
+    }
+
+    impl<K, L, M, H, P> Session<'_, K, Growable<H, P>, L, M>
+    where
+        K: Eq + Hash,
+        L: RateLimiter,
+        M: Metrics,
+        H: BuildHasher,
+        P: Priorities,
+    {
         /// Sets how many keys the queue holds at most; [`usize::MAX`] for any number. There is no
         /// limit by default. O(1), and O(1) per failure record that makes way.
         ///
@@ -406,51 +446,20 @@ mod growable {
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
-        /// let _ = queue.add_many(["node-7", "node-8", "node-9"], now, |_| {});
-        /// let _ = queue.limit_keys(2);
+        /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
+        /// queue.at(now).limit_keys(2);
         /// assert_eq!((queue.max_keys(), queue.held_len()), (Some(2), 3));
-        /// assert_eq!(queue.add("node-1", now).value, Err(Rejected::Full("node-1")));
+        /// assert_eq!(queue.at(now).add("node-1"), Err(Rejected::Full("node-1")));
         ///
-        /// let _ = queue.limit_keys(4);
-        /// assert_eq!(queue.add("node-1", now).value, Ok(Added::Ready));
+        /// queue.at(now).limit_keys(4);
+        /// assert_eq!(queue.at(now).add("node-1"), Ok(Added::Ready));
         /// ```
-        #[must_use = "a call that is not woken waits on"]
-        pub fn limit_keys(&mut self, keys: usize) -> Effect<()> {
+        pub fn limit_keys(&mut self, keys: usize) {
+            let queue = &mut *self.queue;
             // Before, because a key's `Drop` may panic: the limit is the old one then.
-            while self.slots.len() > keys && self.drop_oldest_record().is_some() {}
-            self.slots.limit(keys);
-            self.note_change();
-            self.effect(())
-        }
-
-        /// Sets how many keys may be held for their failures alone, and discards the oldest records
-        /// beyond that. There is no limit by default, as in client-go. O(1) per discarded record.
-        ///
-        /// Keys that are ready, active or delayed do not count.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use requeue_core::{Action, Growable, Instant, Queue, default_item_based};
-        ///
-        /// let now = Instant::EPOCH;
-        /// let mut queue: Queue<u32, Growable, _> = Queue::growable(default_item_based());
-        /// queue.limit_failure_records(2);
-        /// for key in 0..3 {
-        ///     let _ = queue.add(key, now);
-        ///     let work = queue.try_get(now).value.unwrap();
-        ///     // The worker fails and gives up: only the failure record is left.
-        ///     let _ = queue.add_rate_limited(key, now);
-        ///     let _ = queue.release(work.ticket, now);
-        ///     let again = queue.try_get(Instant::from_nanos(2_000_000)).value.unwrap();
-        ///     let _ = queue.release(again.ticket, now);
-        /// }
-        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest record is discarded");
-        /// assert_eq!(queue.num_requeues(&2), 1);
-        /// ```
-        pub fn limit_failure_records(&mut self, keys: usize) {
-            self.failure_records_max = keys;
-            while self.lists.records_len() > keys && self.drop_oldest_record().is_some() {}
+            while queue.slots.len() > keys && queue.drop_oldest_record().is_some() {}
+            queue.slots.limit(keys);
+            queue.note_change();
         }
     }
 }

@@ -7,13 +7,13 @@ use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::{Debounces, RateLimiter};
 use crate::metrics::Metrics;
-use crate::outcome::{Added, Effect, Rejected};
+use crate::outcome::{Added, Rejected};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
-use super::{LOWEST, Queue, quiet as nothing_changed};
+use super::{LOWEST, Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
     /// of them, if that is sooner. Needs a limiter that [debounces](crate::WithDebounce). O(log n).
     ///
@@ -42,7 +42,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
     /// let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
     ///
-    /// let mut changed = |millis| queue.add_debounced("etc/hosts", quiet, max, at(millis)).value;
+    /// let mut changed = |millis| queue.at(at(millis)).add_debounced("etc/hosts", quiet, max);
     /// assert_eq!(changed(0), Ok(Added::Delayed));
     /// assert_eq!(changed(90), Ok(Added::Later));
     /// assert_eq!(changed(180), Ok(Added::Later));
@@ -55,35 +55,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         quiet: Duration,
         max: Duration,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>>
+    ) -> Result<Added, Rejected<K>>
     where
         L: Debounces,
     {
-        self.add_debounced_or_spare(key, quiet, max, now, drop)
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(key));
+        }
+        let id = queue.slot_for(key, *now, spare).map_err(Rejected::Full)?;
+        Ok(queue.debounce(id, quiet, max, *now))
     }
 }
 
 impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
-    /// [`add_debounced`](Self::add_debounced), which returns what it does not store.
-    pub(crate) fn add_debounced_or_spare(
-        &mut self,
-        key: K,
-        quiet: Duration,
-        max: Duration,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        if self.closed {
-            return nothing_changed(Err(Rejected::Closed(key)));
-        }
-        let added = match self.slot_for(key, now, spare) {
-            Ok(id) => Ok(self.debounce(id, quiet, max, now)),
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(added)
-    }
-
     fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
         if self.is_queued(id) {
             self.metrics.retry();

@@ -2,21 +2,20 @@
 
 use core::hash::Hash;
 
-use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Effect, Leftover, Rejected, Scheduled};
+use crate::outcome::{Leftover, Rejected, Scheduled};
 use crate::priority::Naming;
 use crate::storage::{Slots, Storage};
 
-use super::{LOWEST, Queue};
+use super::{LOWEST, Queue, Session};
 
 /// What became of the key, and the key that made way for it.
 type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
     /// level makes way, and is returned. O(log n).
     ///
@@ -39,46 +38,36 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<2, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many(["report", "log"], now, |_| {});
+    /// let _ = queue.at(now).add_many(["report", "log"], |_| {});
     ///
     /// let alarm = AddOptions { priority: Some(1), ..AddOptions::new() };
-    /// let (_, displaced) = queue.add_displacing("alarm", alarm, now).value.unwrap();
+    /// let (_, displaced) = queue.at(now).add_displacing("alarm", alarm).unwrap();
     /// assert_eq!(displaced.unwrap().key, "log");
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, "alarm");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "alarm");
     /// ```
-    pub fn add_displacing(
-        &mut self,
-        key: K,
-        options: AddOptions,
-        now: Instant,
-    ) -> Effect<Displacing<K>> {
-        let Effect { value: first, wake } = self.add_with(key, options, now);
-        let key = match first {
+    pub fn add_displacing(&mut self, key: K, options: AddOptions) -> Displacing<K> {
+        let key = match self.add_with(key, options) {
             Err(Rejected::Full(key)) => key,
-            other => {
-                let value = other.map(|scheduled| (scheduled, None));
-                return Effect { value, wake };
-            }
+            other => return other.map(|scheduled| (scheduled, None)),
         };
         // A key that made way would make room neither for a group nor in a queue that holds more
         // keys than fit.
-        let seat = self.lists.seat(&self.naming.group_of(&key), now);
-        let displaced = if seat.is_some() && !self.slots.is_over_full() {
-            self.displace_below(options.priority.unwrap_or(LOWEST))
+        let queue = &mut *self.queue;
+        let seat = queue.lists.seat(&queue.naming.group_of(&key), self.now);
+        let displaced = if seat.is_some() && !queue.slots.is_over_full() {
+            queue.displace_below(options.priority.unwrap_or(LOWEST))
         } else {
             None
         };
         if displaced.is_none() {
-            let value = Err(Rejected::Full(key));
-            return Effect { value, wake };
+            return Err(Rejected::Full(key));
         }
-        let second = self.add_with(key, options, now);
-        Effect {
-            value: second.value.map(|scheduled| (scheduled, displaced)),
-            wake: wake | second.wake,
-        }
+        let scheduled = self.add_with(key, options)?;
+        Ok((scheduled, displaced))
     }
+}
 
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes out the newest ready key of the lowest level, if that is below another.
     fn displace_below(&mut self, level: u8) -> Option<Leftover<K>> {
         let id = self.lists.newest_below(level)?;

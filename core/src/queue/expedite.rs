@@ -7,13 +7,12 @@ use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::Effect;
 use crate::storage::{Located, Slots, Storage};
 
 use super::retain::VISITS_MAX;
-use super::{Queue, Sweep, quiet};
+use super::{Queue, Session, Sweep};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Ends the delay of a key now, as if its deadline had passed. Returns whether it had one.
     /// O(log n).
     ///
@@ -31,24 +30,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_after("node-7", Duration::from_secs(60), now);
-    /// assert!(queue.expedite(&"node-7", now).value);
-    /// assert!(!queue.expedite(&"node-7", now).value, "it is not delayed any more");
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, "node-7");
+    /// let _ = queue.at(now).add_after("node-7", Duration::from_secs(60));
+    /// assert!(queue.at(now).expedite(&"node-7"));
+    /// assert!(!queue.at(now).expedite(&"node-7"), "it is not delayed any more");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
     /// ```
-    pub fn expedite<B>(&mut self, key: &B, now: Instant) -> Effect<bool>
+    pub fn expedite<B>(&mut self, key: &B) -> bool
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        if self.closed {
-            return quiet(false);
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
         }
-        let mut was_delayed = false;
-        if let Located::Found(id) = self.locate(key, now) {
-            was_delayed = self.end_delay(id, now);
+        match queue.locate(key, *now) {
+            Located::Found(id) => queue.end_delay(id, *now),
+            Located::Absent(_) => false,
         }
-        self.effect(was_delayed)
     }
 
     /// Ends the delays of some keys now, in the order of their deadlines, as
@@ -69,36 +68,37 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u64, Fixed<16>, NoLimit> = Queue::new(NoLimit);
     /// for seconds in (1..=16).rev() {
-    ///     let _ = queue.add_after(seconds, Duration::from_secs(seconds), now);
+    ///     let _ = queue.at(now).add_after(seconds, Duration::from_secs(seconds));
     /// }
     /// // Interrupts are served between any two steps.
     /// let mut sweep = Sweep::new();
-    /// while queue.expedite_some(&mut sweep, now).value {}
-    /// assert_eq!(queue.len(now).value, 16);
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, 1);
+    /// while queue.at(now).expedite_some(&mut sweep) {}
+    /// assert_eq!(queue.at(now).len(), 16);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, 1);
     /// ```
-    pub fn expedite_some(&mut self, sweep: &mut Sweep, now: Instant) -> Effect<bool> {
-        if self.closed {
-            return quiet(false);
+    pub fn expedite_some(&mut self, sweep: &mut Sweep) -> bool {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
         }
         // What has passed comes in the order of its time, also among groups.
-        if self.release_due(SlotId::NONE, now) {
-            return self.effect(true);
+        if queue.release_due(SlotId::NONE, *now) {
+            return true;
         }
-        if L::HOLDS && self.limiter.needs_time() {
-            let more = self.expedite_slots(sweep, now);
-            return self.effect(more);
+        if L::HOLDS && queue.limiter.needs_time() {
+            return queue.expedite_slots(sweep, *now);
         }
-        for _ in 0..self.due_keys_max.get() {
-            let Some((id, _)) = self.delays.pop() else {
+        for _ in 0..queue.due_keys_max.get() {
+            let Some((id, _)) = queue.delays.pop() else {
                 break;
             };
-            self.come_due(id, now);
+            queue.come_due(id, *now);
         }
-        let more = !self.delays.is_empty();
-        self.effect(more)
+        !queue.delays.is_empty()
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Ends the delays of the next slots of a sweep.
     fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
         sweep.begin(self.slots.bound());

@@ -3,25 +3,17 @@
 use core::borrow::Borrow;
 use core::hash::Hash;
 
-use crate::Instant;
 use crate::group::{GroupLimits, GroupState};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::grouped::GroupControl;
 use crate::metrics::Metrics;
-use crate::outcome::Effect;
 use crate::storage::Storage;
 
-use super::{Queue, Sweep};
+use super::{Queue, Session, Sweep};
 
 /// What concerns groups is for queues with [`Groups`](crate::Groups).
-impl<K, S, L, M> Queue<K, S, L, M>
-where
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-{
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Sets the limits of the groups that have none of their own, present and future. O(1) and, for
     /// each of the groups that wait for a limit, O(levels): at most eight of them now, and a few
     /// with each of the next gets. The next get also looks at the groups in front that the new
@@ -38,23 +30,21 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
-    /// let _ = queue.limit_groups(GroupLimits::new().max_active(1), now);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+    /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
     ///
     /// let mut active = Vec::new();
-    /// while let Some(work) = queue.try_get(now).value {
+    /// while let Some(work) = queue.at(now).try_get() {
     ///     active.push(work.key);
     /// }
     /// assert_eq!(active, [("a", 1), ("b", 1)]);
     /// ```
-    #[must_use = "a getter that is not woken sleeps on"]
-    pub fn limit_groups(&mut self, limits: GroupLimits, now: Instant) -> Effect<()>
+    pub fn limit_groups(&mut self, limits: GroupLimits)
     where
         S: Storage<Lists: GroupControl>,
     {
-        let _ = self.release_due(SlotId::NONE, now);
-        self.lists.limit_all(limits);
-        self.effect(())
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.limit_all(limits);
     }
 
     /// Sets the limits of a group by name, which then stays although it may have no keys. With
@@ -74,22 +64,17 @@ where
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// // A tenant that pays gives three keys in each of its turns.
     /// let paying = GroupLimits::new().weight(3);
-    /// queue.limit_group("b", Some(paying), now).value.unwrap();
+    /// queue.at(now).limit_group("b", Some(paying)).unwrap();
     /// assert_eq!(queue.groups_len(), 1, "it stays, although it has no keys");
     /// ```
-    pub fn limit_group<G>(
-        &mut self,
-        name: G,
-        limits: Option<GroupLimits>,
-        now: Instant,
-    ) -> Effect<Result<(), G>>
+    pub fn limit_group<G>(&mut self, name: G, limits: Option<GroupLimits>) -> Result<(), G>
     where
         S: Storage<Lists: GroupControl<Name = G>>,
     {
-        let _ = self.release_due(SlotId::NONE, now);
-        let limited = self.lists.limit(name, limits);
-        self.note_change();
-        self.effect(limited)
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let limited = self.queue.lists.limit(name, limits);
+        self.queue.note_change();
+        limited
     }
 
     /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
@@ -107,18 +92,17 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// let _ = queue.add_many([("a", 1), ("b", 1)], now, |_| {});
-    /// queue.pause_group("a", now).value.unwrap();
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, ("b", 1));
-    /// assert!(queue.try_get(now).value.is_none());
+    /// let _ = queue.at(now).add_many([("a", 1), ("b", 1)], |_| {});
+    /// queue.at(now).pause_group("a").unwrap();
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, ("b", 1));
+    /// assert!(queue.at(now).try_get().is_none());
     /// ```
-    pub fn pause_group<G>(&mut self, name: G, now: Instant) -> Effect<Result<(), G>>
+    pub fn pause_group<G>(&mut self, name: G) -> Result<(), G>
     where
         S: Storage<Lists: GroupControl<Name = G>>,
     {
-        let _ = self.release_due(SlotId::NONE, now);
-        let paused = self.lists.pause(name);
-        self.effect(paused)
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.pause(name)
     }
 
     /// Hands out keys of a group again, at the end of the turn. O(levels).
@@ -131,24 +115,24 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// queue.add(("a", 1), now).value.unwrap();
-    /// queue.pause_group("a", now).value.unwrap();
-    /// let _ = queue.resume_group("a", now);
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, ("a", 1));
+    /// queue.at(now).add(("a", 1)).unwrap();
+    /// queue.at(now).pause_group("a").unwrap();
+    /// queue.at(now).resume_group("a");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, ("a", 1));
     /// ```
-    #[must_use = "a getter that is not woken sleeps on"]
-    pub fn resume_group<B, G>(&mut self, name: &B, now: Instant) -> Effect<()>
+    pub fn resume_group<B, G>(&mut self, name: &B)
     where
         S: Storage<Lists: GroupControl<Name = G>>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let _ = self.release_due(SlotId::NONE, now);
-        self.lists.resume(name);
-        self.note_change();
-        self.effect(())
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.resume(name);
+        self.queue.note_change();
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the figures of a group, `None` if it has neither keys nor limits of its own. A due
     /// key counts as ready once an operation has made it so. O(1) expected.
     ///
@@ -160,8 +144,8 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// let _ = queue.add_many([("a", 1), ("a", 2)], now, |_| {});
-    /// let _work = queue.try_get(now);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2)], |_| {});
+    /// let _work = queue.at(now).try_get();
     /// let a = queue.group("a").unwrap();
     /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
     /// assert_eq!(queue.group("b"), None);
@@ -185,7 +169,7 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     /// assert_eq!(queue.groups_len(), 2);
     /// ```
     pub fn groups_len(&self) -> usize
@@ -210,7 +194,7 @@ where
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// let _ = queue.add_many([("a", 1), ("a", 2), ("b", 1)], now, |_| {});
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     ///
     /// let mut longest = None;
     /// let mut sweep = requeue_core::Sweep::new();

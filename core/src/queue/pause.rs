@@ -4,12 +4,11 @@ use core::hash::Hash;
 
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::Effect;
 use crate::storage::Storage;
 
-use super::Queue;
+use super::{Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Hands out no more keys until [`resume`](Self::resume): getters wait, even if keys are ready.
     /// O(1).
     ///
@@ -26,16 +25,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// queue.pause();
-    /// let _ = queue.add("node-7", now);
-    /// assert!(queue.try_get(now).value.is_none());
-    /// assert_eq!(queue.len(now).value, 1, "nothing is lost");
+    /// queue.at(now).pause();
+    /// let _ = queue.at(now).add("node-7");
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert_eq!(queue.at(now).len(), 1, "nothing is lost");
     ///
-    /// let _ = queue.resume();
-    /// assert_eq!(queue.try_get(now).value.unwrap().key, "node-7");
+    /// queue.at(now).resume();
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
     /// ```
     pub fn pause(&mut self) {
-        self.paused = !self.closed;
+        self.queue.paused = !self.queue.closed;
     }
 
     /// Hands keys out again after [`pause`](Self::pause). O(1).
@@ -49,18 +48,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let mut getter = Getter::new();
-    /// let _ = queue.poll_get(now, &mut getter);
-    /// queue.pause();
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::NONE);
-    /// assert_eq!(queue.resume().wake, Wake::ONE);
-    /// # let _ = queue.leave(&mut getter);
+    /// let _ = queue.at(now).poll_get(&mut getter);
+    /// queue.at(now).pause();
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).close(), Wake::NONE);
+    /// queue.at(now).resume();
+    /// assert_eq!(queue.at(now).close(), Wake::ONE);
+    /// # queue.at(now).leave(&mut getter);
     /// ```
-    #[must_use = "a getter that is not woken sleeps on"]
-    pub fn resume(&mut self) -> Effect<()> {
-        self.paused = false;
-        self.effect(())
+    pub fn resume(&mut self) {
+        self.queue.paused = false;
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns whether the queue is [paused](Self::pause). O(1).
     pub const fn is_paused(&self) -> bool {
         self.paused

@@ -11,13 +11,13 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, Effect, Rejected, Scheduled};
+use crate::outcome::{Added, Rejected, Scheduled};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Queue, quiet};
+use super::{LOWEST, Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Marks a key as having work to do. O(1).
     ///
     /// A ready key stays where it is. An active key will run again after its present run.
@@ -35,39 +35,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Ready));
-    /// let work = queue.try_get(now).value.unwrap();
+    /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Ready));
+    /// let work = queue.at(now).try_get().unwrap();
     ///
     /// // The node changes during its run: it will run again, but never twice at the same time.
-    /// assert_eq!(queue.add("node-7", now).value, Ok(Added::Dirty));
-    /// assert!(queue.try_get(now).value.is_none());
-    /// let _ = queue.release(work.ticket, now);
-    /// assert!(queue.try_get(now).value.is_some());
+    /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
+    /// assert!(queue.at(now).try_get().is_none());
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert!(queue.at(now).try_get().is_some());
     /// ```
     #[doc(alias = "Add")]
-    pub fn add(&mut self, key: K, now: Instant) -> Effect<Result<Added, Rejected<K>>> {
-        self.add_or_spare(key, now, drop)
-    }
-
-    /// [`add`](Self::add), which returns what it does not store.
     #[inline]
-    pub(crate) fn add_or_spare(
-        &mut self,
-        key: K,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
+    pub fn add(&mut self, key: K) -> Result<Added, Rejected<K>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(key));
         }
-        match self.add_quietly(key, now, spare) {
-            Ok(added) => {
-                let wake = self.wake_in_use();
-                let value = Ok(added);
-                Effect { value, wake }
-            }
-            Err(key) => self.refuse(key),
-        }
+        queue.add_key(key, *now, spare).map_err(Rejected::Full)
     }
 
     /// Adds a key after a delay. O(log n).
@@ -93,21 +77,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.add_after("lease-3", minute, now).value, Ok(Added::Delayed));
-    /// assert_eq!(queue.add_after("lease-3", minute * 2, now).value, Ok(Added::Coalesced));
-    /// assert_eq!(queue.add_after("lease-3", minute / 2, now).value, Ok(Added::Sooner));
+    /// assert_eq!(queue.at(now).add_after("lease-3", minute), Ok(Added::Delayed));
+    /// assert_eq!(queue.at(now).add_after("lease-3", minute * 2), Ok(Added::Coalesced));
+    /// assert_eq!(queue.at(now).add_after("lease-3", minute / 2), Ok(Added::Sooner));
     ///
-    /// assert!(queue.try_get(now).value.is_none());
-    /// assert!(queue.try_get(now + minute / 2).value.is_some());
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert!(queue.at(now + minute / 2).try_get().is_some());
     /// ```
     #[doc(alias = "AddAfter")]
-    pub fn add_after(
-        &mut self,
-        key: K,
-        delay: Duration,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        self.add_at(key, now + delay, now)
+    pub fn add_after(&mut self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+        self.add_at(key, self.now + delay)
     }
 
     /// Adds a key at a point in time, or now if that has passed. O(log n).
@@ -127,39 +106,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
     /// // Sensor 17 is to be read on the full hour.
     /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
-    /// assert_eq!(queue.add_at(17, full_hour, Instant::EPOCH).value, Ok(Added::Delayed));
+    /// assert_eq!(queue.at(Instant::EPOCH).add_at(17, full_hour), Ok(Added::Delayed));
     ///
     /// // Sensor 18 is added for the same time, but later: it comes after sensor 17.
     /// let later = full_hour + Duration::from_secs(1);
-    /// assert_eq!(queue.add_at(18, full_hour, later).value, Ok(Added::Ready));
-    /// assert_eq!(queue.try_get(later).value.unwrap().key, 17);
+    /// assert_eq!(queue.at(later).add_at(18, full_hour), Ok(Added::Ready));
+    /// assert_eq!(queue.at(later).try_get().unwrap().key, 17);
     /// ```
-    pub fn add_at(
-        &mut self,
-        key: K,
-        due: Instant,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        self.add_at_or_spare(key, due, now, drop)
-    }
-
-    /// [`add_at`](Self::add_at), which returns what it does not store.
-    #[inline]
-    pub(crate) fn add_at_or_spare(
-        &mut self,
-        key: K,
-        due: Instant,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Added, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
+    pub fn add_at(&mut self, key: K, due: Instant) -> Result<Added, Rejected<K>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(key));
         }
-        let added = match self.slot_for(key, now, spare) {
-            Ok(id) => Ok(self.schedule(id, due, now, LOWEST)),
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(added)
+        let id = queue.slot_for(key, *now, spare).map_err(Rejected::Full)?;
+        Ok(queue.schedule(id, due, *now, LOWEST))
     }
 
     /// Counts a failure of a key, and adds the key when its limiter says so. O(log n) plus the
@@ -179,42 +139,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-    /// let mut fail = |key| queue.add_rate_limited(key, now).value.unwrap().delay;
+    /// let mut fail = |key| queue.at(now).add_rate_limited(key).unwrap().delay;
     /// assert_eq!(fail("node-7"), Duration::from_millis(1));
     /// assert_eq!(fail("node-7"), Duration::from_millis(2));
     /// assert_eq!(fail("node-8"), Duration::from_millis(1), "each key has its own count");
     /// assert_eq!(queue.num_requeues(&"node-7"), 2);
     /// ```
     #[doc(alias = "AddRateLimited")]
-    pub fn add_rate_limited(
-        &mut self,
-        key: K,
-        now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<K>>> {
-        self.add_rate_limited_or_spare(key, now, drop)
-    }
-
-    /// [`add_rate_limited`](Self::add_rate_limited), which returns what it does not store.
-    #[inline]
-    pub(crate) fn add_rate_limited_or_spare(
-        &mut self,
-        key: K,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Scheduled, Rejected<K>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(key)));
+    pub fn add_rate_limited(&mut self, key: K) -> Result<Scheduled, Rejected<K>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(key));
         }
-        let limited = match self.charge(key, now, spare) {
-            Ok((id, delay)) => {
-                let level = self.retry_level(id);
-                let added = self.schedule(id, now + delay, now, level);
-                self.hold_back(id, now);
-                Ok(Scheduled { delay, added })
-            }
-            Err(key) => Err(Rejected::Full(key)),
-        };
-        self.effect(limited)
+        let (id, delay) = queue.charge(key, *now, spare).map_err(Rejected::Full)?;
+        let level = queue.retry_level(id);
+        let added = queue.schedule(id, *now + delay, *now, level);
+        queue.hold_back(id, *now);
+        Ok(Scheduled { delay, added })
     }
 
     /// Adds a key as the options say. O(log n), plus the limiter's cost if it is asked.
@@ -238,57 +179,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut queue: Queue<&str, Fixed<8, u8, Levels<3>>, NoLimit> = Queue::new(NoLimit);
     /// let at = |level| AddOptions { priority: Some(level), ..AddOptions::new() };
     ///
-    /// let _ = queue.add("node-7", now);
-    /// let _ = queue.add_with("node-8", at(1), now);
-    /// let raised = queue.add_with("node-7", at(2), now).value.unwrap();
+    /// let _ = queue.at(now).add("node-7");
+    /// let _ = queue.at(now).add_with("node-8", at(1));
+    /// let raised = queue.at(now).add_with("node-7", at(2)).unwrap();
     /// assert_eq!(raised.added, Added::Raised);
-    /// let refused = queue.add_with("node-9", at(3), now).value;
+    /// let refused = queue.at(now).add_with("node-9", at(3));
     /// assert_eq!(refused, Err(Rejected::UnknownPriority("node-9")));
     ///
-    /// let first = queue.try_get(now).value.unwrap();
+    /// let first = queue.at(now).try_get().unwrap();
     /// assert_eq!((first.key, first.priority), ("node-7", 2));
-    /// # queue.release(first.ticket, now).value.unwrap();
+    /// # queue.at(now).release(first.ticket).unwrap();
     /// ```
-    pub fn add_with(
-        &mut self,
-        key: K,
-        options: AddOptions,
-        now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<K>>> {
-        self.add_with_or_spare(key, options, now, drop)
-    }
-
-    /// [`add_with`](Self::add_with), which returns what it does not store.
-    #[inline]
-    pub(crate) fn add_with_or_spare(
-        &mut self,
-        key: K,
-        options: AddOptions,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Scheduled, Rejected<K>>> {
-        let added = self.add_with_at_once(key, options, now, spare);
-        self.effect(added)
-    }
-
-    /// [`add_with`](Self::add_with), whose wake comes from what follows.
-    #[inline]
-    pub(super) fn add_with_at_once(
-        &mut self,
-        key: K,
-        options: AddOptions,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Result<Scheduled, Rejected<K>> {
-        if self.closed {
+    pub fn add_with(&mut self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
             return Err(Rejected::Closed(key));
         }
         let levels = S::Priorities::LEVELS;
         if options.priority.is_some_and(|level| level >= levels) {
             return Err(Rejected::UnknownPriority(key));
         }
-        self.add_with_quietly(key, options, now, spare)
-            .map_err(Rejected::Full)
+        let added = queue.add_with_options(key, options, *now, spare);
+        added.map_err(Rejected::Full)
     }
 
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
@@ -304,8 +216,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-    /// let _ = queue.add_rate_limited("node-7", now);
-    /// assert_eq!(queue.forget(&"node-7"), 1);
+    /// let _ = queue.at(now).add_rate_limited("node-7");
+    /// assert_eq!(queue.at(now).forget(&"node-7"), 1);
     /// assert_eq!(queue.num_requeues(&"node-7"), 0);
     /// assert!(queue.contains(&"node-7"), "it runs all the same");
     /// ```
@@ -315,24 +227,27 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let Located::Found(id) = self.slots.locate(key) else {
+        let queue = &mut *self.queue;
+        let Located::Found(id) = queue.slots.locate(key) else {
             return 0;
         };
-        let requeues = self.requeues(id);
-        if self.is_record_only(id) {
-            self.drop_record(id);
-        } else if let Some(slot) = self.slots.slot_mut(id) {
-            self.limiter.forget(&mut slot.meta.record);
+        let requeues = queue.requeues(id);
+        if queue.is_record_only(id) {
+            queue.drop_record(id);
+        } else if let Some(slot) = queue.slots.slot_mut(id) {
+            queue.limiter.forget(&mut slot.meta.record);
         }
         requeues
     }
+}
 
-    fn add_with_quietly(
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    fn add_with_options(
         &mut self,
         key: K,
         options: AddOptions,
         now: Instant,
-        spare: impl FnOnce(K),
+        spare: &mut Option<K>,
     ) -> Result<Scheduled, K> {
         let (id, delay) = if options.rate_limited {
             let (id, limit) = self.charge(key, now, spare)?;
@@ -436,11 +351,5 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             LOWEST
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, key: K) -> Effect<Result<Added, Rejected<K>>> {
-        self.effect_in_use(Err(Rejected::Full(key)))
     }
 }

@@ -7,13 +7,13 @@ use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, KeyState};
+use crate::outcome::KeyState;
 use crate::priority::{AgeLimit, KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Queue, SlotId};
+use super::{LOWEST, Queue, Session, SlotId};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
     /// O(1), and O(log n) for each due key that is not ready yet: [`advance`](Self::advance) makes
     /// them ready in bounded steps.
@@ -28,19 +28,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
-    /// let _ = queue.add_many(["node-7", "node-8", "node-9"], now, |_| {});
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
-    /// let _work = queue.try_get(now);
+    /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
+    /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+    /// let _work = queue.at(now).try_get();
     ///
-    /// assert_eq!(queue.len(now).value, 2);
+    /// assert_eq!(queue.at(now).len(), 2);
     /// assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
     /// assert_eq!(queue.held_len(), 4);
     /// ```
     #[doc(alias = "Len")]
-    pub fn len(&mut self, now: Instant) -> Effect<usize> {
-        while self.release_due(SlotId::NONE, now) {}
-        let len = self.lists.ready_len();
-        self.effect(len)
+    pub fn len(&mut self) -> usize {
+        while self.queue.release_due(SlotId::NONE, self.now) {}
+        self.queue.lists.ready_len()
     }
 
     /// Makes due keys ready, at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, and returns
@@ -59,16 +58,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let due = now + Duration::from_secs(60);
     /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
     /// for sensor in 0..16 {
-    ///     let _ = queue.add_at(sensor, due, now);
+    ///     let _ = queue.at(now).add_at(sensor, due);
     /// }
     /// // Interrupts are served between any two steps.
-    /// while queue.advance(due).value {}
-    /// assert_eq!(queue.len(due).value, 16);
+    /// while queue.at(due).advance() {}
+    /// assert_eq!(queue.at(due).len(), 16);
     /// ```
-    pub fn advance(&mut self, now: Instant) -> Effect<bool> {
-        let _ = self.release_due(SlotId::NONE, now);
-        let backlog = self.delays.is_due(now);
-        self.effect(backlog)
+    pub fn advance(&mut self) -> bool {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.delays.is_due(self.now)
     }
 
     /// Returns whether no key is ready. O(log n).
@@ -80,14 +78,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// assert!(!queue.is_empty(now).value);
-    /// let _work = queue.try_get(now);
-    /// assert!(queue.is_empty(now).value, "an active key is not ready");
+    /// let _ = queue.at(now).add("node-7");
+    /// assert!(!queue.at(now).is_empty());
+    /// let _work = queue.at(now).try_get();
+    /// assert!(queue.at(now).is_empty(), "an active key is not ready");
     /// ```
-    pub fn is_empty(&mut self, now: Instant) -> Effect<bool> {
-        let first = self.first_released(now, S::Lists::first_held);
-        self.effect(first.is_none())
+    pub fn is_empty(&mut self) -> bool {
+        let first = self.queue.first_released(self.now, S::Lists::first_held);
+        first.is_none()
     }
 
     /// Returns what the queue knows about a key, `None` if it does not hold the key. O(log n).
@@ -101,25 +99,26 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_at("lease-3", due, now);
+    /// let _ = queue.at(now).add_at("lease-3", due);
     ///
-    /// let state = queue.state(&"lease-3", now).value.unwrap();
+    /// let state = queue.at(now).state(&"lease-3").unwrap();
     /// assert_eq!((state.ready, state.due), (false, Some(due)));
-    /// let state = queue.state(&"lease-3", due).value.unwrap();
+    /// let state = queue.at(due).state(&"lease-3").unwrap();
     /// assert_eq!((state.ready, state.due), (true, None));
     /// ```
-    pub fn state<B>(&mut self, key: &B, now: Instant) -> Effect<Option<KeyState>>
+    pub fn state<B>(&mut self, key: &B) -> Option<KeyState>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let state = match self.locate(key, now) {
-            Located::Found(id) => self.state_of(id),
+        match self.queue.locate(key, self.now) {
+            Located::Found(id) => self.queue.state_of(id),
             Located::Absent(_) => None,
-        };
-        self.effect(state)
+        }
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn state_of(&self, id: SlotId) -> Option<KeyState> {
         let slot = self.slots.slot(id)?;
         Some(KeyState {
@@ -147,12 +146,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
+    /// let _ = queue.at(now).add("node-7");
     /// assert!(queue.contains(&"node-7"));
     ///
-    /// let work = queue.try_get(now).value.unwrap();
+    /// let work = queue.at(now).try_get().unwrap();
     /// assert!(queue.contains(&"node-7"), "it is active");
-    /// let _ = queue.finish(work.ticket, Action::Success, now);
+    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
     /// assert!(!queue.contains(&"node-7"));
     /// ```
     pub fn contains<B>(&self, key: &B) -> bool
@@ -178,12 +177,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
     /// for _ in 0..3 {
-    ///     let _ = queue.add_rate_limited("node-7", now);
+    ///     let _ = queue.at(now).add_rate_limited("node-7");
     /// }
     /// let later = Instant::from_nanos(1_000_000);
-    /// let work = queue.try_get(later).value.unwrap();
+    /// let work = queue.at(later).try_get().unwrap();
     /// if queue.num_requeues(&work.key) >= 3 {
-    ///     let _ = queue.finish(work.ticket, Action::Success, later);
+    ///     let _ = queue.at(later).finish(work.ticket, Action::Success);
     /// }
     /// assert_eq!(queue.num_requeues(&"node-7"), 0);
     /// ```
@@ -250,9 +249,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_after("lease-3", Duration::MAX, now);
+    /// let _ = queue.at(now).add_after("lease-3", Duration::MAX);
     /// assert_eq!(queue.next_deadline(), None);
-    /// let _ = queue.add_after("lease-4", Duration::from_secs(60), now);
+    /// let _ = queue.at(now).add_after("lease-4", Duration::from_secs(60));
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_secs(60)));
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -284,9 +283,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", Instant::EPOCH);
+    /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// assert!(!queue.needs_time());
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), Instant::EPOCH);
+    /// let _ = queue.at(Instant::EPOCH).add_after("lease-3", Duration::from_secs(60));
     /// assert!(queue.needs_time());
     /// ```
     #[inline]
@@ -309,9 +308,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let mut idle_worker = Getter::new();
-    /// let _ = queue.poll_get(Instant::EPOCH, &mut idle_worker);
+    /// let _ = queue.at(Instant::EPOCH).poll_get(&mut idle_worker);
     /// assert_eq!(queue.asleep(), 1);
-    /// let _ = queue.leave(&mut idle_worker);
+    /// queue.at(Instant::EPOCH).leave(&mut idle_worker);
     /// assert_eq!(queue.asleep(), 0);
     /// ```
     pub fn asleep(&self) -> usize {
@@ -335,7 +334,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// assert_eq!(queue.closed_at(), None);
     /// for nanos in [7, 9] {
-    ///     let _ = queue.shut_down(Instant::from_nanos(nanos));
+    ///     queue.at(Instant::from_nanos(nanos)).shut_down();
     /// }
     /// assert_eq!(queue.closed_at(), Some(Instant::from_nanos(7)));
     /// ```
@@ -373,7 +372,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Adds> =
     ///     Queue::with_metrics(NoLimit, Adds::default());
-    /// let _ = queue.add("node-7", Instant::EPOCH);
+    /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// let adds_since_last_time = core::mem::take(&mut queue.metrics_mut().0);
     /// assert_eq!((adds_since_last_time, queue.metrics().0), (1, 0));
     /// ```

@@ -2,16 +2,15 @@
 
 use core::hash::Hash;
 
-use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Added, Effect, Leftover, Rejected};
+use crate::outcome::{Added, Leftover, Rejected};
 use crate::priority::Priorities;
 use crate::storage::Storage;
 
-use super::{Queue, quiet};
+use super::Session;
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Adds a key as another queue has handed it back: ready, or delayed by what was left of its
     /// delay, at its priority level, with its failures on record. O(log n), plus the limiter's
     /// cost.
@@ -44,37 +43,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut old: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
     /// for _ in 0..3 {
-    ///     let _ = old.add_rate_limited("node-7", now);
+    ///     let _ = old.at(now).add_rate_limited("node-7");
     /// }
-    /// let _ = old.shut_down(now);
-    /// let leftover = old.take_delayed(now).unwrap();
+    /// old.at(now).shut_down();
+    /// let leftover = old.at(now).take_delayed().unwrap();
     ///
     /// let mut new: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-    /// assert_eq!(new.restore(leftover, now).value, Ok(Added::Delayed));
+    /// assert_eq!(new.at(now).restore(leftover), Ok(Added::Delayed));
     /// assert_eq!(new.next_deadline(), Some(now + Duration::from_millis(1)));
-    /// let scheduled = new.add_rate_limited("node-7", now).value.unwrap();
+    /// let scheduled = new.at(now).add_rate_limited("node-7").unwrap();
     /// assert_eq!(scheduled.delay, Duration::from_millis(8), "the delay of the fourth failure");
     /// ```
-    pub fn restore(
-        &mut self,
-        leftover: Leftover<K>,
-        now: Instant,
-    ) -> Effect<Result<Added, Rejected<Leftover<K>>>> {
-        self.restore_or_spare(leftover, now, drop)
-    }
-
-    /// [`restore`](Self::restore), which returns what it does not store.
-    pub(crate) fn restore_or_spare(
-        &mut self,
-        leftover: Leftover<K>,
-        now: Instant,
-        spare: impl FnOnce(K),
-    ) -> Effect<Result<Added, Rejected<Leftover<K>>>> {
-        if self.closed {
-            return quiet(Err(Rejected::Closed(leftover)));
+    pub fn restore(&mut self, leftover: Leftover<K>) -> Result<Added, Rejected<Leftover<K>>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(leftover));
         }
         if leftover.priority >= S::Priorities::LEVELS {
-            return quiet(Err(Rejected::UnknownPriority(leftover)));
+            return Err(Rejected::UnknownPriority(leftover));
         }
         let Leftover {
             key,
@@ -82,16 +68,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             requeues,
             priority,
         } = leftover;
-        let restored = match self.slot_with_failures(key, requeues, now, spare) {
-            Ok(id) if left.is_zero() => Ok(self.mark(id, now, priority)),
-            Ok(id) => Ok(self.schedule(id, now + left, now, priority)),
+        match queue.slot_with_failures(key, requeues, *now, spare) {
+            Ok(id) if left.is_zero() => Ok(queue.mark(id, *now, priority)),
+            Ok(id) => Ok(queue.schedule(id, *now + left, *now, priority)),
             Err(key) => Err(Rejected::Full(Leftover {
                 key,
                 left,
                 requeues,
                 priority,
             })),
-        };
-        self.effect(restored)
+        }
     }
 }

@@ -2,14 +2,12 @@
 
 use core::hash::Hash;
 
-use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::Effect;
 use crate::storage::{Slots, Storage};
 
-use super::Queue;
+use super::Session;
 
 /// How far [`Queue::retain_some`], [`Queue::expedite_some`] or [`Queue::snapshot_some`] has come.
 /// They have examples.
@@ -70,7 +68,7 @@ impl Sweep {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
     /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
     /// `alloc`) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
@@ -87,25 +85,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many(1..=16, now, |_| {});
+    /// let _ = queue.at(now).add_many(1..=16, |_| {});
     ///
     /// // Interrupts are served between any two steps.
     /// let mut sweep = Sweep::new();
-    /// while queue.retain_some(&mut sweep, now, |sensor| *sensor <= 10).value {}
+    /// while queue.at(now).retain_some(&mut sweep, |sensor| *sensor <= 10) {}
     /// assert_eq!(sweep.cancelled(), 6);
-    /// assert_eq!(queue.len(now).value, 10);
+    /// assert_eq!(queue.at(now).len(), 10);
     /// ```
-    pub fn retain_some(
-        &mut self,
-        sweep: &mut Sweep,
-        now: Instant,
-        mut keep: impl FnMut(&K) -> bool,
-    ) -> Effect<bool> {
-        if self.release_due(SlotId::NONE, now) {
-            return self.effect(true);
+    pub fn retain_some(&mut self, sweep: &mut Sweep, mut keep: impl FnMut(&K) -> bool) -> bool {
+        let Self { queue, now, .. } = self;
+        if queue.release_due(SlotId::NONE, *now) {
+            return true;
         }
-        sweep.begin(self.slots.bound());
-        let last = sweep.cancelled + usize::from(self.due_keys_max.get());
+        sweep.begin(queue.slots.bound());
+        let last = sweep.cancelled + usize::from(queue.due_keys_max.get());
         for _ in 0..VISITS_MAX {
             if sweep.cancelled >= last {
                 break;
@@ -113,14 +107,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let Some(id) = sweep.next_slot() else {
                 break;
             };
-            let slot = self.slots.slot(id).filter(|_| !self.is_record_only(id));
+            let slot = queue.slots.slot(id).filter(|_| !queue.is_record_only(id));
             if slot.is_some_and(|slot| !keep(&slot.key)) {
                 // Before, because the key's `Drop` may panic.
                 sweep.cancelled += 1;
-                self.cancel_slot(id);
+                queue.cancel_slot(id);
             }
         }
-        self.effect(!sweep.is_over())
+        !sweep.is_over()
     }
 }
 

@@ -9,11 +9,11 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, Effect, Next, Rejected, Scheduled};
+use crate::outcome::{Added, Next, Rejected, Scheduled};
 use crate::sleepers::Getter;
 use crate::storage::Storage;
 
-use super::{Queue, Watched};
+use super::{Queue, Session, Watched};
 
 /// A key that is added once there is room: see [`Queue::poll_add`].
 #[derive(Debug)]
@@ -21,8 +21,6 @@ pub struct Adding<K> {
     options: AddOptions,
     /// [`Rejected::Full`] until the key is added, or refused for another reason.
     result: Result<Scheduled, Rejected<K>>,
-    /// What the queue holds already, to be dropped after the lock.
-    spare: Option<K>,
 }
 
 impl<K> Adding<K> {
@@ -31,7 +29,6 @@ impl<K> Adding<K> {
         Self {
             options,
             result: Err(Rejected::Full(key)),
-            spare: None,
         }
     }
 
@@ -54,7 +51,7 @@ impl<K> Adding<K> {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Adds a key as [`add_with`](Self::add_with) does, or waits for room. Costs as
     /// [`add_with`](Self::add_with).
     ///
@@ -77,38 +74,33 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
+    /// let _ = queue.at(now).add("node-7");
     ///
     /// let (mut adding, mut getter) = (Adding::new("node-8", AddOptions::new()), Getter::new());
-    /// let look = queue.poll_add(&mut adding, now, &mut getter).value;
+    /// let look = queue.at(now).poll_add(&mut adding, &mut getter);
     /// assert_eq!(look, Next::Wait { until: None });
     ///
-    /// let work = queue.try_get(now).value.unwrap();
-    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::ROOM);
-    /// assert_eq!(queue.poll_add(&mut adding, now, &mut getter).value, Next::Work(()));
+    /// let work = queue.at(now).try_get().unwrap();
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert_eq!(queue.at(now).close(), Wake::ROOM);
+    /// assert_eq!(queue.at(now).poll_add(&mut adding, &mut getter), Next::Work(()));
     /// assert!(adding.into_result().is_ok());
     /// assert!(queue.contains(&"node-8"));
     /// ```
-    pub fn poll_add(
-        &mut self,
-        adding: &mut Adding<K>,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Next<()>> {
+    pub fn poll_add(&mut self, adding: &mut Adding<K>, getter: &mut Getter) -> Next<()> {
         if let Err(Rejected::Full(key)) = mem::replace(&mut adding.result, Ok(NOT_TRIED)) {
-            let spare = |key| adding.spare = Some(key);
-            adding.result = self.add_with_at_once(key, adding.options, now, spare);
+            adding.result = self.add_with(key, adding.options);
         }
-        let value = if matches!(adding.result, Err(Rejected::Full(_))) {
-            self.want_room(getter);
-            Next::Wait { until: None }
-        } else {
-            self.pass_room_on(getter);
-            Next::Work(())
-        };
-        self.effect(value)
+        if matches!(adding.result, Err(Rejected::Full(_))) {
+            self.queue.want_room(getter);
+            return Next::Wait { until: None };
+        }
+        self.queue.pass_room_on(getter);
+        Next::Work(())
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn want_room(&mut self, getter: &mut Getter) {
         self.watched.add(Watched::ROOM);
         if S::Lists::FEW_GROUPS && getter.had_wanted_room() && self.sleepers.took_room_wake() {

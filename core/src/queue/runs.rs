@@ -11,15 +11,15 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, Finished, Next, NotActive, Step};
+use crate::outcome::{Finished, Next, NotActive};
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Getter;
 use crate::storage::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
 
-use super::{Queue, quiet};
+use super::{Queue, Session};
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) for each
     /// active key whose own deadline has passed.
     ///
@@ -36,24 +36,25 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let mut getter = Getter::new();
-    /// assert_eq!(queue.poll_get(now, &mut getter).value, Next::Wait { until: None });
+    /// assert_eq!(queue.at(now).poll_get(&mut getter), Next::Wait { until: None });
     ///
     /// // The runtime puts the worker to sleep, and wakes it when the queue says so.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
-    /// let Next::Work(work) = queue.poll_get(now, &mut getter).value else {
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).close(), Wake::ONE);
+    /// let Next::Work(work) = queue.at(now).poll_get(&mut getter) else {
     ///     panic!("it was woken for work");
     /// };
     /// assert_eq!(work.key, "node-7");
     /// ```
     #[doc(alias = "Get")]
-    pub fn poll_get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Work<K>>> {
-        let work = self.take(now);
-        self.sleepers.arrive(getter);
-        let next = match work {
+    pub fn poll_get(&mut self, getter: &mut Getter) -> Next<Work<K>> {
+        let queue = &mut *self.queue;
+        let work = queue.take(self.now);
+        queue.sleepers.arrive(getter);
+        match work {
             Some(work) => Next::Work(work),
-            None => self.wait(getter),
-        };
-        self.effect(next)
+            None => queue.wait(getter),
+        }
     }
 
     /// Takes the first ready key, if there is one. Costs as [`poll_get`](Self::poll_get).
@@ -65,73 +66,22 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many([17, 18], now, |_| {});
+    /// let _ = queue.at(now).add_many([17, 18], |_| {});
     /// let mut read = Vec::new();
-    /// while let Some(work) = queue.try_get(now).value {
+    /// while let Some(work) = queue.at(now).try_get() {
     ///     read.push(work.key);
-    ///     let _ = queue.release(work.ticket, now);
+    ///     let _ = queue.at(now).release(work.ticket);
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
     #[doc(alias = "Get")]
-    pub fn try_get(&mut self, now: Instant) -> Effect<Option<Work<K>>> {
-        let work = self.take(now);
-        self.effect_in_use(work)
-    }
-
-    /// Ends a run and takes the next ready key, in one operation, as a worker's loop does. Costs as
-    /// [`finish`](Self::finish) and [`poll_get`](Self::poll_get) together, and reads `now` as
-    /// [`finish`](Self::finish) does.
-    ///
-    /// A stale ticket does not keep a worker from its next key: [`Step::finished`] reports it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
-    /// use requeue_core::binding::{Getter, Next};
-    ///
-    /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many([17, 18], now, |_| {});
-    /// let _ = queue.shut_down(now);
-    ///
-    /// let mut getter = Getter::new();
-    /// let mut read = Vec::new();
-    /// let mut next = queue.poll_get(now, &mut getter).value;
-    /// while let Next::Work(work) = next {
-    ///     read.push(work.key);
-    ///     next = queue.poll_next(work.ticket, Action::Success, now, &mut getter).value.next;
-    /// }
-    /// assert_eq!(read, [17, 18]);
-    /// ```
-    pub fn poll_next(
-        &mut self,
-        ticket: Ticket,
-        action: Action,
-        now: Instant,
-        getter: &mut Getter,
-    ) -> Effect<Step<Work<K>>> {
-        let finished = self.finish_quietly(ticket, action, now);
-        let Effect { value: next, wake } = self.poll_get(now, getter);
-        Effect {
-            value: Step { finished, next },
-            wake,
-        }
-    }
-
-    pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed && self.lists.ready_len() == 0 {
-            return Next::Closed;
-        }
-        let earliest = self.next_deadline();
-        Next::Wait {
-            until: self.sleepers.sleep(getter, earliest),
-        }
+    #[inline]
+    pub fn try_get(&mut self) -> Option<Work<K>> {
+        self.queue.take(self.now)
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Ends a run, and keeps the key's failures: [`finish`](Self::finish) with [`Action::Release`].
     /// O(1), no lookup.
     ///
@@ -148,15 +98,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
-    /// let _ = queue.add_rate_limited("node-7", now);
+    /// let _ = queue.at(now).add_rate_limited("node-7");
     /// let later = Instant::from_nanos(1_000_000);
-    /// let work = queue.try_get(later).value.unwrap();
-    /// assert_eq!(queue.release(work.ticket, later).value, Ok(()));
+    /// let work = queue.at(later).try_get().unwrap();
+    /// assert_eq!(queue.at(later).release(work.ticket), Ok(()));
     /// assert_eq!(queue.num_requeues(&"node-7"), 1, "its failure stays on record");
     /// ```
     #[doc(alias = "Done")]
-    pub fn release(&mut self, ticket: Ticket, now: Instant) -> Effect<Result<(), NotActive>> {
-        self.end(ticket, false, now).map(|ended| ended.map(|_| ()))
+    pub fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+        self.finish(ticket, Action::Release).map(drop)
     }
 
     /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1), one
@@ -173,23 +123,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let _work = queue.try_get(now);
-    /// assert_eq!(queue.release_key(&"node-7", now).value, Ok(()));
-    /// assert_eq!(queue.release_key(&"node-7", now).value, Err(NotActive));
+    /// let _ = queue.at(now).add("node-7");
+    /// let _work = queue.at(now).try_get();
+    /// assert_eq!(queue.at(now).release_key(&"node-7"), Ok(()));
+    /// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive));
     /// ```
     #[doc(alias = "Done")]
-    pub fn release_key<B>(&mut self, key: &B, now: Instant) -> Effect<Result<(), NotActive>>
+    pub fn release_key<B>(&mut self, key: &B) -> Result<(), NotActive>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        match self.slots.locate(key) {
-            Located::Found(id) if self.is_active(id) => {
-                let run = self.slots.slot(id).map_or(0, |slot| slot.run);
-                self.release(Ticket { id, run }, now)
+        match self.queue.slots.locate(key) {
+            Located::Found(id) if self.queue.is_active(id) => {
+                let run = self.queue.slots.slot(id).map_or(0, |slot| slot.run);
+                self.release(Ticket { id, run })
             }
-            _ => quiet(Err(NotActive)),
+            _ => Err(NotActive),
         }
     }
 
@@ -215,23 +165,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("lease-3", now);
-    /// let work = queue.try_get(now).value.unwrap();
+    /// let _ = queue.at(now).add("lease-3");
+    /// let work = queue.at(now).try_get().unwrap();
     ///
     /// // The lease is renewed, and has to be renewed again before it expires.
     /// let minute = Duration::from_secs(60);
-    /// let finished = queue.finish(work.ticket, Action::RequeueAfter(minute), now);
-    /// assert_eq!(finished.value, Ok(Finished::Delayed(minute)));
+    /// let finished = queue.at(now).finish(work.ticket, Action::RequeueAfter(minute));
+    /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
     /// ```
     #[doc(alias = "Done")]
-    pub fn finish(
-        &mut self,
-        ticket: Ticket,
-        action: Action,
-        now: Instant,
-    ) -> Effect<Result<Finished, NotActive>> {
-        let finished = self.finish_quietly(ticket, action, now);
-        self.effect(finished)
+    #[inline(always)]
+    pub fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+        self.queue.finish(ticket, action, self.now)
     }
 
     /// Ends a call that has to wait: it was cancelled or timed out. O(1).
@@ -248,17 +193,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let (mut impatient, mut patient) = (Getter::new(), Getter::new());
-    /// let _ = queue.poll_get(now, &mut impatient);
-    /// let _ = queue.poll_get(now, &mut patient);
+    /// let _ = queue.at(now).poll_get(&mut impatient);
+    /// let _ = queue.at(now).poll_get(&mut patient);
     ///
     /// // The wake goes to the getter that gives up: the other one is woken in its place.
-    /// assert_eq!(queue.add("node-7", now).wake, Wake::ONE);
-    /// assert_eq!(queue.leave(&mut impatient).wake, Wake::ONE);
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).close(), Wake::ONE);
+    /// queue.at(now).leave(&mut impatient);
+    /// assert_eq!(queue.at(now).close(), Wake::ONE);
     /// ```
-    pub fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
-        self.pass_room_on(getter);
-        self.sleepers.arrive(getter);
-        self.effect(())
+    pub fn leave(&mut self, getter: &mut Getter) {
+        self.queue.pass_room_on(getter);
+        self.queue.sleepers.arrive(getter);
     }
 
     /// Reports to the metrics how long the active keys have been running, and how long the first
@@ -288,20 +234,34 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Longest> =
     ///     Queue::with_metrics(NoLimit, Longest::default());
-    /// let _ = queue.add("node-7", now);
-    /// let _stuck = queue.try_get(now);
-    /// let _ = queue.report_running(now + Duration::from_secs(90));
+    /// let _ = queue.at(now).add("node-7");
+    /// let _stuck = queue.at(now).try_get();
+    /// queue.at(now + Duration::from_secs(90)).report_running();
     /// assert_eq!(queue.metrics().0, Duration::from_secs(90));
     /// ```
-    pub fn report_running(&mut self, now: Instant) -> Effect<()> {
-        if !self.closed {
-            let _ = self.release_due(SlotId::NONE, now);
-            let (sum, longest) = self.ages(now);
-            self.metrics.unfinished_work(sum);
-            self.metrics.longest_running(longest);
-            self.metrics.oldest_ready(self.oldest_ready(now));
+    pub fn report_running(&mut self) {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return;
         }
-        self.effect(())
+        let _ = queue.release_due(SlotId::NONE, *now);
+        let (sum, longest) = queue.ages(*now);
+        let oldest = queue.oldest_ready(*now);
+        queue.metrics.unfinished_work(sum);
+        queue.metrics.longest_running(longest);
+        queue.metrics.oldest_ready(oldest);
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
+        if self.closed && self.lists.ready_len() == 0 {
+            return Next::Closed;
+        }
+        let earliest = self.next_deadline();
+        Next::Wait {
+            until: self.sleepers.sleep(getter, earliest),
+        }
     }
 
     /// How long the first ready key has been ready. Zero without times.
@@ -331,7 +291,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Some(self.metrics.started(&slot.meta.timestamps, id.index()))
     }
 
-    pub(crate) fn finish_quietly(
+    #[inline(always)]
+    fn finish(
         &mut self,
         ticket: Ticket,
         action: Action,
@@ -361,21 +322,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             Some(delay) if !again => Finished::Delayed(delay),
             _ => Finished::at_once(again),
         })
-    }
-
-    /// [`finish`](Self::finish) for an action without another run. Returns only whether the key is
-    /// ready again, to keep the result small.
-    pub(crate) fn end(
-        &mut self,
-        ticket: Ticket,
-        forgets: bool,
-        now: Instant,
-    ) -> Effect<Result<bool, NotActive>> {
-        if self.has_deadlines() && self.is_run_by(&ticket) {
-            let _ = self.release_some(ticket.id, now);
-        }
-        let again = self.end_run(ticket, forgets, now);
-        self.effect(again)
     }
 
     fn is_run_by(&self, ticket: &Ticket) -> bool {

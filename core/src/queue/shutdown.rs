@@ -7,13 +7,13 @@ use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Effect, Leftover, Next, Wake};
+use crate::outcome::{Drain, Drained, Leftover, Next};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
-use super::{Queue, SlotId, Watched};
+use super::{Queue, Session, SlotId, Watched};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Shuts the queue down: it takes no more keys. Ready keys, and dirty keys once their runs end,
     /// are still handed out; after that getters find the queue closed. Drains that have not ended
     /// are interrupted. O(1).
@@ -29,20 +29,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let _ = queue.shut_down(now);
+    /// let _ = queue.at(now).add("node-7");
+    /// queue.at(now).shut_down();
     /// assert!(queue.shutting_down());
-    /// assert_eq!(queue.add("node-8", now).value, Err(Rejected::Closed("node-8")));
+    /// assert_eq!(queue.at(now).add("node-8"), Err(Rejected::Closed("node-8")));
     ///
     /// // What was ready is still handed out.
-    /// let work = queue.try_get(now).value.unwrap();
-    /// let _ = queue.release(work.ticket, now);
-    /// assert_eq!(queue.poll_get(now, &mut Getter::new()).value, Next::Closed);
+    /// let work = queue.at(now).try_get().unwrap();
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert_eq!(queue.at(now).poll_get(&mut Getter::new()), Next::Closed);
     /// ```
     #[doc(alias = "ShutDown")]
-    pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
-        self.epoch = self.epoch.wrapping_add(1);
-        self.close(now)
+    pub fn shut_down(&mut self) {
+        self.queue.epoch = self.queue.epoch.wrapping_add(1);
+        self.queue.close(self.now);
     }
 
     /// As [`shut_down`](Self::shut_down), but interrupts no drain, and begins one: the caller waits
@@ -56,25 +56,51 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let drain = queue.begin_drain(now).value;
+    /// let _ = queue.at(now).add("node-7");
+    /// let drain = queue.at(now).begin_drain();
     ///
-    /// let work = queue.try_get(now).value.unwrap();
+    /// let work = queue.at(now).try_get().unwrap();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
     /// // The end of the last run wakes every call that waits for the drain.
-    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::ALL);
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert_eq!(queue.at(now).close(), Wake::ALL);
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
-    pub fn begin_drain(&mut self, now: Instant) -> Effect<Drain> {
-        let Effect { wake, .. } = self.close(now);
-        let epoch = self.epoch;
-        Effect {
-            value: Drain { epoch },
-            wake,
-        }
+    pub fn begin_drain(&mut self) -> Drain {
+        self.queue.close(self.now);
+        let epoch = self.queue.epoch;
+        Drain { epoch }
     }
 
+    /// Checks whether a drain has ended, as a call that waits for it does. Without a drain, checks
+    /// whether the queue is drained. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Next;
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(None), Next::Wait { until: None });
+    /// let drain = queue.at(Instant::EPOCH).begin_drain();
+    /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(Some(&drain)), Next::Work(Drained::Complete));
+    /// ```
+    pub fn poll_drain(&mut self, drain: Option<&Drain>) -> Next<Drained> {
+        let status = match drain {
+            Some(drain) => self.drain_status(drain),
+            None if self.is_drained() => Drained::Complete,
+            None => Drained::Pending,
+        };
+        match status {
+            Drained::Pending => Next::Wait { until: None },
+            ended => Next::Work(ended),
+        }
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the status of a drain. O(1). [`Drained`] has an example.
     ///
     /// A drain does not wait for delayed keys: [`take_delayed`](Self::take_delayed) returns them.
@@ -88,36 +114,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Checks whether a drain has ended, as a call that waits for it does. Without a drain, checks
-    /// whether the queue is drained. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::binding::Next;
-    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
-    ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.poll_drain(None).value, Next::Wait { until: None });
-    /// let drain = queue.begin_drain(Instant::EPOCH).value;
-    /// assert_eq!(queue.poll_drain(Some(&drain)).value, Next::Work(Drained::Complete));
-    /// ```
-    pub fn poll_drain(&mut self, drain: Option<&Drain>) -> Effect<Next<Drained>> {
-        let status = match drain {
-            Some(drain) => self.drain_status(drain),
-            None if self.is_drained() => Drained::Complete,
-            None => Drained::Pending,
-        };
-        let value = match status {
-            Drained::Pending => Next::Wait { until: None },
-            ended => Next::Work(ended),
-        };
-        Effect {
-            value,
-            wake: Wake::NONE,
-        }
-    }
-
     /// Returns whether the queue is shut down and no key is ready or active. O(1).
     ///
     /// # Examples
@@ -126,19 +122,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
     ///
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(NoLimit);
-    /// queue.add("node-7", Instant::EPOCH).value.unwrap();
-    /// let _ = queue.shut_down(Instant::EPOCH);
+    /// queue.at(Instant::EPOCH).add("node-7").unwrap();
+    /// queue.at(Instant::EPOCH).shut_down();
     /// assert!(!queue.is_drained());
     ///
-    /// let work = queue.try_get(Instant::EPOCH).value.unwrap();
-    /// queue.release(work.ticket, Instant::EPOCH).value.unwrap();
+    /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
+    /// queue.at(Instant::EPOCH).release(work.ticket).unwrap();
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {
         self.closed && self.active == 0 && self.lists.ready_len() == 0
     }
 
-    fn close(&mut self, now: Instant) -> Effect<()> {
+    fn close(&mut self, now: Instant) {
         let _ = self.release_due(SlotId::NONE, now);
         if !self.closed {
             self.closed = true;
@@ -149,15 +145,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
             self.lists.close();
         }
-        self.sleepers.all_woken();
-        Effect {
-            value: (),
-            wake: Wake::ALL,
-        }
+        self.watched.owe_all();
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
     /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
     /// [`advance`](Self::advance) makes them ready in bounded steps.
@@ -175,33 +167,34 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_after("lease-4", Duration::from_secs(90), now);
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
-    /// let _ = queue.shut_down(now);
+    /// let _ = queue.at(now).add_after("lease-4", Duration::from_secs(90));
+    /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+    /// queue.at(now).shut_down();
     ///
     /// let mut to_do = Vec::new();
-    /// while let Some(leftover) = queue.take_delayed(now) {
+    /// while let Some(leftover) = queue.at(now).take_delayed() {
     ///     to_do.push((leftover.key, leftover.left.as_secs()));
     /// }
     /// assert_eq!(to_do, [("lease-3", 60), ("lease-4", 90)]);
     /// ```
-    pub fn take_delayed(&mut self, now: Instant) -> Option<Leftover<K>> {
-        if !self.closed {
+    pub fn take_delayed(&mut self) -> Option<Leftover<K>> {
+        let Self { queue, now, .. } = self;
+        if !queue.closed {
             return None;
         }
         // The time of groups goes on, but no getter can be woken here for one that may start a run.
-        while self.release_due(SlotId::NONE, self.delays.stopped_at()) {}
-        let id = self.delays.first()?;
-        let mut leftover = self.leftover(id, self.levels(id).delayed())?;
-        let (_, due) = self.delays.pop()?;
+        while queue.release_due(SlotId::NONE, queue.delays.stopped_at()) {}
+        let id = queue.delays.first()?;
+        let mut leftover = queue.leftover(id, queue.levels(id).delayed())?;
+        let (_, due) = queue.delays.pop()?;
         if due.is_never() {
             leftover.left = Duration::MAX;
         } else {
-            leftover.left = due.saturating_since(now);
+            leftover.left = due.saturating_since(*now);
         }
-        self.metrics.delayed(self.delays.len());
-        self.note_change();
-        self.release_if_idle(id);
+        queue.metrics.delayed(queue.delays.len());
+        queue.note_change();
+        queue.release_if_idle(id);
         Some(leftover)
     }
 
@@ -217,29 +210,27 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let drain = queue.begin_drain(now).value;
+    /// let _ = queue.at(now).add("node-7");
+    /// let drain = queue.at(now).begin_drain();
     ///
     /// // The time for draining is over: no worker may begin with it.
-    /// assert_eq!(queue.take_ready().value.unwrap().key, "node-7");
+    /// assert_eq!(queue.at(now).take_ready().unwrap().key, "node-7");
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
-    pub fn take_ready(&mut self) -> Effect<Option<Leftover<K>>> {
-        let leftover = self.take_ready_quietly();
-        self.effect(leftover)
-    }
-
-    fn take_ready_quietly(&mut self) -> Option<Leftover<K>> {
-        if !self.closed {
+    pub fn take_ready(&mut self) -> Option<Leftover<K>> {
+        let queue = &mut *self.queue;
+        if !queue.closed {
             return None;
         }
-        let now = self.delays.stopped_at();
+        let now = queue.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
-        let _ = self.release_due(SlotId::NONE, now);
-        let id = self.first_released(now, S::Lists::first_held)?;
-        self.take_out_ready(id)
+        let _ = queue.release_due(SlotId::NONE, now);
+        let id = queue.first_released(now, S::Lists::first_held)?;
+        queue.take_out_ready(id)
     }
+}
 
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Takes a ready key out of the queue.
     pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
         let mut level = self.levels(id).queued();

@@ -10,9 +10,9 @@ use crate::outcome::{Entry, KeyState};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
-use super::{Queue, Sweep};
+use super::{Queue, Session, Sweep};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Passes each key that the queue holds to `visit`, with what the queue knows about it, in
     /// steps: call this until it returns `false`. A step looks at 32 slots (8 without the feature
     /// `alloc`), O(1) each, and changes nothing.
@@ -29,31 +29,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_many(1..=16, now, |_| {});
-    /// let _work = queue.try_get(now);
+    /// let _ = queue.at(now).add_many(1..=16, |_| {});
+    /// let _work = queue.at(now).try_get();
     ///
     /// // Interrupts are served between any two steps.
     /// let (mut ready, mut active) = (0, 0);
     /// let mut sweep = Sweep::new();
-    /// while queue.snapshot_some(&mut sweep, now, |entry| {
+    /// while queue.at(now).snapshot_some(&mut sweep, |entry| {
     ///     ready += u32::from(entry.state.ready);
     ///     active += u32::from(entry.state.active);
     /// }) {}
     /// assert_eq!((ready, active), (15, 1));
     /// ```
-    pub fn snapshot_some(
-        &self,
-        sweep: &mut Sweep,
-        now: Instant,
-        mut visit: impl FnMut(Entry<&K>),
-    ) -> bool {
-        sweep.step(self.slots.bound(), |id| {
-            if let Some(entry) = self.entry(id, now) {
+    pub fn snapshot_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(Entry<&K>)) -> bool {
+        sweep.step(self.queue.slots.bound(), |id| {
+            if let Some(entry) = self.queue.entry(id, self.now) {
                 visit(entry);
             }
         })
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn entry(&self, id: SlotId, now: Instant) -> Option<Entry<&K>> {
         let slot = self.slots.slot(id)?;
         let mut state = self.state_of(id)?;

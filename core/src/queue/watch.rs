@@ -8,15 +8,14 @@
 use core::borrow::Borrow;
 use core::hash::Hash;
 
-use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, KeyState, Next, Wake};
+use crate::outcome::{Next, Wake};
 use crate::storage::{Located, Slots, Storage};
 
-use super::Queue;
+use super::{Queue, Session};
 
 /// What calls wait for, and whether something has changed that may be it: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +33,8 @@ impl Watched {
     /// woken: it passes the wake on.
     pub(super) const ROOM: Self = Self(1 << 3);
     /// The sign bit, which is cheap to test.
+    /// Every call is to be woken, whatever it waits for.
+    const EVERY: Self = Self(1 << 6);
     const CHANGED: Self = Self(1 << 7);
 
     #[inline]
@@ -51,6 +52,12 @@ impl Watched {
     #[inline]
     pub(super) fn add(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+
+    /// Owes a wake to every call.
+    pub(super) fn owe_all(&mut self) {
+        self.add(Self::EVERY);
+        self.add(Self::CHANGED);
     }
 
     fn remove(&mut self, other: Self) {
@@ -81,7 +88,7 @@ enum Awaits {
     RunAfter(u32),
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
     /// O(log n).
     ///
@@ -94,34 +101,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_after("lease-3", minute, now);
-    /// assert!(queue.is_idle(now).value);
-    /// assert!(!queue.is_idle(now + minute).value);
+    /// let _ = queue.at(now).add_after("lease-3", minute);
+    /// assert!(queue.at(now).is_idle());
+    /// assert!(!queue.at(now + minute).is_idle());
     /// ```
-    pub fn is_idle(&mut self, now: Instant) -> Effect<bool> {
-        let _ = self.release_due(SlotId::NONE, now);
-        let idle = self.has_no_work();
-        self.effect(idle)
-    }
-
-    /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
-    /// added. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
-    ///
-    /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60), now);
-    /// assert!(queue.is_idle(now).value && !queue.is_settled());
-    /// let _ = queue.cancel(&"lease-3", now);
-    /// assert!(queue.is_settled());
-    /// ```
-    pub fn is_settled(&self) -> bool {
-        self.has_no_work() && self.delays.is_empty()
+    pub fn is_idle(&mut self) -> bool {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.has_no_work()
     }
 
     /// Checks whether the queue is [idle](Self::is_idle), as a call that waits for it does.
@@ -135,25 +121,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// assert_eq!(queue.poll_idle(now).value, Next::Wait { until: None });
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).poll_idle(), Next::Wait { until: None });
     ///
-    /// let work = queue.try_get(now).value.unwrap();
-    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::WATCHERS);
-    /// assert_eq!(queue.poll_idle(now).value, Next::Work(()));
+    /// let work = queue.at(now).try_get().unwrap();
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert_eq!(queue.at(now).close(), Wake::WATCHERS);
+    /// assert_eq!(queue.at(now).poll_idle(), Next::Work(()));
     /// ```
-    pub fn poll_idle(&mut self, now: Instant) -> Effect<Next<()>> {
-        let Effect { value: idle, wake } = self.is_idle(now);
-        let value = self.unless_watched(idle, Watched::REST);
-        Effect { value, wake }
+    pub fn poll_idle(&mut self) -> Next<()> {
+        let idle = self.is_idle();
+        self.queue.unless_watched(idle, Watched::REST)
     }
 
     /// Checks whether the queue is [settled](Self::is_settled), as a call that waits for it does.
     /// O(1). [`poll_idle`](Self::poll_idle) has an example.
-    pub fn poll_settled(&mut self) -> Effect<Next<()>> {
-        let settled = self.is_settled();
-        let value = self.unless_watched(settled, Watched::REST);
-        self.effect(value)
+    pub fn poll_settled(&mut self) -> Next<()> {
+        let settled = self.queue.is_settled();
+        self.queue.unless_watched(settled, Watched::REST)
     }
 
     /// Begins to wait for the work of a key that is known now: [`poll_flush`](Self::poll_flush)
@@ -170,58 +155,26 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let mut flush = queue.begin_flush(&"node-7", now).value;
+    /// let _ = queue.at(now).add("node-7");
+    /// let mut flush = queue.at(now).begin_flush(&"node-7");
     ///
-    /// let work = queue.try_get(now).value.unwrap();
-    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Wait { until: None });
-    /// assert_eq!(queue.release(work.ticket, now).wake, Wake::WATCHERS);
-    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Work(()));
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert_eq!(queue.at(now).poll_flush(&"node-7", &mut flush), Next::Wait { until: None });
+    /// let _ = queue.at(now).release(work.ticket);
+    /// assert_eq!(queue.at(now).close(), Wake::WATCHERS);
+    /// assert_eq!(queue.at(now).poll_flush(&"node-7", &mut flush), Next::Work(()));
     /// ```
-    pub fn begin_flush<B>(&mut self, key: &B, now: Instant) -> Effect<Flush>
+    pub fn begin_flush<B>(&mut self, key: &B) -> Flush
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let awaits = match self.locate(key, now) {
-            Located::Found(id) => self.known_work(id),
+        let Self { queue, now, .. } = self;
+        let awaits = match queue.locate(key, *now) {
+            Located::Found(id) => queue.known_work(id),
             Located::Absent(_) => Awaits::Nothing,
         };
-        self.effect(Flush { awaits })
-    }
-
-    /// [Cancels](Self::cancel) a key, and begins to wait for its present run:
-    /// [`poll_flush`](Self::poll_flush) says when that is over. O(log n).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::binding::Next;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
-    ///
-    /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let work = queue.try_get(now).value.unwrap();
-    ///
-    /// let (was, mut flush) = queue.begin_cancel(&"node-7", now).value;
-    /// assert!(was.unwrap().active);
-    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Wait { until: None });
-    /// let _ = queue.release(work.ticket, now);
-    /// assert_eq!(queue.poll_flush(&"node-7", &mut flush).value, Next::Work(()));
-    /// ```
-    pub fn begin_cancel<B>(&mut self, key: &B, now: Instant) -> Effect<(Option<KeyState>, Flush)>
-    where
-        K: Borrow<B>,
-        B: Eq + Hash + ?Sized,
-    {
-        let was = self.cancel(key, now);
-        // What is left of its work is the present run.
-        let awaits = match self.slots.locate(key) {
-            Located::Found(id) => self.known_work(id),
-            Located::Absent(_) => Awaits::Nothing,
-        };
-        was.map(|was| (was, Flush { awaits }))
+        Flush { awaits }
     }
 
     /// Checks whether the work that a [flush](Self::begin_flush) waits for is done or cancelled, as
@@ -229,18 +182,40 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// If the key runs once more, or is cancelled and added, before this looks again, that work is
     /// waited for too.
-    pub fn poll_flush<B>(&mut self, key: &B, flush: &mut Flush) -> Effect<Next<()>>
+    pub fn poll_flush<B>(&mut self, key: &B, flush: &mut Flush) -> Next<()>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        flush.awaits = match self.slots.locate(key) {
-            Located::Found(id) => self.still_awaited(id, flush.awaits),
+        let queue = &mut *self.queue;
+        flush.awaits = match queue.slots.locate(key) {
+            Located::Found(id) => queue.still_awaited(id, flush.awaits),
             Located::Absent(_) => Awaits::Nothing,
         };
         let done = flush.awaits == Awaits::Nothing;
-        let value = self.unless_watched(done, Watched::WORK);
-        self.effect(value)
+        queue.unless_watched(done, Watched::WORK)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
+    /// added. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+    /// assert!(queue.at(now).is_idle() && !queue.is_settled());
+    /// let _ = queue.at(now).cancel(&"lease-3");
+    /// assert!(queue.is_settled());
+    /// ```
+    pub fn is_settled(&self) -> bool {
+        self.has_no_work() && self.delays.is_empty()
     }
 
     /// The runs that are still due for a key.
@@ -297,9 +272,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn wake_watchers(&mut self) -> Wake {
         self.watched.remove(Watched::CHANGED);
         let rests = self.has_no_work();
-        if rests && self.watched.has(Watched::DRAIN) {
-            // What has not come by now is waited for again.
-            self.watched = Watched::NONE;
+        if self.watched.has(Watched::EVERY) || (rests && self.watched.has(Watched::DRAIN)) {
+            // What has not come by now is waited for again, and the drain by nobody's look.
+            let drains = !rests && self.watched.has(Watched::DRAIN);
+            self.watched = if drains {
+                Watched::DRAIN
+            } else {
+                Watched::NONE
+            };
             self.sleepers.all_woken();
             return Wake::ALL;
         }
@@ -329,11 +309,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.slots.vacancy().is_some() || self.lists.records_len() > 0
     }
 
-    /// W3.
+    /// W3. A change whose session was not closed is reported by the next that is.
     pub(super) fn has_reported_what_came(&self) -> bool {
         let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
         let settled = self.watched.has(Watched::REST) && self.is_settled();
         let room = self.watched.has(Watched::ROOM) && self.has_room() && self.lists.has_seat();
-        !drained && !settled && !room
+        self.watched.has_changed() || (!drained && !settled && !room)
     }
 }

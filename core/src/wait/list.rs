@@ -17,12 +17,10 @@ use crate::outcome::{GetError, Wake};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::binding::{FixedWaitList, Queue, State};
-/// use requeue_core::{Fixed, NoLimit, NoMetrics};
+/// use requeue_core::binding::FixedWaitList;
 ///
-/// // Room for 16 keys, and for three calls that wait.
-/// type Sensors = State<u16, Fixed<16>, NoLimit, NoMetrics, FixedWaitList<3>>;
-/// const EMPTY: Sensors = State::new(Queue::new(NoLimit), FixedWaitList::new());
+/// // Room for three calls that wait.
+/// const EMPTY: FixedWaitList<3> = FixedWaitList::new();
 /// # let _ = EMPTY;
 /// ```
 pub trait WaitList: sealed::Sealed {

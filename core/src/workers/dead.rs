@@ -97,7 +97,7 @@ impl<K: Eq, W> DeadKeys<K, W> {
     ///
     /// ```
     /// use requeue_core::DeadKeys;
-    #[doc = include_str!("../work_queue/example.txt")]
+    #[doc = include_str!("../shared/example.txt")]
     ///
     /// let dead = DeadKeys::new(1000, |_, _| {});
     /// dead.insert("node-7", "no route");

@@ -5,21 +5,14 @@ use alloc::string::String;
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
-use core::hash::Hash;
 use core::time::Duration;
 
 use super::{RunEvent, Workers, contain};
 use crate::Instant;
 use crate::action::{Action, RunContext};
-use crate::limiter::RateLimiter;
-use crate::lock::Lock;
-use crate::metrics::Metrics;
-use crate::storage::Storage;
-use crate::time::Clock;
+use crate::shared::{Host, Shared};
 use crate::timer::{Timer, timeout_at};
 use crate::trace::{Outcome, RunSpan};
-use crate::wait::WaitList;
-use crate::work_queue::{State, WorkQueue};
 
 /// Why a run failed.
 ///
@@ -89,13 +82,13 @@ impl<E: Error + 'static> Error for Failure<E> {
     }
 }
 
-/// What [`Workers`] ask of the queue whose keys they run. Every [`WorkQueue`] implements it. For
+/// What [`Workers`] ask of the queue whose keys they run. Every [`Shared`] implements it. For
 /// runtimes.
 ///
 /// # Examples
 ///
 /// ```
-#[doc = include_str!("../work_queue/example.txt")]
+#[doc = include_str!("../shared/example.txt")]
 /// let _ = queue.add("node-7");
 /// let keys: &dyn Runs<&str> = &queue;
 /// assert!(keys.holds(&"node-7") && !keys.holds(&"node-8"));
@@ -108,21 +101,12 @@ pub trait Runs<K> {
     fn holds(&self, key: &K) -> bool;
 }
 
-impl<K, S, L, M, W, Q, C> Runs<K> for WorkQueue<Q, C>
-where
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<K, S, L, M, W>>,
-    C: Clock,
-{
+impl<H: Host> Runs<H::Key> for Shared<H> {
     fn now(&self) -> Instant {
-        self.clock().now()
+        self.now()
     }
 
-    fn holds(&self, key: &K) -> bool {
+    fn holds(&self, key: &H::Key) -> bool {
         self.contains(key)
     }
 }
@@ -176,7 +160,7 @@ impl<K, E> Workers<'_, K, E> {
     /// # Examples
     ///
     /// ```
-    #[doc = include_str!("../work_queue/example.txt")]
+    #[doc = include_str!("../shared/example.txt")]
     /// use core::time::Duration;
     ///
     /// let minute = Duration::from_secs(60);

@@ -4,11 +4,10 @@ use alloc::vec::Vec;
 use core::hash::Hash;
 use core::time::Duration;
 
-use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Effect, Next};
-use crate::queue::Queue;
+use crate::outcome::Next;
+use crate::queue::Session;
 use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
@@ -122,7 +121,7 @@ impl Member {
         self.number >= wanted || self.drain_limit.is_some()
     }
 
-    /// As [`Queue::poll_get`], but ends the call of a surplus worker, and of every worker once the
+    /// As [`Session::poll_get`], but ends the call of a surplus worker, and of every worker once the
     /// time for draining is over, as in a queue that is closed and has no ready key. A wake that
     /// was sent to the worker passes on. A worker that has to wait in a queue that is closed looks
     /// again when that time is over.
@@ -148,46 +147,46 @@ impl Member {
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
-    /// let _ = queue.add("node-7", now);
-    /// let _ = queue.shut_down(now);
+    /// let _ = queue.at(now).add("node-7");
+    /// queue.at(now).shut_down();
     ///
     /// let mut member = Member::new(0).drain_limit(Some(Duration::from_secs(10)));
-    /// let late = member.poll_get(1, &mut queue, &At(10), now, &mut Getter::new());
-    /// assert_eq!(late.value, Next::Closed);
-    /// let taken = member.poll_get(1, &mut queue, &At(9), now, &mut Getter::new());
-    /// assert!(matches!(taken.value, Next::Work(_)));
+    /// let late = member.poll_get(1, &mut queue.at(now), &At(10), &mut Getter::new());
+    /// assert_eq!(late, Next::Closed);
+    /// let taken = member.poll_get(1, &mut queue.at(now), &At(9), &mut Getter::new());
+    /// assert!(matches!(taken, Next::Work(_)));
     /// ```
     pub fn poll_get<K, S, L, M>(
         &mut self,
         wanted: usize,
-        queue: &mut Queue<K, S, L, M>,
+        session: &mut Session<'_, K, S, L, M>,
         clock: &impl Clock,
-        mut now: Instant,
         getter: &mut Getter,
-    ) -> Effect<Next<Work<K>>>
+    ) -> Next<Work<K>>
     where
         K: Eq + Hash + Clone,
         S: Storage,
         L: RateLimiter,
         M: Metrics,
     {
-        self.is_surplus = self.number >= wanted && !queue.shutting_down();
-        let ends_at = match (queue.closed_at(), self.drain_limit) {
+        self.is_surplus = self.number >= wanted && !session.shutting_down();
+        let ends_at = match (session.closed_at(), self.drain_limit) {
             (Some(closed_at), Some(limit)) => Some(closed_at + limit),
             _ => None,
         };
         if ends_at.is_some() {
             // A queue that needs no time was given none.
-            now = clock.now();
+            session.move_to(clock.now());
         }
-        if self.is_surplus || ends_at.is_some_and(|end| now >= end) {
-            return queue.leave(getter).map(|()| Next::Closed);
+        if self.is_surplus || ends_at.is_some_and(|end| session.now() >= end) {
+            session.leave(getter);
+            return Next::Closed;
         }
-        queue.poll_get(now, getter).map(|next| match next {
+        match session.poll_get(getter) {
             Next::Wait { until } => Next::Wait {
                 until: [until, ends_at].into_iter().flatten().min(),
             },
             other => other,
-        })
+        }
     }
 }

@@ -30,14 +30,14 @@ fn queue() -> Shared {
 
 fn add(queue: &mut Shared, keys: impl IntoIterator<Item = Key>) {
     for key in keys {
-        queue.add(key, NOW).value.unwrap();
+        queue.at(NOW).add(key).unwrap();
         queue.assert_valid();
     }
 }
 
 /// Takes the next key, without an end of its run.
 fn take(queue: &mut Shared, now: Instant) -> Option<Work<Key>> {
-    let work = queue.try_get(now).value;
+    let work = queue.at(now).try_get();
     queue.assert_valid();
     work
 }
@@ -47,10 +47,11 @@ fn keys(queue: &mut Shared, now: Instant) -> Vec<Key> {
 }
 
 fn finish(queue: &mut Shared, work: Work<Key>) -> Wake {
-    let effect = queue.release(work.ticket, NOW);
+    let mut session = queue.at(NOW);
+    session.release(work.ticket).unwrap();
+    let wake = session.close();
     queue.assert_valid();
-    effect.value.unwrap();
-    effect.wake
+    wake
 }
 
 #[test]
@@ -58,12 +59,12 @@ fn a_backlog_delays_the_others_by_one_turn() {
     let backlog = if cfg!(miri) { 500 } else { 100_000 };
     let mut queue = queue();
     for number in 0..backlog {
-        queue.add((0, number), NOW).value.unwrap();
+        queue.at(NOW).add((0, number)).unwrap();
     }
     for group in 1..100 {
-        queue.add((group, 0), NOW).value.unwrap();
+        queue.at(NOW).add((group, 0)).unwrap();
     }
-    let mut next = || queue.try_get(NOW).value.unwrap().key;
+    let mut next = || queue.at(NOW).try_get().unwrap().key;
     assert!((0..100).map(|_| next().0).eq(0..100));
     assert!((1..backlog).all(|number| next() == (0, number)));
     assert_eq!(queue.groups_len(), 100);
@@ -73,8 +74,8 @@ fn a_backlog_delays_the_others_by_one_turn() {
 fn a_weight_is_so_many_keys_a_turn() {
     let mut queue = queue();
     queue
-        .limit_group(1, Some(GroupLimits::new().weight(2)), NOW)
-        .value
+        .at(NOW)
+        .limit_group(1, Some(GroupLimits::new().weight(2)))
         .unwrap();
     add(
         &mut queue,
@@ -87,17 +88,17 @@ fn a_weight_is_so_many_keys_a_turn() {
 #[test]
 fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
     let first = take(&mut queue, NOW).unwrap();
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
-    assert_eq!(queue.len(NOW).value, 1, "it is ready all the same");
+    assert_eq!(queue.at(NOW).len(), 1, "it is ready all the same");
 
     let mut getter = Getter::new();
-    let next = queue.poll_get(NOW, &mut getter).value;
+    let next = queue.at(NOW).poll_get(&mut getter);
     assert_eq!(next, Next::Wait { until: None });
     assert_eq!(finish(&mut queue, first), Wake::ONE);
-    let Next::Work(second) = queue.poll_get(NOW, &mut getter).value else {
+    let Next::Work(second) = queue.at(NOW).poll_get(&mut getter) else {
         panic!("it was woken for work");
     };
     assert_eq!(second.key, (0, 1));
@@ -106,12 +107,12 @@ fn a_group_at_its_limit_waits_for_the_end_of_a_run() {
 #[test]
 fn a_drain_honours_limits_and_ends() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(0), NOW);
-    queue.pause_group(1, NOW).value.unwrap();
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(0));
+    queue.at(NOW).pause_group(1).unwrap();
     add(&mut queue, [(0, 0), (0, 1), (1, 0)]);
     assert_eq!(keys(&mut queue, NOW), []);
 
-    let drain = queue.begin_drain(NOW).value;
+    let drain = queue.at(NOW).begin_drain();
     let mut done = Vec::new();
     for _ in 0..2 {
         let runs: Vec<_> = std::iter::from_fn(|| take(&mut queue, NOW)).collect();
@@ -131,11 +132,11 @@ fn a_drain_honours_limits_and_ends() {
 #[test]
 fn leftovers_are_taken_whatever_the_limits() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     add(&mut queue, [(0, 0), (0, 1), (0, 2)]);
     let _work = take(&mut queue, NOW);
-    let _ = queue.shut_down(NOW);
-    let mut next = || queue.take_ready().value.map(|left| left.key);
+    queue.at(NOW).shut_down();
+    let mut next = || queue.at(NOW).take_ready().map(|left| left.key);
     assert_eq!([next(), next(), next()], [Some((0, 1)), Some((0, 2)), None]);
     queue.assert_valid();
 }
@@ -143,37 +144,39 @@ fn leftovers_are_taken_whatever_the_limits() {
 #[test]
 fn a_closed_queue_is_not_closed_for_getters_while_keys_wait_for_a_limit() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     add(&mut queue, [(0, 0), (0, 1)]);
     let work = take(&mut queue, NOW).unwrap();
-    let _ = queue.shut_down(NOW);
+    queue.at(NOW).shut_down();
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
     let mut getter = Getter::new();
     assert_eq!(
-        queue.poll_get(NOW, &mut getter).value,
+        queue.at(NOW).poll_get(&mut getter),
         Next::Wait { until: None }
     );
     assert_eq!(finish(&mut queue, work), Wake::ONE);
-    let Next::Work(last) = queue.poll_get(NOW, &mut getter).value else {
+    let Next::Work(last) = queue.at(NOW).poll_get(&mut getter) else {
         panic!("it was woken for work");
     };
-    assert_eq!(queue.release(last.ticket, NOW).wake, Wake::ALL);
-    assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Closed);
+    let _ = queue.at(NOW).release(last.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::ALL);
+    assert_eq!(queue.at(NOW).poll_get(&mut getter), Next::Closed);
 }
 
 #[test]
 fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
     let mut queue = queue();
     let rate = GroupLimits::new().rate(1000.0, 2);
-    queue.limit_group(0, Some(rate), NOW).value.unwrap();
+    queue.at(NOW).limit_group(0, Some(rate)).unwrap();
     add(&mut queue, (0..4).map(|number| (0, number)));
     add(&mut queue, [(1, 0)]);
     assert_eq!(keys(&mut queue, NOW), [(0, 0), (1, 0), (0, 1)]);
     let mut getter = Getter::new();
     assert_eq!(
-        queue.poll_get(NOW, &mut getter).value,
+        queue.at(NOW).poll_get(&mut getter),
         Next::Wait { until: Some(at(1)) }
     );
-    let _ = queue.leave(&mut getter);
+    queue.at(NOW).leave(&mut getter);
     assert_eq!(queue.next_deadline(), Some(at(1)));
     assert_eq!(keys(&mut queue, at(1)), [(0, 2)]);
     assert_eq!(keys(&mut queue, at(1)), []);
@@ -183,36 +186,40 @@ fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
 #[test]
 fn a_group_that_comes_again_has_not_earned_tokens() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1), NOW);
+    let _ = queue
+        .at(NOW)
+        .limit_groups(GroupLimits::new().rate(1000.0, 1));
     for millis in [0, 1, 2] {
-        queue.add((0, 0), at(millis)).value.unwrap();
+        queue.at(at(millis)).add((0, 0)).unwrap();
         let work = take(&mut queue, at(millis)).unwrap();
-        let _ = queue.release(work.ticket, at(millis));
-        queue.add((0, 1), at(millis)).value.unwrap();
+        let _ = queue.at(at(millis)).release(work.ticket);
+        queue.at(at(millis)).add((0, 1)).unwrap();
         assert_eq!(keys(&mut queue, at(millis)), []);
-        assert!(queue.cancel(&(0, 1), at(millis)).value.is_some());
+        assert!(queue.at(at(millis)).cancel(&(0, 1)).is_some());
         assert_eq!(queue.held_len(), 0);
         assert_eq!(queue.groups_len(), 1);
     }
-    queue.add((1, 0), at(2)).value.unwrap();
+    queue.at(at(2)).add((1, 0)).unwrap();
     assert_eq!(queue.groups_len(), 2);
-    queue.add((2, 0), at(3)).value.unwrap();
+    queue.at(at(3)).add((2, 0)).unwrap();
     assert_eq!(queue.groups_len(), 2, "its bucket is full again");
 }
 
 #[test]
 fn what_is_taken_out_delayed_leaves_the_wake_of_a_group_to_its_timer() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().rate(1000.0, 1), NOW);
+    let _ = queue
+        .at(NOW)
+        .limit_groups(GroupLimits::new().rate(1000.0, 1));
     add(&mut queue, [(0, 0), (0, 1)]);
     let first = take(&mut queue, NOW).unwrap();
-    let _ = queue.shut_down(NOW);
+    queue.at(NOW).shut_down();
     let mut getter = Getter::new();
     let until = Some(at(1));
-    assert_eq!(queue.poll_get(NOW, &mut getter).value, Next::Wait { until });
-    assert!(queue.take_delayed(at(1)).is_none());
+    assert_eq!(queue.at(NOW).poll_get(&mut getter), Next::Wait { until });
+    assert!(queue.at(at(1)).take_delayed().is_none());
     queue.assert_valid();
-    let Next::Work(second) = queue.poll_get(at(1), &mut getter).value else {
+    let Next::Work(second) = queue.at(at(1)).poll_get(&mut getter) else {
         unreachable!("its timer has rung");
     };
     assert_eq!((first.key, second.key), ((0, 0), (0, 1)));
@@ -221,17 +228,17 @@ fn what_is_taken_out_delayed_leaves_the_wake_of_a_group_to_its_timer() {
 #[test]
 fn limits_change_while_keys_wait() {
     let mut queue = queue();
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     add(
         &mut queue,
         (0..40).flat_map(|group| [(group, 0), (group, 1), (group, 2)]),
     );
     assert_eq!(keys(&mut queue, NOW).len(), 40);
-    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(2));
     let second = keys(&mut queue, NOW);
     assert!(second.iter().copied().eq((0..40).map(|group| (group, 1))));
-    let _ = queue.limit_groups(GroupLimits::new(), NOW);
-    let _ = queue.limit_groups(GroupLimits::new().max_active(2), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new());
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(2));
     assert_eq!(keys(&mut queue, NOW), []);
 }
 
@@ -239,17 +246,15 @@ fn limits_change_while_keys_wait() {
 fn a_pause_holds_a_group_and_no_other() {
     let mut queue = queue();
     add(&mut queue, [(0, 0), (1, 0)]);
-    queue.pause_group(0, NOW).value.unwrap();
+    queue.at(NOW).pause_group(0).unwrap();
     let state = queue.group(&0).unwrap();
     assert!(state.paused && state.blocked && state.ready == 1);
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
-    let _ = queue.poll_get(NOW, &mut getter);
-    assert_eq!(queue.resume_group(&0, NOW).wake, Wake::ONE);
-    assert!(matches!(
-        queue.poll_get(NOW, &mut getter).value,
-        Next::Work(_)
-    ));
+    let _ = queue.at(NOW).poll_get(&mut getter);
+    queue.at(NOW).resume_group(&0);
+    assert_eq!(queue.at(NOW).close(), Wake::ONE);
+    assert!(matches!(queue.at(NOW).poll_get(&mut getter), Next::Work(_)));
     assert_eq!(queue.group(&0).unwrap().active, 1);
 }
 
@@ -259,20 +264,20 @@ fn a_group_is_found_by_what_its_name_borrows() {
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
             key.0.clone()
         });
-    queue.add(("a".to_owned(), 0), NOW).value.unwrap();
-    queue.pause_group("a".to_owned(), NOW).value.unwrap();
+    queue.at(NOW).add(("a".to_owned(), 0)).unwrap();
+    queue.at(NOW).pause_group("a".to_owned()).unwrap();
     assert!(queue.group("a").unwrap().paused);
-    let _ = queue.resume_group("a", NOW);
+    queue.at(NOW).resume_group("a");
     assert!(!queue.group("a").unwrap().paused);
-    assert!(queue.try_get(NOW).value.is_some());
+    assert!(queue.at(NOW).try_get().is_some());
 }
 
 #[test]
 fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
     let mut queue = queue();
     queue
-        .limit_group(1, Some(GroupLimits::new().max_active(3)), NOW)
-        .value
+        .at(NOW)
+        .limit_group(1, Some(GroupLimits::new().max_active(3)))
         .unwrap();
     add(&mut queue, [(0, 0), (1, 0)]);
     assert_eq!(queue.groups_len(), 2);
@@ -280,10 +285,10 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
         let _ = finish(&mut queue, work);
     }
     assert_eq!((queue.group(&0), queue.groups_len()), (None, 1));
-    queue.limit_group(1, None, NOW).value.unwrap();
+    queue.at(NOW).limit_group(1, None).unwrap();
     assert_eq!(queue.groups_len(), 0);
-    queue.limit_group(2, None, NOW).value.unwrap();
-    let _ = queue.resume_group(&3, NOW);
+    queue.at(NOW).limit_group(2, None).unwrap();
+    queue.at(NOW).resume_group(&3);
     assert_eq!(queue.groups_len(), 0, "what removes limits adds no group");
 }
 
@@ -303,11 +308,11 @@ fn levels_come_before_groups() {
         ((2, 0), urgent),
         ((2, 1), urgent),
     ] {
-        queue.add_with(key, options, NOW).value.unwrap();
+        queue.at(NOW).add_with(key, options).unwrap();
         queue.assert_valid();
     }
     let mut order = Vec::new();
-    while let Some(work) = queue.try_get(NOW).value {
+    while let Some(work) = queue.at(NOW).try_get() {
         queue.assert_valid();
         order.push(work.key);
     }
@@ -318,10 +323,10 @@ fn levels_come_before_groups() {
 fn all_work_of_a_group_is_cancelled_by_its_name() {
     let mut queue = queue();
     let numbers = (0..100).map(|number| ((number % 2) as u8, number));
-    let _ = queue.add_many(numbers, NOW, |_| {});
-    let _ = queue.add_after((1, 1_000), Duration::from_secs(1), NOW);
+    let _ = queue.at(NOW).add_many(numbers, |_| {});
+    let _ = queue.at(NOW).add_after((1, 1_000), Duration::from_secs(1));
     let mut sweep = Sweep::new();
-    while queue.retain_some(&mut sweep, NOW, |key| key.0 != 1).value {}
+    while queue.at(NOW).retain_some(&mut sweep, |key| key.0 != 1) {}
     queue.assert_valid();
     assert_eq!(queue.group(&1), None);
     assert_eq!(queue.group(&0).unwrap().ready, 50);
@@ -330,8 +335,12 @@ fn all_work_of_a_group_is_cancelled_by_its_name() {
 #[test]
 fn every_group_is_seen_once() {
     let mut queue = queue();
-    let _ = queue.add_many((0..200).map(|group| (group, 0)), NOW, |_| {});
-    let _ = queue.add_many((0..100).map(|group| (group, 1)), NOW, |_| {});
+    let _ = queue
+        .at(NOW)
+        .add_many((0..200).map(|group| (group, 0)), |_| {});
+    let _ = queue
+        .at(NOW)
+        .add_many((0..100).map(|group| (group, 1)), |_| {});
     let mut seen = [0; 256];
     let mut sweep = Sweep::new();
     while queue.groups_some(&mut sweep, |name, group| {
@@ -347,18 +356,18 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
     let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.age_after(Duration::from_millis(10));
     for group in 0..2 {
-        queue.add((group, 0), NOW).value.unwrap();
+        queue.at(NOW).add((group, 0)).unwrap();
     }
     let urgent = AddOptions {
         priority: Some(1),
         ..AddOptions::new()
     };
     for number in 1..3 {
-        queue.add_with((0, number), urgent, at(5)).value.unwrap();
+        queue.at(at(5)).add_with((0, number), urgent).unwrap();
     }
     let mut order = Vec::new();
     for millis in [10, 11, 12, 13] {
-        order.extend(queue.try_get(at(millis)).value.map(|work| work.key));
+        order.extend(queue.at(at(millis)).try_get().map(|work| work.key));
         queue.assert_valid();
     }
     assert_eq!(order, [(0, 1), (0, 0), (1, 0), (0, 2)]);

@@ -9,20 +9,20 @@ use super::*;
 fn one_group_too_many_hands_the_key_back() {
     let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::NoPriorities, 2>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    queue.add((0, 0), NOW).value.unwrap();
+    queue.at(NOW).add((0, 0)).unwrap();
     queue
-        .limit_group(1, Some(GroupLimits::new()), NOW)
-        .value
+        .at(NOW)
+        .limit_group(1, Some(GroupLimits::new()))
         .unwrap();
-    assert_eq!(queue.add((2, 7), NOW).value, Err(Rejected::Full((2, 7))));
+    assert_eq!(queue.at(NOW).add((2, 7)), Err(Rejected::Full((2, 7))));
     assert_eq!(
-        queue.limit_group(2, Some(GroupLimits::new()), NOW).value,
+        queue.at(NOW).limit_group(2, Some(GroupLimits::new())),
         Err(2)
     );
-    assert_eq!(queue.pause_group(2, NOW).value, Err(2));
+    assert_eq!(queue.at(NOW).pause_group(2), Err(2));
     queue.assert_valid();
-    queue.limit_group(1, None, NOW).value.unwrap();
-    queue.add((2, 7), NOW).value.unwrap();
+    queue.at(NOW).limit_group(1, None).unwrap();
+    queue.at(NOW).add((2, 7)).unwrap();
     queue.assert_valid();
 }
 
@@ -30,10 +30,10 @@ fn one_group_too_many_hands_the_key_back() {
 fn rates_that_are_no_number_hold_the_group() {
     for rate in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
         let mut queue = queue();
-        let _ = queue.limit_groups(GroupLimits::new().rate(rate, 5), NOW);
+        queue.at(NOW).limit_groups(GroupLimits::new().rate(rate, 5));
         add(&mut queue, [(0, 0)]);
         assert_eq!(keys(&mut queue, NOW), []);
-        let _ = queue.shut_down(NOW);
+        queue.at(NOW).shut_down();
         assert_eq!(keys(&mut queue, NOW), [(0, 0)], "a drain has to end");
     }
 }
@@ -42,15 +42,15 @@ fn rates_that_are_no_number_hold_the_group() {
 fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
     let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue.limit_groups(GroupLimits::new().rate(1.0, 1), NOW);
-    queue.add((1, 0), NOW).value.unwrap();
-    let work = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.add((2, 0), NOW).value, Err(Rejected::Full((2, 0))));
+    queue.at(NOW).limit_groups(GroupLimits::new().rate(1.0, 1));
+    queue.at(NOW).add((1, 0)).unwrap();
+    let work = queue.at(NOW).try_get().unwrap();
+    assert_eq!(queue.at(NOW).add((2, 0)), Err(Rejected::Full((2, 0))));
 
-    queue.release(work.ticket, NOW).value.unwrap();
+    queue.at(NOW).release(work.ticket).unwrap();
     assert!(queue.group(&1).is_some(), "it has a token to earn");
-    queue.add((2, 0), NOW).value.unwrap();
-    assert_eq!(queue.try_get(NOW).value.unwrap().key, (2, 0));
+    queue.at(NOW).add((2, 0)).unwrap();
+    assert_eq!(queue.at(NOW).try_get().unwrap().key, (2, 0));
     queue.assert_valid();
 }
 
@@ -62,7 +62,7 @@ fn a_group_function_that_panics_changes_nothing() {
             key.0
         });
     add(&mut queue, [(1, 0)]);
-    let panics = catch_unwind(AssertUnwindSafe(|| drop(queue.add((1, 13), NOW))));
+    let panics = catch_unwind(AssertUnwindSafe(|| drop(queue.at(NOW).add((1, 13)))));
     assert!(panics.is_err());
     queue.assert_valid();
     assert_eq!(queue.group(&1).unwrap().held, 1);
@@ -97,14 +97,14 @@ fn a_key_stays_in_the_group_in_which_it_came() {
 fn a_hundred_thousand_groups_of_one_key_come_and_go() {
     let mut queue: Queue<u32, Growable<RandomState, Groups<u32>>, NoLimit> =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| *key);
-    let _ = queue.limit_groups(GroupLimits::new().max_active(1), NOW);
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     let groups = if cfg!(miri) { 500 } else { 100_000 };
-    let _ = queue.add_many(0..groups, NOW, |_| {});
+    let _ = queue.at(NOW).add_many(0..groups, |_| {});
     assert_eq!(queue.groups_len(), groups as usize);
     for key in 0..groups {
-        let work = queue.try_get(NOW).value.unwrap();
+        let work = queue.at(NOW).try_get().unwrap();
         assert_eq!(work.key, key);
-        queue.release(work.ticket, NOW).value.unwrap();
+        queue.at(NOW).release(work.ticket).unwrap();
     }
     assert_eq!(queue.groups_len(), 0);
 }
@@ -120,25 +120,25 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     let groups = 0..20;
     for number in 0..2 {
         for group in groups.clone() {
-            queue.add((group, number), NOW).value.unwrap();
+            queue.at(NOW).add((group, number)).unwrap();
         }
     }
-    let runs: Vec<_> = groups.map(|_| queue.try_get(NOW).value.unwrap()).collect();
+    let runs: Vec<_> = groups.map(|_| queue.at(NOW).try_get().unwrap()).collect();
     let high = AddOptions {
         priority: Some(1),
         ..AddOptions::new()
     };
-    queue.add_with((99, 0), high, at(5)).value.unwrap();
+    queue.at(at(5)).add_with((99, 0), high).unwrap();
 
     let one = GroupLimits::new().max_active(1);
-    let _ = queue.limit_groups(one, at(10));
-    let next = queue.try_get(at(10)).value.unwrap();
+    queue.at(at(10)).limit_groups(one);
+    let next = queue.at(at(10)).try_get().unwrap();
     queue.assert_valid();
     assert_eq!(next.key, (99, 0), "every other group has its one run");
-    assert!(queue.try_get(at(10)).value.is_none());
+    assert!(queue.at(at(10)).try_get().is_none());
     for work in runs {
-        queue.release(work.ticket, at(10)).value.unwrap();
-        assert!(queue.try_get(at(10)).value.is_some());
+        queue.at(at(10)).release(work.ticket).unwrap();
+        assert!(queue.at(at(10)).try_get().is_some());
         queue.assert_valid();
     }
 }
@@ -151,38 +151,44 @@ fn waits_for_room(
     adding: &mut Adding<Key>,
     getter: &mut Getter,
 ) -> (bool, Wake) {
-    let effect = queue.poll_add(adding, NOW, getter);
+    let mut session = queue.at(NOW);
+    let looked = session.poll_add(adding, getter);
+    let wake = session.close();
     queue.assert_valid();
-    (matches!(effect.value, Next::Wait { .. }), effect.wake)
+    (matches!(looked, Next::Wait { .. }), wake)
 }
 
 #[test]
 fn a_call_that_waits_for_a_group_does_not_wake_itself() {
     let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    queue.add((0, 0), NOW).value.unwrap();
+    queue.at(NOW).add((0, 0)).unwrap();
     let mut adding = Adding::new((1, 0), AddOptions::new());
     let mut getter = Getter::new();
     for _ in 0..3 {
         let look = waits_for_room(&mut queue, &mut adding, &mut getter);
         assert_eq!(look, (true, Wake::NONE));
     }
-    let work = queue.try_get(NOW).value.unwrap();
-    assert_eq!(queue.release(work.ticket, NOW).wake, Wake::ROOM);
+    let work = queue.at(NOW).try_get().unwrap();
+    let _ = queue.at(NOW).release(work.ticket);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM);
     assert!(!waits_for_room(&mut queue, &mut adding, &mut getter).0);
 }
 
 #[test]
 fn each_call_that_waits_for_room_of_its_group_gets_it() {
     let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue.add_many((0..4).map(|number| (0, number)), NOW, |_| {});
+    let _ = queue
+        .at(NOW)
+        .add_many((0..4).map(|number| (0, number)), |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
     let mut of_other = Adding::new((1, 0), AddOptions::new());
     let mut of_same = Adding::new((0, 4), AddOptions::new());
     assert!(waits_for_room(&mut queue, &mut of_other, &mut other).0);
     assert!(waits_for_room(&mut queue, &mut of_same, &mut same).0);
 
-    let work = queue.try_get(NOW).value.unwrap();
-    let wake = queue.release(work.ticket, NOW).wake;
+    let work = queue.at(NOW).try_get().unwrap();
+    let _ = queue.at(NOW).release(work.ticket);
+    let wake = queue.at(NOW).close();
     assert_eq!(wake, Wake::ALL, "the first has no group to go to");
     let look = waits_for_room(&mut queue, &mut of_other, &mut other);
     assert_eq!(look, (true, Wake::NONE));
@@ -194,25 +200,29 @@ fn each_call_that_waits_for_room_of_its_group_gets_it() {
 fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
     let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, NoPriorities, 2>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue.add_many([(1, 0), (0, 0), (0, 1)], NOW, |_| {});
+    let _ = queue.at(NOW).add_many([(1, 0), (0, 0), (0, 1)], |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
     let mut of_other = Adding::new((2, 0), AddOptions::new());
     let mut of_same = Adding::new((0, 2), AddOptions::new());
-    let _ = queue.poll_add(&mut of_other, NOW, &mut other);
-    let _ = queue.poll_add(&mut of_same, NOW, &mut same);
+    let _ = queue.at(NOW).poll_add(&mut of_other, &mut other);
+    let _ = queue.at(NOW).poll_add(&mut of_same, &mut same);
 
     for wake in [Wake::ROOM, Wake::NONE] {
-        let work = queue.try_get(NOW).value.unwrap();
-        assert_eq!(queue.release(work.ticket, NOW).wake, wake);
+        let work = queue.at(NOW).try_get().unwrap();
+        let _ = queue.at(NOW).release(work.ticket);
+        assert_eq!(queue.at(NOW).close(), wake);
     }
-    queue.add((3, 0), NOW).value.unwrap();
+    queue.at(NOW).add((3, 0)).unwrap();
     for wake in [Wake::ALL, Wake::NONE] {
-        let late = queue.poll_add(&mut of_other, NOW, &mut other);
+        let late = queue.at(NOW).poll_add(&mut of_other, &mut other);
+        assert_eq!(
+            (late, queue.at(NOW).close()),
+            (Next::Wait { until: None }, wake)
+        );
         queue.assert_valid();
-        assert_eq!((late.value, late.wake), (Next::Wait { until: None }, wake));
     }
     assert_eq!(
-        queue.poll_add(&mut of_same, NOW, &mut same).value,
+        queue.at(NOW).poll_add(&mut of_same, &mut same),
         Next::Work(())
     );
     queue.assert_valid();
@@ -221,17 +231,19 @@ fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
 #[test]
 fn a_group_that_is_given_up_makes_room_for_another() {
     let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue.limit_group(0, Some(GroupLimits::new()), NOW);
+    let _ = queue.at(NOW).limit_group(0, Some(GroupLimits::new()));
     let (mut adding, mut getter) = (Adding::new((1, 0), AddOptions::new()), Getter::new());
     assert!(waits_for_room(&mut queue, &mut adding, &mut getter).0);
-    assert_eq!(queue.limit_group(0, None, NOW).wake, Wake::ROOM);
+    let _ = queue.at(NOW).limit_group(0, None);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM);
 
-    queue.pause_group(0, NOW).value.unwrap();
+    queue.at(NOW).pause_group(0).unwrap();
     for wake in [Wake::ALL, Wake::NONE] {
         let look = waits_for_room(&mut queue, &mut adding, &mut getter);
         assert_eq!(look, (true, wake), "at first, as if others waited too");
     }
-    assert_eq!(queue.resume_group(&0, NOW).wake, Wake::ROOM);
+    queue.at(NOW).resume_group(&0);
+    assert_eq!(queue.at(NOW).close(), Wake::ROOM);
     assert!(!waits_for_room(&mut queue, &mut adding, &mut getter).0);
 }
 
@@ -241,11 +253,11 @@ fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
     let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, _> =
         Queue::with_groups(default_item_based(), NoMetrics, |key| key.0);
     for number in 0..3 {
-        let _ = queue.add_rate_limited((0, number), NOW);
-        assert!(queue.cancel(&(0, number), NOW).value.is_some());
+        let _ = queue.at(NOW).add_rate_limited((0, number));
+        assert!(queue.at(NOW).cancel(&(0, number)).is_some());
     }
     assert_eq!(queue.held_len(), 3, "for their failures");
-    queue.add((1, 0), NOW).value.unwrap();
+    queue.at(NOW).add((1, 0)).unwrap();
     queue.assert_valid();
     assert_eq!(queue.held_len(), 1);
 }

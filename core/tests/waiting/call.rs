@@ -1,6 +1,7 @@
 //! Calls that wait, and the bells that count their wakes.
 
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
@@ -23,12 +24,23 @@ impl Hash for Key {
     }
 }
 
-pub(crate) type Guarded<W> = State<Key, Fixed<8>, DefaultItemBased, NoMetrics, W>;
-pub(crate) type Keys<W> = WorkQueue<Single<Guarded<W>>, Hand>;
+pub(crate) struct Calls<W>(PhantomData<W>);
+
+impl<W: WaitList> Host for Calls<W> {
+    type Key = Key;
+    type Storage = Fixed<8>;
+    type Limiter = DefaultItemBased;
+    type Metrics = NoMetrics;
+    type Waiters = W;
+    type Clock = Hand;
+    type Lock = Single<State<Self>>;
+}
+
+pub(crate) type Keys<W> = Shared<Calls<W>>;
 
 pub(crate) fn queue<W: WaitList + Default>() -> Keys<W> {
     let queue = Queue::new(default_item_based());
-    WorkQueue::new(
+    Shared::new(
         Single::new(State::new(queue, W::default())),
         Hand::default(),
     )
@@ -46,13 +58,13 @@ impl std::task::Wake for Bell {
 
 /// A call and the waker by which it waits.
 pub(crate) struct Call<'q, W: WaitList> {
-    pub(crate) wait: Wait<&'q Keys<W>>,
+    pub(crate) wait: Wait<Calls<W>, &'q Keys<W>>,
     pub(crate) bell: Arc<Bell>,
     pub(crate) waker: Waker,
 }
 
 impl<'q, W: WaitList> Call<'q, W> {
-    pub(crate) fn new(wait: Wait<&'q Keys<W>>) -> Self {
+    pub(crate) fn new(wait: Wait<Calls<W>, &'q Keys<W>>) -> Self {
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
         Self { wait, bell, waker }
@@ -71,7 +83,9 @@ impl<'q, W: WaitList> Call<'q, W> {
     }
 
     pub(crate) fn look(&mut self) -> Look<Work<Key>> {
-        let look = self.wait.look(&self.waker, None, Queue::poll_get);
+        let look = self.wait.look(&self.waker, None, |session, getter| {
+            session.poll_get(getter)
+        });
         let queue = self.wait.queue();
         queue.lock().with(|state| state.queue().assert_valid());
         look
@@ -79,7 +93,9 @@ impl<'q, W: WaitList> Call<'q, W> {
 
     pub(crate) fn look_before(&mut self, deadline: u64) -> Look<Work<Key>> {
         let deadline = Some(Instant::from_nanos(deadline));
-        self.wait.look(&self.waker, deadline, Queue::poll_get)
+        self.wait.look(&self.waker, deadline, |session, getter| {
+            session.poll_get(getter)
+        })
     }
 
     pub(crate) fn wakes(&self) -> usize {

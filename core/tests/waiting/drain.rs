@@ -20,7 +20,7 @@ mod rules {
         let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
             call.wait
-                .look(&call.waker, None, |queue, _, _| queue.poll_drain(None))
+                .look(&call.waker, None, |session, _| session.poll_drain(None))
         };
         assert_eq!(look(&mut drains), Look::Sleep { until: None });
         let mut getter = Call::asleep(queue);
@@ -41,8 +41,8 @@ mod rules {
         let drain = queue.begin_drain();
         let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
-            call.wait.look(&call.waker, None, |queue, _, _| {
-                queue.poll_drain(Some(&drain))
+            call.wait.look(&call.waker, None, |session, _| {
+                session.poll_drain(Some(&drain))
             })
         };
         assert_eq!(look(&mut drains), Look::Sleep { until: None });
@@ -59,8 +59,9 @@ mod rules {
         let drain = queue.begin_drain();
         let mut drains = Call::new(Wait::for_state(queue));
         let look = |call: &mut Call<'_, W>| {
-            let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
-            call.wait.look(&call.waker, None, look)
+            call.wait.look(&call.waker, None, |session, _| {
+                session.poll_drain(Some(&drain))
+            })
         };
         assert_eq!(look(&mut drains), Look::Sleep { until: None });
         assert!(queue.try_next(guard, Action::Success).is_none());

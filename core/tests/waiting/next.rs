@@ -60,7 +60,9 @@ mod rules {
         let guard = elsewhere.try_get().unwrap();
         let mut wait = Wait::after(guard, Action::Retry, &other);
         assert_eq!(elsewhere.num_requeues(&Key(1)), 1, "already");
-        let look = wait.look(Waker::noop(), None, Queue::poll_get);
+        let look = wait.look(Waker::noop(), None, |session, getter| {
+            session.poll_get(getter)
+        });
         assert!(matches!(look, Look::Done(Ok(work)) if work.key == Key(2)));
     }
 

@@ -21,7 +21,7 @@ fn a_call_without_a_place_gets_an_error_and_changes_nothing() {
     drop(refused);
 
     let mut drains = Wait::for_state(&queue);
-    let look = drains.look(Waker::noop(), None, |queue, _, _| queue.poll_drain(None));
+    let look = drains.look(Waker::noop(), None, |session, _| session.poll_drain(None));
     assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
 
     add(&queue, 2);
@@ -56,6 +56,18 @@ struct Reports<T> {
     places: Cell<Option<usize>>,
 }
 
+struct Few;
+
+impl Host for Few {
+    type Key = u8;
+    type Storage = Fixed<4>;
+    type Limiter = NoLimit;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<1>;
+    type Clock = Hand;
+    type Lock = Reports<State<Self>>;
+}
+
 impl<T> Lock for Reports<T> {
     type State = T;
 
@@ -71,18 +83,19 @@ impl<T> Lock for Reports<T> {
 
 #[test]
 fn a_call_without_a_place_is_reported_once_the_lock_is_released() {
-    type Guarded = State<u8, Fixed<4>, NoLimit, NoMetrics, FixedWaitList<1>>;
-    let state: Guarded = State::new(Queue::new(NoLimit), FixedWaitList::new());
+    let state = State::new(Queue::new(NoLimit), FixedWaitList::new());
     let (state, places) = (RefCell::new(state), Cell::new(None));
-    let queue = WorkQueue::new(Reports { state, places }, Hand::default());
+    let queue: Shared<Few> = Shared::new(Reports { state, places }, Hand::default());
 
     let mut waits = Wait::for_key(&queue);
-    let look = waits.look(Waker::noop(), None, Queue::poll_get);
+    let look = waits.look(Waker::noop(), None, |session, getter| {
+        session.poll_get(getter)
+    });
     assert_eq!(look, Look::Sleep { until: None });
     assert_eq!(queue.lock().places.get(), None);
 
     let look =
-        Wait::for_state(&queue).look(Waker::noop(), None, |queue, _, _| queue.poll_drain(None));
+        Wait::for_state(&queue).look(Waker::noop(), None, |session, _| session.poll_drain(None));
     assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
     assert_eq!(queue.lock().places.get(), Some(1));
 }

@@ -189,9 +189,9 @@ mod rules {
         add_after(queue, 1, 50);
         let looks = Cell::new(0);
         let mut call = Wait::for_key(queue);
-        let mut task = pin!(call.wait(None, |queue, now, getter| {
+        let mut task = pin!(call.wait(None, |session, getter| {
             looks.set(looks.get() + 1);
-            queue.poll_get(now, getter)
+            session.poll_get(getter)
         }));
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));

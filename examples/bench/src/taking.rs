@@ -69,7 +69,7 @@ pub fn ready(waiting: usize, random: &mut Random) -> Ready {
     let hasher = Fold::default();
     let mut queue = Queue::from_parts(default_item_based(), Reporter::default(), hasher, 0);
     for key in random.keys::<u64>(waiting) {
-        let _ = queue.add(key, Instant::EPOCH);
+        let _ = queue.at(Instant::EPOCH).add(key);
     }
     queue
 }

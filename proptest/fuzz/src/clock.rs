@@ -104,20 +104,20 @@ impl<S: Home> World<S> {
         let (queue, now) = (&mut self.queue, self.now);
         let mut moves = false;
         let added = match bytes.int_in_range(0..=5_u8)? {
-            0 => queue.add(key, now).value.map(|_| None),
+            0 => queue.at(now).add(key).map(|_| None),
             1 => {
                 let delay = draw::duration(bytes)?;
-                let added = queue.add_after(key, delay, now).value;
+                let added = queue.at(now).add_after(key, delay);
                 added.map(|_| Some(now + delay))
             }
             2 => {
                 let due = draw::instant(bytes)?;
-                queue.add_at(key, due, now).value.map(|_| Some(due))
+                queue.at(now).add_at(key, due).map(|_| Some(due))
             }
             3 => {
                 let options = script::options(bytes)?;
                 moves = !matches!(options.merge, Merge::Earliest | Merge::Once);
-                let added = queue.add_with(key, options, now).value;
+                let added = queue.at(now).add_with(key, options);
                 added.map(|scheduled| options.needs_time().then_some(now + scheduled.delay))
             }
             4 => {
@@ -125,7 +125,7 @@ impl<S: Home> World<S> {
                 let Leftover {
                     key: other, left, ..
                 } = leftover;
-                let restored = queue.restore(leftover, now).value;
+                let restored = queue.at(now).restore(leftover);
                 let due = (!left.is_zero()).then_some(now + left);
                 match restored {
                     Ok(_) => self.owe(other, due),
@@ -134,7 +134,7 @@ impl<S: Home> World<S> {
                 return Ok(());
             }
             _ => {
-                let added = queue.add_rate_limited(key, now).value;
+                let added = queue.at(now).add_rate_limited(key);
                 added.map(|scheduled| Some(now + scheduled.delay))
             }
         };
@@ -175,7 +175,7 @@ impl<S: Home> World<S> {
         let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.sleepers.len());
         match bytes.int_in_range(0..=5_u8)? {
             0..=1 => {
-                let work = self.queue.try_get(now).value;
+                let work = self.queue.at(now).try_get();
                 work.into_iter().for_each(|work| self.handed_out(work));
                 return Ok(());
             }
@@ -189,7 +189,7 @@ impl<S: Home> World<S> {
             let _ = self.queue.leave(&mut getter);
             return Ok(());
         }
-        let next = self.queue.poll_get(now, &mut getter).value;
+        let next = self.queue.at(now).poll_get(&mut getter);
         self.came_back(next, getter);
         Ok(())
     }
@@ -232,11 +232,8 @@ impl<S: Home> World<S> {
         let how = script::action(bytes)?;
         match bytes.int_in_range(0..=3_u8)? {
             0 => {
-                assert_eq!(self.queue.release_key(&key, now).value, Ok(()));
-                assert!(
-                    self.queue.release(ticket, now).value.is_err(),
-                    "{key} is done"
-                );
+                assert_eq!(self.queue.at(now).release_key(&key), Ok(()));
+                assert!(self.queue.at(now).release(ticket).is_err(), "{key} is done");
             }
             1 => {
                 let mut getter = Getter::new();
@@ -245,7 +242,7 @@ impl<S: Home> World<S> {
                 self.came_back(step.next, getter);
             }
             _ => {
-                let finished = self.queue.finish(ticket, how, now).value;
+                let finished = self.queue.at(now).finish(ticket, how);
                 self.completed(key, how, finished.ok());
             }
         }
@@ -271,23 +268,23 @@ impl<S: Home> World<S> {
     fn rest(&mut self, bytes: &mut Unstructured) -> Result<()> {
         let now = self.now;
         match bytes.int_in_range(0..=7_u8)? {
-            0 => drop(self.queue.shut_down(now)),
+            0 => drop(self.queue.at(now).shut_down()),
             1 => {
-                let drain = self.queue.begin_drain(now).value;
+                let drain = self.queue.at(now).begin_drain();
                 let drained = self.queue.drain_status(&drain) == Drained::Complete;
                 assert!(!drained || self.tickets.is_empty());
             }
             2 => {
-                let left = self.queue.take_delayed(now);
+                let left = self.queue.at(now).take_delayed();
                 left.into_iter().for_each(|left| self.gave_back(left.key));
             }
             3 => {
                 let left = self.queue.take_ready().value;
                 left.into_iter().for_each(|left| self.gave_back(left.key));
             }
-            4 => drop(self.queue.report_running(now)),
+            4 => drop(self.queue.at(now).report_running()),
             5 => drop(self.queue.forget(&script::key(bytes, KEYS)?)),
-            _ => drop(self.queue.len(now)),
+            _ => drop(self.queue.at(now).len()),
         }
         Ok(())
     }
@@ -301,7 +298,7 @@ impl<S: Home> World<S> {
 
     /// Takes the queue's word for what it still has to do.
     fn owe_what_waits(&mut self, key: Key) {
-        if let Some(state) = self.queue.state(&key, self.now).value {
+        if let Some(state) = self.queue.at(self.now).state(&key) {
             if state.ready || state.dirty {
                 self.owe(key, None);
             }
@@ -321,7 +318,7 @@ impl<S: Home> World<S> {
         assert_eq!(queue.asleep(), self.sleepers.len());
         let closed = queue.shutting_down();
         for (&key, owed) in &mut self.owed {
-            let Some(state) = queue.state(&key, now).value else {
+            let Some(state) = queue.at(now).state(&key) else {
                 unreachable!("{key} is lost: {owed:?}");
             };
             if state.ready || state.dirty {
@@ -340,8 +337,8 @@ impl<S: Home> World<S> {
             let may_wait = self.holds || closed && !owed.at_once;
             assert!(may_wait, "{key} is late: {owed:?}, {state:?}");
             // A delay that is ended early lasts until the hold is over: this one does already.
-            let _ = queue.expedite(&key, now);
-            let held = queue.state(&key, now).value == Some(state);
+            let _ = queue.at(now).expedite(&key);
+            let held = queue.at(now).state(&key) == Some(state);
             assert!(held, "{key} is not held: {owed:?}, {state:?}");
             *owed = Owed {
                 at_once: false,

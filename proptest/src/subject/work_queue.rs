@@ -309,7 +309,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        self.queue().with(|queue, _| queue.leave(getter));
+        self.queue().with(|session| session.leave(getter));
     }
 
     fn release_key(&mut self, key: Key) -> Result<(), NotActive> {

@@ -59,7 +59,7 @@ where
         "not now, either"
     );
     assert_eq!(queue.state(&1).unwrap().due, Some(Instant::NEVER));
-    queue.with(|queue, _| queue.leave(&mut getter));
+    queue.with(|session| session.leave(&mut getter));
 
     // The caller that adds it gets it all the same.
     queue.add(1).unwrap();

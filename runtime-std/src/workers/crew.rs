@@ -12,10 +12,11 @@ use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use requeue_core::binding::{Effect, Member, Next, Wait, Wake};
-use requeue_core::{Action, Failure, Instant, Queue, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::binding::{Member, Next, Wait};
+use requeue_core::{Action, Failure, Instant, RateLimiter, RunContext, Storage, Workers};
 
 use super::roster::Roster;
+use crate::get::Call;
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{Parker, thread};
 
@@ -79,19 +80,16 @@ where
 
     /// Sleeps until the supervisor has something to do.
     fn sleep(&self, asked: usize, alarm: Option<Instant>) {
-        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| {
+        let call = Wait::for_state(&*self.queue.shared);
+        // An error says that it is time for the alarm.
+        let _ = self.queue.wait(call, alarm, |session, _| {
             let is_asked = self.workers.wanted().get() != asked;
-            let value = if is_asked || self.roster.has_news(queue.shutting_down()) {
+            if is_asked || self.roster.has_news(session.shutting_down()) {
                 Next::Work(())
             } else {
                 Next::Wait { until: None }
-            };
-            let wake = Wake::NONE;
-            Effect { value, wake }
-        };
-        let call = Wait::for_state(&*self.queue.shared);
-        // An error says that it is time for the alarm.
-        let _ = self.queue.wait(call, alarm, look);
+            }
+        });
     }
 
     fn report_overdue(&self) {
@@ -115,11 +113,7 @@ where
 
     /// Returns the next key, and ends a run before, if that is part of the call. `None` if there is
     /// none any more, or the worker is surplus.
-    fn take(
-        &self,
-        member: &mut Member,
-        mut call: Wait<&'r Shared<K, L, S>>,
-    ) -> Option<Guard<'r, K, L, S>> {
+    fn take(&self, member: &mut Member, mut call: Call<'r, K, L, S>) -> Option<Guard<'r, K, L, S>> {
         let shared = &*self.queue.shared;
         // Most calls find a key, and need not be ones that can wait.
         if !member.has_to_look(self.allowed())
@@ -127,10 +121,10 @@ where
         {
             return Some(Guard::new(work, shared));
         }
-        let look = |queue: &mut Queue<_, _, _, _>, now, getter: &mut _| {
-            member.poll_get(self.allowed(), queue, self.queue.clock(), now, getter)
-        };
-        let work = self.queue.wait(call, None, look).ok()?;
+        let work = self.queue.wait(call, None, |session, getter| {
+            member.poll_get(self.allowed(), session, self.queue.clock(), getter)
+        });
+        let work = work.ok()?;
         Some(Guard::new(work, shared))
     }
 

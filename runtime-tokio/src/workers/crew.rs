@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use requeue_core::binding::{Member, Seats, Wait};
-use requeue_core::{Action, Failure, Leftover, Queue, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::get::in_turn;
-use crate::queue::{Guard, Shared, WorkQueue};
+use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
 /// What the workers of one run share.
@@ -129,7 +129,7 @@ where
     async fn take(
         &self,
         member: &mut Member,
-        mut call: Wait<&Shared<K, L, S>>,
+        mut call: Wait<TaskHost<K, L, S>, &Shared<K, L, S>>,
     ) -> Option<Guard<K, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work = None;
@@ -138,10 +138,10 @@ where
             work = in_turn(|| call.try_get()).await;
         }
         if work.is_none() {
-            let look = |state: &mut Queue<_, _, _, _>, now, getter: &mut _| {
-                member.poll_get(wanted.get(), state, queue.clock(), now, getter)
-            };
-            work = call.wait(None, look).await.ok();
+            let taken = call.wait(None, |session, getter| {
+                member.poll_get(wanted.get(), session, queue.clock(), getter)
+            });
+            work = taken.await.ok();
         }
         Some(Guard::new(work?, Arc::clone(&queue.shared)))
     }

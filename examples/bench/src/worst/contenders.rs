@@ -146,12 +146,12 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Default for Gauged<K, H> {
 
 impl<K: Eq + Hash + Clone, H: BuildHasher> Reports<K> for Gauged<K, H> {
     fn begin(&mut self, key: K) {
-        let _ = self.queue.add(key, Instant::EPOCH);
-        let _ = self.queue.try_get(Instant::EPOCH);
+        let _ = self.queue.at(Instant::EPOCH).add(key);
+        let _ = self.queue.at(Instant::EPOCH).try_get();
     }
 
     fn report_running(&mut self, now: u64) -> (Duration, Duration) {
-        let _ = self.queue.report_running(Instant::from_nanos(now));
+        let _ = self.queue.at(Instant::from_nanos(now)).report_running();
         let Gauges { sum, longest } = *self.queue.metrics();
         (sum, longest)
     }

@@ -28,7 +28,7 @@ fn with<T>(work: impl FnOnce(&mut Keys, Instant) -> T) -> T {
 
 fn on_interrupt(_line: u16) {
     // A full queue would return the key as an error; here there is room for every key.
-    let _ = with(|queue, now| queue.add(17, now).value);
+    let _ = with(|session| session.add(17));
 }
 
 /// Sensor 17 is read. Sensor 18 does not answer, and is retried after 1 ms, 2 ms, 4 ms and so on.
@@ -41,7 +41,7 @@ fn reconcile(key: u16) -> Action {
 
 fn run(work: Work<u16>) {
     let action = reconcile(work.key);
-    let finished = with(|queue, now| queue.finish(work.ticket, action, now).value);
+    let finished = with(|session| session.finish(work.ticket, action));
     finished.expect("nothing else ends this run");
 }
 
@@ -51,7 +51,7 @@ fn run(work: Work<u16>) {
 /// last look must not be slept through. `wfi` returns for an interrupt that is held off, too.
 fn sleep() {
     critical_section::with(|_| {
-        let due = with(|queue, now| match queue.is_empty(now).value {
+        let due = with(|queue, now| match queue.at(now).is_empty() {
             true => Some(queue.next_deadline()),
             false => None,
         });
@@ -79,7 +79,7 @@ const RUNS: usize = 6;
 fn main() -> ! {
     board::start();
     handler::set(on_interrupt);
-    let added = with(|queue, now| queue.add_after(18, Duration::from_millis(5), now).value);
+    let added = with(|session| session.add_after(18, Duration::from_millis(5)));
     added.expect("room for eight keys");
     board::pend(board::LINES[0]);
     board::pend(board::LINES[0]);
@@ -87,7 +87,7 @@ fn main() -> ! {
     let mut seen = [(0, 0); RUNS];
     for seen in &mut seen {
         let work = loop {
-            match with(|queue, now| queue.try_get(now).value) {
+            match with(|session| session.try_get()) {
                 Some(work) => break work,
                 None => sleep(),
             }

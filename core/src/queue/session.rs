@@ -1,0 +1,152 @@
+//! One access to the state machine, and the one place where a wake is decided.
+
+use core::fmt;
+use core::hash::Hash;
+use core::ops::Deref;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::{Metrics, NoMetrics};
+use crate::outcome::Wake;
+use crate::storage::Storage;
+
+use super::Queue;
+
+/// One access to a [`Queue`] at a point in time: [`Queue::at`] begins it, and [`close`](Self::close)
+/// says which waiting calls to wake.
+///
+/// A session may have any number of operations. They return plain values. A runtime begins one under
+/// its lock, closes it before it unlocks, and wakes afterwards. A loop without calls that wait needs
+/// no `close`: nobody sleeps, so there is nobody to wake.
+///
+/// A session that is dropped unclosed loses no wake: the queue owes it until the next session that
+/// is closed.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Next, Wake};
+///
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut worker = Getter::new();
+/// let _ = queue.at(Instant::EPOCH).poll_get(&mut worker);
+///
+/// let mut session = queue.at(Instant::EPOCH);
+/// session.add("node-7").unwrap();
+/// session.add("node-8").unwrap();
+/// // One worker sleeps, so one wake serves both keys.
+/// assert_eq!(session.close(), Wake::ONE);
+/// ```
+#[must_use = "its operations do the work, and `close` says whom to wake"]
+pub struct Session<'q, K, S, L, M = NoMetrics>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+{
+    pub(super) queue: &'q mut Queue<K, S, L, M>,
+    pub(super) now: Instant,
+    /// The copy of a key that the queue holds already.
+    pub(super) spare: Option<K>,
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Begins a session at the time `now`. O(1).
+    ///
+    /// `now` never goes backwards from one session to the next. It may be anything while
+    /// [`needs_time`](Self::needs_time) is false, except for operations that always read it, as
+    /// their documentation says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.at(Instant::EPOCH).add("node-7"), Ok(Added::Ready));
+    /// ```
+    #[inline]
+    pub fn at(&mut self, now: Instant) -> Session<'_, K, S, L, M> {
+        Session {
+            queue: self,
+            now,
+            spare: None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn owed_wake(&mut self) -> Wake {
+        let mut wake = Wake::NONE;
+        if self.watched.has_changed() {
+            wake = self.wake_watchers();
+        }
+        if self.paused || wake == Wake::ALL {
+            return wake;
+        }
+        let ready = self.lists.may_start();
+        let earliest = self.open_deadline();
+        wake | self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// Ends the session. Returns the calls to wake, after the lock is released. O(1).
+    #[inline]
+    pub fn close(self) -> Wake {
+        if self.queue.watched.has_changed() || self.queue.sleepers.asleep() > 0 {
+            return self.queue.owed_wake();
+        }
+        Wake::NONE
+    }
+
+    /// Returns the time of the session. O(1).
+    #[inline]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Moves the time of the session to a later one. O(1).
+    pub(crate) fn move_to(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Makes some due keys ready. Returns whether there may be more.
+    pub(crate) fn release_some_due(&mut self) -> bool {
+        self.queue.release_due(SlotId::NONE, self.now)
+    }
+
+    /// Takes out the copy of a key that the last add did not store, to drop it where no lock is held.
+    #[inline]
+    pub(crate) fn take_spare(&mut self) -> Option<K> {
+        self.spare.take()
+    }
+}
+
+/// The questions of a queue, during a session.
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Deref for Session<'_, K, S, L, M> {
+    type Target = Queue<K, S, L, M>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        self.queue
+    }
+}
+
+impl<K, S, L, M> fmt::Debug for Session<'_, K, S, L, M>
+where
+    K: Eq + Hash,
+    S: Storage,
+    L: RateLimiter,
+    M: Metrics,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
