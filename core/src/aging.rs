@@ -34,7 +34,7 @@ use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<16, u8, Aging<Levels<2>>>, NoLimit> = Queue::new(NoLimit);
-/// queue.age_after(Duration::from_secs(60));
+/// queue.at(now).age_after(Duration::from_secs(60));
 ///
 /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
 /// queue.at(now).add("report").unwrap();

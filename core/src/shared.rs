@@ -1257,7 +1257,7 @@ impl<H: Host> Shared<H> {
         <H::Storage as Storage>::Priorities: Priorities<AgeLimit: Ages>,
     {
         let after = after.into();
-        self.lock.with(|state| state.queue.age_after(after));
+        self.with(|session| session.age_after(after));
     }
 }
 

@@ -12,15 +12,9 @@ use crate::metrics::Metrics;
 use crate::priority::{AgeLimit, KeyLevels, Priorities};
 use crate::storage::Storage;
 
-use super::Queue;
+use super::{Queue, Session};
 
-impl<K, S, L, M> Queue<K, S, L, M>
-where
-    K: Eq + Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-{
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
     /// levels, from now on; with `None`, none of them. For queues with [`Aging`](crate::Aging).
     /// O(1).
@@ -31,7 +25,7 @@ where
     where
         S::Priorities: Priorities<AgeLimit: Ages>,
     {
-        self.age_limit = Ages::limit(after.into());
+        self.queue.age_limit = Ages::limit(after.into());
     }
 }
 

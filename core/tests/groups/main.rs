@@ -354,7 +354,7 @@ fn every_group_is_seen_once() {
 #[test]
 fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
     let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    queue.age_after(Duration::from_millis(10));
+    queue.at(NOW).age_after(Duration::from_millis(10));
     for group in 0..2 {
         queue.at(NOW).add((group, 0)).unwrap();
     }

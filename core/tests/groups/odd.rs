@@ -116,7 +116,7 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     type Aged = Queue<Key, Growable<RandomState, Groups<u8, Aging<Levels<2>>>>, NoLimit>;
     let mut queue: Aged =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
-    queue.age_after(Duration::ZERO);
+    queue.at(NOW).age_after(Duration::ZERO);
     let groups = 0..20;
     for number in 0..2 {
         for group in groups.clone() {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Effect};
+use requeue_core::binding::Clock;
 use requeue_core::{AddOptions, Added, Instant, Rejected};
 
 use super::World;
@@ -72,14 +72,14 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// fn upgrade(tenant: u8, keys: &Keys<(u8, u32)>) {
     ///     let plan = GroupLimits::new().max_active(8);
     ///     let limited = keys.with_queue(|queue: &mut Tenants, now| {
-    ///         queue.limit_group(tenant, Some(plan), now)
+    ///         queue.at(now).limit_group(tenant, Some(plan))
     ///     });
     ///     assert_eq!(limited, Some(Ok(())));
     /// }
     /// ```
     pub fn with_queue<Q: Driven<K>, T>(
         &self,
-        work: impl FnOnce(&mut Q, Instant) -> Effect<T>,
+        work: impl FnOnce(&mut Q, Instant) -> T,
     ) -> Option<T> {
         self.shared.with_queue(work)
     }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Effect, Getter, Next, Ticket, Work};
+use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
 use requeue_core::{
     Action, AddOptions, Finished, Instant, Leftover, Metrics, NotActive, Queue, RateLimiter,
     Rejected, Scheduled, Storage,
@@ -21,11 +21,11 @@ pub trait Driven<K>: Any {
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<K>>>;
+    ) -> Result<Scheduled, Rejected<K>>;
     /// One look of a worker that may have to wait.
-    fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<K>>>;
+    fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<K>>;
     /// A worker goes, and may have slept before.
-    fn leave(&mut self, getter: &mut Getter) -> Effect<()>;
+    fn leave(&mut self, getter: &mut Getter);
     /// Completes the run of a key, and says what becomes of it.
     fn finish(
         &mut self,
@@ -33,15 +33,17 @@ pub trait Driven<K>: Any {
         key: &K,
         action: Action,
         now: Instant,
-    ) -> Effect<Result<Finished, NotActive>>;
+    ) -> Result<Finished, NotActive>;
     /// The deadline that a key waits for, active or not.
-    fn due(&mut self, key: &K, now: Instant) -> Effect<Option<Instant>>;
+    fn due(&mut self, key: &K, now: Instant) -> Option<Instant>;
     /// Takes no more keys, and lets those that are ready be worked on.
-    fn shut_down(&mut self, now: Instant) -> Effect<()>;
+    fn shut_down(&mut self, now: Instant);
     /// Whether the queue is shut down, and nothing is ready or active.
     fn is_drained(&self) -> bool;
     /// After shutdown: takes out a key that was not worked on.
-    fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<K>>>;
+    fn take_leftover(&mut self, now: Instant) -> Option<Leftover<K>>;
+    /// The calls to wake after what was done since the last time.
+    fn wake(&mut self) -> Wake;
     /// Whether a key that is to be run has to wait until then although a worker sleeps: its group
     /// may be at its limit, say, or have no token sooner. At first none has to.
     ///
@@ -97,20 +99,20 @@ where
         key: K,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<K>>> {
-        self.add_with(key, options, now)
+    ) -> Result<Scheduled, Rejected<K>> {
+        self.at(now).add_with(key, options)
     }
 
-    fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<K>>> {
-        self.poll_get(now, getter).map(|next| match next {
+    fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<K>> {
+        match self.at(now).poll_get(getter) {
             Next::Work(work) => Next::Work(Taken::from(work)),
             Next::Wait { until } => Next::Wait { until },
             Next::Closed => Next::Closed,
-        })
+        }
     }
 
-    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
-        self.leave(getter)
+    fn leave(&mut self, getter: &mut Getter) {
+        self.at(Instant::EPOCH).leave(getter);
     }
 
     fn finish(
@@ -119,30 +121,29 @@ where
         _key: &K,
         action: Action,
         now: Instant,
-    ) -> Effect<Result<Finished, NotActive>> {
-        self.finish(ticket, action, now)
+    ) -> Result<Finished, NotActive> {
+        self.at(now).finish(ticket, action)
     }
 
-    fn due(&mut self, key: &K, now: Instant) -> Effect<Option<Instant>> {
-        self.state(key, now)
-            .map(|state| state.and_then(|state| state.due))
+    fn due(&mut self, key: &K, now: Instant) -> Option<Instant> {
+        self.at(now).state(key)?.due
     }
 
-    fn shut_down(&mut self, now: Instant) -> Effect<()> {
-        self.begin_drain(now).map(|_| ())
+    fn shut_down(&mut self, now: Instant) {
+        let _ = self.at(now).begin_drain();
     }
 
     fn is_drained(&self) -> bool {
         self.is_drained()
     }
 
-    fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<K>>> {
-        let ready = self.take_ready();
-        if ready.value.is_some() {
-            return ready;
-        }
-        let delayed = self.take_delayed(now);
-        ready.map(|_| delayed)
+    fn take_leftover(&mut self, now: Instant) -> Option<Leftover<K>> {
+        let mut session = self.at(now);
+        session.take_ready().or_else(|| session.take_delayed())
+    }
+
+    fn wake(&mut self) -> Wake {
+        self.at(Instant::EPOCH).close()
     }
 
     fn assert_valid(&self) {

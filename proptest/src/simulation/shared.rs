@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::task::Waker;
 
-use requeue_core::binding::{Effect, Getter, Next, Runs, Ticket, Wake};
+use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake};
 use requeue_core::{
     Action, AddOptions, Added, Finished, Instant, Leftover, NotActive, Rejected, Scheduled,
 };
@@ -241,18 +241,12 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
     /// Something else that is done with the queue; `None` if it is of another type.
     pub(super) fn with_queue<Q: Driven<K>, T>(
         &self,
-        work: impl FnOnce(&mut Q, Instant) -> Effect<T>,
+        work: impl FnOnce(&mut Q, Instant) -> T,
     ) -> Option<T> {
         let now = self.now();
         self.act(|queue| {
             let queue: &mut dyn Any = queue;
-            match queue.downcast_mut() {
-                Some(queue) => work(queue, now).map(Some),
-                None => Effect {
-                    value: None,
-                    wake: Wake::NONE,
-                },
-            }
+            queue.downcast_mut().map(|queue| work(queue, now))
         })
     }
 
@@ -264,8 +258,11 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         self.queue.borrow().assert_valid();
     }
 
-    fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> Effect<T>) -> T {
-        let Effect { value, wake } = work(&mut **self.queue.borrow_mut());
+    fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> T) -> T {
+        let mut queue = self.queue.borrow_mut();
+        let value = work(&mut **queue);
+        let wake = queue.wake();
+        drop(queue);
         if wake == Wake::ALL {
             self.wake_all.set(true);
         } else if wake.contains(Wake::ONE) {

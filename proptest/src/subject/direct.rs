@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Effect, Getter, Next, Step, Wake};
+use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, Growable, Index,
     Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage,
@@ -27,6 +27,9 @@ pub struct Direct<S: Storage, M: Metrics = Figures, const MAX: usize = { usize::
     nonsense: bool,
 }
 
+/// A session of a queue under test.
+pub(super) type Access<'q, S, M> = Session<'q, Key, S, AnyLimiter, M>;
+
 /// A storage that a queue under test can be made of.
 pub trait Home: Storage + Sized {
     /// Whether keys belong to groups.
@@ -37,20 +40,13 @@ pub trait Home: Storage + Sized {
     const LIMITS_KEYS: bool;
 
     /// Changes how many keys fit, if that can be changed.
-    fn limit_keys<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        keys: usize,
-    ) -> Effect<()>;
+    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize);
 
     /// Changes the limits of groups. Nothing without them.
-    fn order<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()>;
+    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder);
 
     /// Sets after which time keys age. Without aging, nothing changes.
-    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>);
+    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>);
 
     /// An empty queue.
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
@@ -61,24 +57,16 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     const AGES: bool = P::AGES;
     const LIMITS_KEYS: bool = false;
 
-    fn limit_keys<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        keys: usize,
-    ) -> Effect<()> {
-        let _ = keys;
-        queue.leave(&mut Getter::default())
+    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
+        let _ = (session, keys);
     }
 
-    fn order<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        P::order_fixed(queue, order, now)
+    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder) {
+        P::order_fixed(session, order);
     }
 
-    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
-        P::age(queue, after);
+    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
+        P::age(session, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
@@ -93,29 +81,21 @@ impl<P: Kind> Home for Growable<RandomState, P> {
     const AGES: bool = P::AGES;
     const LIMITS_KEYS: bool = true;
 
-    fn limit_keys<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        keys: usize,
-    ) -> Effect<()> {
-        queue.limit_keys(keys)
+    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
+        session.limit_keys(keys);
     }
 
-    fn order<M: Metrics>(
-        queue: &mut Queue<Key, Self, AnyLimiter, M>,
-        order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        P::order_growable(queue, order, now)
+    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder) {
+        P::order_growable(session, order);
     }
 
-    fn age_after<M: Metrics>(queue: &mut Queue<Key, Self, AnyLimiter, M>, after: Option<Duration>) {
-        P::age(queue, after);
+    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
+        P::age(session, after);
     }
 
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
-        // Nothing waits yet.
-        let _ = queue.limit_keys(setup.max_keys);
+        queue.at(Instant::EPOCH).limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);
         queue.limit_due_keys(setup.due_keys_max);
         queue
@@ -163,9 +143,9 @@ impl<S: Storage, M: Metrics, const MAX: usize> Direct<S, M, MAX> {
     }
 
     /// Records which getters an operation wakes.
-    fn obey<T>(&mut self, effect: Effect<T>) -> T {
-        self.wake = self.wake | effect.wake;
-        effect.value
+    fn obey<T>(&mut self, value: T) -> T {
+        self.wake = self.wake | self.queue.at(self.now).close();
+        value
     }
 }
 
@@ -185,8 +165,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn limit_keys(&mut self, keys: usize) {
-        let effect = S::limit_keys(&mut self.queue, keys);
-        self.obey(effect);
+        let value = S::limit_keys(&mut self.queue.at(self.now), keys);
+        self.obey(value);
     }
 
     fn levels(&self) -> u8 {
@@ -203,12 +183,12 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn order(&mut self, order: &GroupOrder) {
         let now = self.any_time();
-        let effect = S::order(&mut self.queue, order, now);
-        self.obey(effect);
+        let value = S::order(&mut self.queue.at(now), order);
+        self.obey(value);
     }
 
     fn age_after(&mut self, after: Option<Duration>) {
-        S::age_after(&mut self.queue, after);
+        S::age_after(&mut self.queue.at(self.now), after);
     }
 
     fn abilities(&self) -> Abilities {
@@ -221,23 +201,23 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
         let now = self.any_time();
-        let effect = self.queue.add(key, now);
-        self.obey(effect)
+        let value = self.queue.at(now).add(key);
+        self.obey(value)
     }
 
     fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
-        let effect = self.queue.add_after(key, delay, self.now);
-        self.obey(effect)
+        let value = self.queue.at(self.now).add_after(key, delay);
+        self.obey(value)
     }
 
     fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
-        let effect = self.queue.add_at(key, due, self.now);
-        self.obey(effect)
+        let value = self.queue.at(self.now).add_at(key, due);
+        self.obey(value)
     }
 
     fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
-        let effect = self.queue.add_rate_limited(key, self.now);
-        self.obey(effect).map(Scheduled::from)
+        let value = self.queue.at(self.now).add_rate_limited(key);
+        self.obey(value).map(Scheduled::from)
     }
 
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
@@ -246,8 +226,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         } else {
             self.any_time()
         };
-        let effect = self.queue.add_with(key, options, now);
-        self.obey(effect).map(Scheduled::from)
+        let value = self.queue.at(now).add_with(key, options);
+        self.obey(value).map(Scheduled::from)
     }
 
     fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
@@ -256,8 +236,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         } else {
             self.any_time()
         };
-        let effect = self.queue.add_displacing(key, options, now);
-        let added = self.obey(effect);
+        let value = self.queue.at(now).add_displacing(key, options);
+        let added = self.obey(value);
         added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
     }
 
@@ -267,46 +247,46 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        let effect = self.queue.add_debounced(key, quiet, max, self.now);
-        self.obey(effect)
+        let value = self.queue.at(self.now).add_debounced(key, quiet, max);
+        self.obey(value)
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let now = self.any_time();
         let mut rejected = Vec::new();
         let keys = keys.iter().copied();
-        let effect = self.queue.add_many(keys, now, |key| rejected.push(key));
-        (self.obey(effect), rejected)
+        let value = self.queue.at(now).add_many(keys, |key| rejected.push(key));
+        (self.obey(value), rejected)
     }
 
     fn forget(&mut self, key: Key) -> u32 {
-        self.queue.forget(&key)
+        self.queue.at(self.now).forget(&key)
     }
 
     fn cancel_key(&mut self, key: Key) -> Option<Known> {
         let now = self.any_time();
-        let effect = self.queue.cancel(&key, now);
-        self.obey(effect).map(Known::from)
+        let value = self.queue.at(now).cancel(&key);
+        self.obey(value).map(Known::from)
     }
 
     fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
         let now = self.any_time();
-        let effect = self.queue.cancel_delay(&key, now);
-        self.obey(effect)
+        let value = self.queue.at(now).cancel_delay(&key);
+        self.obey(value)
     }
 
     fn expedite(&mut self, key: Key) -> bool {
         let now = self.any_time();
-        let effect = self.queue.expedite(&key, now);
-        self.obey(effect)
+        let value = self.queue.at(now).expedite(&key);
+        self.obey(value)
     }
 
     fn expedite_all(&mut self) {
         let mut sweep = Sweep::new();
         loop {
             let now = self.any_time();
-            let effect = self.queue.expedite_some(&mut sweep, now);
-            if !self.obey(effect) {
+            let value = self.queue.at(now).expedite_some(&mut sweep);
+            if !self.obey(value) {
                 return;
             }
         }
@@ -317,8 +297,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         loop {
             let now = self.any_time();
             let keep = |other: &Key| *other < key;
-            let effect = self.queue.retain_some(&mut sweep, now, keep);
-            if !self.obey(effect) {
+            let value = self.queue.at(now).retain_some(&mut sweep, keep);
+            if !self.obey(value) {
                 return sweep.cancelled();
             }
         }
@@ -330,17 +310,17 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         } else {
             self.now
         };
-        let effect = self.queue.restore(left.into(), now);
-        self.obey(effect).map_err(refused)
+        let value = self.queue.at(now).restore(left.into());
+        self.obey(value).map_err(refused)
     }
 
     fn pause(&mut self) {
-        self.queue.pause();
+        self.queue.at(self.now).pause();
     }
 
     fn resume(&mut self) {
-        let effect = self.queue.resume();
-        self.obey(effect);
+        let value = self.queue.at(self.now).resume();
+        self.obey(value);
     }
 
     fn is_paused(&mut self) -> bool {
@@ -349,8 +329,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn is_idle(&mut self) -> bool {
         let now = self.any_time();
-        let effect = self.queue.is_idle(now);
-        self.obey(effect)
+        let value = self.queue.at(now).is_idle();
+        self.obey(value)
     }
 
     fn is_settled(&mut self) -> bool {
@@ -359,23 +339,24 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn try_get(&mut self) -> Option<Handed> {
         let now = self.any_time();
-        let effect = self.queue.try_get(now);
-        self.obey(effect).map(Handed::from)
+        let value = self.queue.at(now).try_get();
+        self.obey(value).map(Handed::from)
     }
 
     fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
         let now = self.any_time();
-        let effect = self.queue.poll_get(now, getter);
-        map_next(self.obey(effect), Handed::from)
+        let value = self.queue.at(now).poll_get(getter);
+        map_next(self.obey(value), Handed::from)
     }
 
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let now = self.any_time();
         let mut taken = Vec::new();
-        let effect = self
+        let value = self
             .queue
-            .poll_get_many(max, now, getter, |work| taken.push(Handed::from(work)));
-        map_next(self.obey(effect), |count| {
+            .at(now)
+            .poll_get_many(max, getter, |work| taken.push(Handed::from(work)));
+        map_next(self.obey(value), |count| {
             assert_eq!(count, taken.len(), "as many keys as the queue says");
             taken
         })
@@ -386,49 +367,50 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
             return (Err(NotActive), self.get(getter));
         };
         let now = self.time_for(action);
-        let effect = self.queue.poll_next(ticket, action, now, getter);
-        let Step { finished, next, .. } = self.obey(effect);
+        let mut session = self.queue.at(now);
+        let turn = (session.finish(ticket, action), session.poll_get(getter));
+        let (finished, next) = self.obey(turn);
         (finished, map_next(next, Handed::from))
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        let effect = self.queue.leave(getter);
-        self.obey(effect);
+        let value = self.queue.at(self.now).leave(getter);
+        self.obey(value);
     }
 
     fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
         let now = self.any_time();
-        let effect = self.queue.release_key(&key, now);
-        self.obey(effect)
+        let value = self.queue.at(now).release_key(&key);
+        self.obey(value)
     }
 
     fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
         let now = self.any_time();
-        let effect = self.queue.release(ticket.core()?, now);
-        self.obey(effect)
+        let value = self.queue.at(now).release(ticket.core()?);
+        self.obey(value)
     }
 
     fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
         let now = self.time_for(action);
         let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
-        let effect = self.queue.finish_many(tickets, action, now);
-        self.obey(effect)
+        let value = self.queue.at(now).finish_many(tickets, action);
+        self.obey(value)
     }
 
     fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
         let now = self.time_for(action);
-        let effect = self.queue.finish(ticket.core()?, action, now);
-        self.obey(effect)
+        let value = self.queue.at(now).finish(ticket.core()?, action);
+        self.obey(value)
     }
 
     fn shut_down(&mut self) {
-        let effect = self.queue.shut_down(self.now);
-        self.obey(effect);
+        let value = self.queue.at(self.now).shut_down();
+        self.obey(value);
     }
 
     fn begin_drain(&mut self) -> Drain {
-        let effect = self.queue.begin_drain(self.now);
-        Drain::Core(self.obey(effect))
+        let value = self.queue.at(self.now).begin_drain();
+        Drain::Core(self.obey(value))
     }
 
     fn drained(&mut self, drain: &Drain) -> Drained {
@@ -439,18 +421,18 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn take_delayed(&mut self) -> Option<Left> {
-        self.queue.take_delayed(self.now).map(Left::from)
+        self.queue.at(self.now).take_delayed().map(Left::from)
     }
 
     fn take_ready(&mut self) -> Option<Left> {
-        let effect = self.queue.take_ready();
-        self.obey(effect).map(Left::from)
+        let value = self.queue.at(self.now).take_ready();
+        self.obey(value).map(Left::from)
     }
 
     fn len(&mut self) -> usize {
         let now = self.any_time();
-        let effect = self.queue.len(now);
-        self.obey(effect)
+        let value = self.queue.at(now).len();
+        self.obey(value)
     }
 
     fn snapshot(&mut self) -> Vec<(Key, Known)> {
@@ -458,7 +440,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         loop {
             let now = self.any_time();
             let visit = |entry: Entry<&Key>| entries.push(entry.cloned());
-            if !self.queue.snapshot_some(&mut sweep, now, visit) {
+            if !self.queue.at(now).snapshot_some(&mut sweep, visit) {
                 return in_order(entries);
             }
         }
@@ -466,8 +448,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn state(&mut self, key: Key) -> Option<Known> {
         let now = self.any_time();
-        let effect = self.queue.state(&key, now);
-        self.obey(effect).map(Known::from)
+        let value = self.queue.at(now).state(&key);
+        self.obey(value).map(Known::from)
     }
 
     fn contains(&mut self, key: Key) -> bool {
@@ -492,8 +474,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn report_running(&mut self) {
-        let effect = self.queue.report_running(self.now);
-        self.obey(effect);
+        let value = self.queue.at(self.now).report_running();
+        self.obey(value);
     }
 
     fn figures(&mut self) -> Option<Figures> {

@@ -4,10 +4,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::binding::{FixedWaitList, Lock, State, Timer};
+use requeue_core::binding::{Lock, Timer};
 use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities, Rejected};
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{Locked, Shared, TooManyWaiters, With, WorkQueue};
+use requeue_embassy::{EmbassyHost, Shared, TooManyWaiters, With, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
@@ -21,8 +21,6 @@ const WAITERS: usize = 4;
 type Parts<C, P> = With<Figures, u16, C, P>;
 type Inner<const N: usize, P, C> =
     WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
-type Guarded<const N: usize, P> =
-    State<Key, Fixed<N, u16, P>, AnyLimiter, Figures, FixedWaitList<WAITERS>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
 pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C: HandTimer = HandClock> {
@@ -50,11 +48,7 @@ impl HandTimer for HandClock {
 }
 
 impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
-    type Storage = Fixed<N, u16, P>;
-    type Metrics = Figures;
-    type Waiters = FixedWaitList<WAITERS>;
-    type Lock = Locked<NoopRawMutex, Guarded<N, P>>;
-    type Clock = C;
+    type Host = EmbassyHost<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(WAITERS);
 

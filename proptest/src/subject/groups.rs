@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::Effect;
 use requeue_core::{
-    Aging, Bucket, Fixed, GroupLimits, Groups, Growable, Index, Instant, Levels, Metrics,
-    NoPriorities, Priorities, Queue, RandomState, Storage,
+    Aging, Bucket, Fixed, GroupLimits, Groups, Growable, Index, Levels, Metrics, NoPriorities,
+    Priorities, Queue, RandomState, Storage,
 };
 
 use super::Key;
+use super::direct::Access;
 use crate::limiter::{AnyLimiter, FloatBits};
 
 /// Returns the group of a key, in queues that have groups.
@@ -126,31 +126,27 @@ pub trait Kind: Priorities + Sized + 'static {
 
     /// Changes the groups of a fixed queue, if it has any.
     fn order_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        session: &mut Access<'_, Fixed<N, I, Self>, M>,
         order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        let _ = (order, now);
-        queue.leave(&mut Default::default())
+    ) {
+        let _ = (session, order);
     }
 
     /// The same for one that grows.
     fn order_growable<M: Metrics>(
-        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        session: &mut Access<'_, Growable<RandomState, Self>, M>,
         order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        let _ = (order, now);
-        queue.leave(&mut Default::default())
+    ) {
+        let _ = (session, order);
     }
 
     /// Sets after which time keys age, if they do.
-    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
         S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
         M: Metrics,
     {
-        let _ = (queue, after);
+        let _ = (session, after);
     }
 }
 
@@ -188,28 +184,28 @@ where
 
     without_groups!();
 
-    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
         S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
         M: Metrics,
     {
-        queue.age_after(after);
+        session.age_after(after);
     }
 }
 
 macro_rules! change {
-    ($queue:ident, $order:ident, $now:ident) => {{
-        let queue = $queue;
-        let there_is_room = |effect: Effect<Result<(), u8>>| {
-            effect.map(|changed| assert_eq!(changed, Ok(()), "there is room for every group"))
+    ($session:ident, $order:ident) => {{
+        let session = $session;
+        let there_is_room = |changed: Result<(), u8>| {
+            assert_eq!(changed, Ok(()), "there is room for every group");
         };
         match $order {
-            GroupOrder::LimitAll(cap) => queue.limit_groups(cap.limits(), $now),
+            GroupOrder::LimitAll(cap) => session.limit_groups(cap.limits()),
             GroupOrder::Limit(group, cap) => {
-                there_is_room(queue.limit_group(*group, cap.as_ref().map(Cap::limits), $now))
+                there_is_room(session.limit_group(*group, cap.as_ref().map(Cap::limits)))
             }
-            GroupOrder::Pause(group) => there_is_room(queue.pause_group(*group, $now)),
-            GroupOrder::Resume(group) => queue.resume_group(group, $now),
+            GroupOrder::Pause(group) => there_is_room(session.pause_group(*group)),
+            GroupOrder::Resume(group) => session.resume_group(group),
         }
     }};
 }
@@ -233,26 +229,24 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     }
 
     fn order_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &mut Keys<Fixed<N, I, Self>, M>,
+        session: &mut Access<'_, Fixed<N, I, Self>, M>,
         order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        change!(queue, order, now)
+    ) {
+        change!(session, order)
     }
 
     fn order_growable<M: Metrics>(
-        queue: &mut Keys<Growable<RandomState, Self>, M>,
+        session: &mut Access<'_, Growable<RandomState, Self>, M>,
         order: &GroupOrder,
-        now: Instant,
-    ) -> Effect<()> {
-        change!(queue, order, now)
+    ) {
+        change!(session, order)
     }
 
-    fn age<S, M>(queue: &mut Keys<S, M>, after: Option<Duration>)
+    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
         S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
         M: Metrics,
     {
-        P::age(queue, after);
+        P::age(session, after);
     }
 }

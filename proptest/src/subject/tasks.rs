@@ -3,9 +3,9 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, GrowableWaitList, State};
+use requeue_core::binding::Clock;
 use requeue_core::{Action, Growable, Instant, Reporter};
-use requeue_tokio::{Locked, Shared, TokioClock, WorkQueue};
+use requeue_tokio::{Shared, TaskHost, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;
@@ -72,11 +72,7 @@ impl Paused {
 }
 
 impl<S: Home + 'static> Runtime for Tasks<S> {
-    type Storage = S;
-    type Metrics = Reporter;
-    type Waiters = GrowableWaitList;
-    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
-    type Clock = TokioClock;
+    type Host = TaskHost<Key, AnyLimiter, S>;
     type Calls = Futures;
     const GRAIN: Duration = TICK;
 

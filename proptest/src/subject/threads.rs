@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{GrowableWaitList, Lock, State};
+use requeue_core::binding::Lock;
 use requeue_core::{Growable, Instant, Reporter};
-use requeue_std::{Locked, ManualClock, QueueClock, Shared, WorkQueue};
+use requeue_std::{ManualClock, Shared, ThreadHost, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
@@ -30,11 +30,7 @@ impl<S: Home + 'static> Runtime for Threads<S>
 where
     Inner<S>: Send,
 {
-    type Storage = S;
-    type Metrics = Reporter;
-    type Waiters = GrowableWaitList;
-    type Lock = Locked<State<Key, S, AnyLimiter, Reporter, GrowableWaitList>>;
-    type Clock = QueueClock;
+    type Host = ThreadHost<Key, AnyLimiter, S>;
     type Calls = ThreadCalls<S>;
 
     fn new(setup: &Setup) -> Self {

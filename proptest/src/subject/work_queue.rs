@@ -1,4 +1,4 @@
-//! Queues behind a lock: core's `WorkQueue`, whatever its runtime.
+//! Queues behind a lock: core's `Shared`, whatever its runtime.
 
 use std::cell::RefCell;
 use std::fmt::{self, Debug};
@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use requeue_core::binding::{
-    Clock, Finish, FixedWaitList, Getter, Lock, Next, State, Step, WaitList, Wake, WorkQueue,
+    Clock, FixedWaitList, Getter, Host, Lock, Machine, Next, Shared, State, Wake,
 };
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Metrics, NoMetrics,
-    NotActive, Priorities, Queue, Rejected, Storage,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NoMetrics, NotActive,
+    Priorities, Rejected, Storage,
 };
 
 use super::direct::Home;
@@ -22,20 +22,12 @@ use super::{
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
-/// A runtime's queue under test: where its [`WorkQueue`] is, and how to move its clock.
+/// A runtime's queue under test: where its [`Shared`] is, and how to move its clock.
 ///
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
 pub trait Runtime {
-    /// Where the queue keeps its keys.
-    type Storage: Home;
-    /// What the queue reports to.
-    type Metrics: Metrics;
-    /// The list of the calls that wait.
-    type Waiters: WaitList;
-    /// The runtime's lock.
-    type Lock: Lock<State = State<Key, Self::Storage, AnyLimiter, Self::Metrics, Self::Waiters>>;
-    /// The runtime's clock.
-    type Clock: Clock;
+    /// The types that the runtime's queue is made of.
+    type Host: Host<Key = Key, Storage: Home, Limiter = AnyLimiter>;
     /// What keeps the calls that have begun.
     type Calls: Drive;
 
@@ -48,7 +40,7 @@ pub trait Runtime {
     fn new(setup: &Setup) -> Self;
 
     /// The queue.
-    fn queue(&self) -> &WorkQueue<Self::Lock, Self::Clock>;
+    fn queue(&self) -> &Shared<Self::Host>;
 
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
@@ -104,9 +96,10 @@ pub fn panicking<G>(take: impl FnOnce() -> G) -> bool {
 
 /// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
 /// been completed before.
-pub fn handed<H>(guard: Guard<Key, H>) -> Option<Handed>
+pub fn handed<H, R>(guard: Guard<H, R>) -> Option<Handed>
 where
-    H: std::ops::Deref<Target: Finish>,
+    H: Host<Key = Key>,
+    R: std::ops::Deref<Target = Shared<H>>,
 {
     let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
     let ticket = Ticket::Core(guard.into_ticket()?);
@@ -123,15 +116,15 @@ where
 #[derive(Debug)]
 pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }>(R);
 
+/// Where the queue of a runtime keeps its keys.
+type StorageOf<R> = <<R as Runtime>::Host as Host>::Storage;
+
 impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
-    fn queue(&self) -> &WorkQueue<R::Lock, R::Clock> {
+    fn queue(&self) -> &Shared<R::Host> {
         self.0.queue()
     }
 
-    fn with<T>(
-        &self,
-        work: impl FnOnce(&Queue<Key, R::Storage, AnyLimiter, R::Metrics>) -> T,
-    ) -> T {
+    fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
         self.queue().lock().with(|state| work(state.queue()))
     }
 }
@@ -151,36 +144,34 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn limit_keys(&mut self, keys: usize) {
         self.queue()
-            .with(|queue, _| R::Storage::limit_keys(queue, keys));
+            .with(|session| StorageOf::<R>::limit_keys(session, keys));
     }
 
     fn levels(&self) -> u8 {
-        <R::Storage as Storage>::Priorities::LEVELS
+        <StorageOf<R> as Storage>::Priorities::LEVELS
     }
 
     fn groups(&self) -> bool {
-        R::Storage::GROUPS
+        StorageOf::<R>::GROUPS
     }
 
     fn ages(&self) -> bool {
-        R::Storage::AGES
+        StorageOf::<R>::AGES
     }
 
     fn order(&mut self, order: &GroupOrder) {
         self.queue()
-            .with(|queue, now| R::Storage::order(queue, order, now));
+            .with(|session| StorageOf::<R>::order(session, order));
     }
 
     fn age_after(&mut self, after: Option<Duration>) {
-        self.queue().with(|queue, _| {
-            R::Storage::age_after(queue, after);
-            queue.leave(&mut Getter::default())
-        });
+        self.queue()
+            .with(|session| StorageOf::<R>::age_after(session, after));
     }
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            limits_keys: R::Storage::LIMITS_KEYS,
+            limits_keys: StorageOf::<R>::LIMITS_KEYS,
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -286,14 +277,14 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
-        let next = self.queue().with(|queue, now| queue.poll_get(now, getter));
+        let next = self.queue().with(|session| session.poll_get(getter));
         map_next(next, Handed::from)
     }
 
     fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
         let mut taken = Vec::new();
-        let next = self.queue().with(|queue, now| {
-            queue.poll_get_many(max, now, getter, |work| taken.push(Handed::from(work)))
+        let next = self.queue().with(|session| {
+            session.poll_get_many(max, getter, |work| taken.push(Handed::from(work)))
         });
         map_next(next, |_| taken)
     }
@@ -302,9 +293,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         let Ok(ticket) = ticket.core() else {
             return (Err(NotActive), self.get(getter));
         };
-        let Step { finished, next, .. } = self
+        let (finished, next) = self
             .queue()
-            .with_now(|queue, now| queue.poll_next(ticket, action, now, getter));
+            .with_now(|session| (session.finish(ticket, action), session.poll_get(getter)));
         (finished, map_next(next, Handed::from))
     }
 
@@ -452,11 +443,23 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
 /// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
 pub struct Bare<S: Home> {
-    queue: WorkQueue<Alone<S>, HandClock>,
+    queue: Shared<Alone<S>>,
     calls: Futures,
 }
 
-type Alone<S> = Single<State<Key, S, AnyLimiter, NoMetrics, FixedWaitList<0>>>;
+/// The types of a queue for which no call can wait.
+#[derive(Debug)]
+pub struct Alone<S>(std::marker::PhantomData<S>);
+
+impl<S: Home> Host for Alone<S> {
+    type Key = Key;
+    type Storage = S;
+    type Limiter = AnyLimiter;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<0>;
+    type Clock = HandClock;
+    type Lock = Single<State<Self>>;
+}
 
 impl<S: Home> Debug for Bare<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -476,22 +479,18 @@ impl<T> Lock for Single<T> {
 }
 
 impl<S: Home> Runtime for Bare<S> {
-    type Storage = S;
-    type Metrics = NoMetrics;
-    type Waiters = FixedWaitList<0>;
-    type Lock = Alone<S>;
-    type Clock = HandClock;
+    type Host = Alone<S>;
     type Calls = Futures;
 
     fn new(setup: &Setup) -> Self {
         let state = State::new(S::build(setup, NoMetrics), FixedWaitList::new());
         Self {
-            queue: WorkQueue::new(Single(RefCell::new(state)), HandClock::new()),
+            queue: Shared::new(Single(RefCell::new(state)), HandClock::new()),
             calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &WorkQueue<Self::Lock, HandClock> {
+    fn queue(&self) -> &Shared<Alone<S>> {
         &self.queue
     }
 

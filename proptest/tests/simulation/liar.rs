@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use requeue_core::binding::{Effect, Getter, Next, Ticket, Wake};
+use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
     Action, AddOptions, Finished, Growable, Instant, ItemExponentialFailure, Leftover, NotActive,
     Queue, Rejected, Scheduled,
@@ -65,7 +65,7 @@ impl Driven<u8> for Liar {
         key: u8,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<u8>>> {
+    ) -> Result<Scheduled, Rejected<u8>> {
         let is_active = self.active.contains(&key);
         match self.lie {
             Lie::LosesDirtyMarks if is_active => {
@@ -84,15 +84,15 @@ impl Driven<u8> for Liar {
                 Effect { wake, ..added }
             }
             Lie::WakesNone => {
-                let added = self.queue.add_with(key, options, now);
+                let added = self.queue.at(now).add_with(key, options);
                 let wake = Wake::NONE;
                 Effect { wake, ..added }
             }
-            _ => self.queue.add_with(key, options, now),
+            _ => self.queue.at(now).add_with(key, options),
         }
     }
 
-    fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<u8>>> {
+    fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<u8>> {
         if let Some(work) = self.twice.try_get(now).value {
             self.twice_active.insert(work.key);
             return Effect {
@@ -111,7 +111,7 @@ impl Driven<u8> for Liar {
         Effect { value, wake }
     }
 
-    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+    fn leave(&mut self, getter: &mut Getter) {
         self.queue.leave(getter)
     }
 
@@ -121,7 +121,7 @@ impl Driven<u8> for Liar {
         key: &u8,
         action: Action,
         now: Instant,
-    ) -> Effect<Result<Finished, NotActive>> {
+    ) -> Result<Finished, NotActive> {
         assert!(self.lie != Lie::Panics, "nothing is left");
         if self.twice_active.remove(key) {
             return self.twice.finish(ticket, action, now);
@@ -131,14 +131,14 @@ impl Driven<u8> for Liar {
             Action::Retry if self.lie == Lie::ForgetsRetries => Action::Release,
             other => other,
         };
-        self.queue.finish(ticket, action, now)
+        self.queue.at(now).finish(ticket, action)
     }
 
-    fn due(&mut self, key: &u8, now: Instant) -> Effect<Option<Instant>> {
+    fn due(&mut self, key: &u8, now: Instant) -> Option<Instant> {
         Driven::due(&mut self.queue, key, now)
     }
 
-    fn shut_down(&mut self, now: Instant) -> Effect<()> {
+    fn shut_down(&mut self, now: Instant) {
         let mut effect = Driven::shut_down(&mut self.queue, now);
         if self.lie == Lie::WakesNoneAtShutdown {
             effect.wake = Wake::NONE;
@@ -150,7 +150,7 @@ impl Driven<u8> for Liar {
         self.queue.is_drained()
     }
 
-    fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<u8>>> {
+    fn take_leftover(&mut self, now: Instant) -> Option<Leftover<u8>> {
         let leftover = self.queue.take_leftover(now);
         if self.lie == Lie::KeepsLeftovers {
             return leftover.map(|_| None);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use requeue_core::binding::{Effect, Getter, Next, Ticket, Wake};
+use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
     Action, AddOptions, Finished, GroupLimits, Groups, Growable, Instant, ItemExponentialFailure,
     Leftover, NoMetrics, NotActive, Queue, RandomState, Rejected, Scheduled,
@@ -60,7 +60,7 @@ impl Audited {
             closed: false,
         };
         let limits = audited.limits(Plan::FIRST);
-        let _ = audited.queue.limit_groups(limits, Instant::EPOCH);
+        let _ = audited.queue.at(Instant::EPOCH).limit_groups(limits);
         audited
     }
 
@@ -79,29 +79,29 @@ impl Audited {
     }
 
     /// Sets what a tenant may do.
-    fn limit(&mut self, tenant: u8, plan: Plan, now: Instant) -> Effect<()> {
+    fn limit(&mut self, tenant: u8, plan: Plan, now: Instant) {
         self.account(tenant).set_plan(plan, now);
         for account in self.accounts.values_mut() {
             // What a turn is has changed meanwhile.
             account.waits = None;
         }
         let limits = self.limits(plan);
-        let limited = self.queue.limit_group(tenant, Some(limits), now);
+        let limited = self.queue.at(now).limit_group(tenant, Some(limits));
         self.changed(limited.map(|limited| assert_eq!(limited, Ok(()))))
     }
 
-    fn pause(&mut self, tenant: u8, paused: bool, now: Instant) -> Effect<()> {
+    fn pause(&mut self, tenant: u8, paused: bool, now: Instant) {
         self.account(tenant).paused = paused;
         let effect = if paused {
-            let paused = self.queue.pause_group(tenant, now);
+            let paused = self.queue.at(now).pause_group(tenant);
             paused.map(|paused| assert_eq!(paused, Ok(())))
         } else {
-            self.queue.resume_group(&tenant, now)
+            self.queue.at(now).resume_group(&tenant)
         };
         self.changed(effect)
     }
 
-    fn changed(&mut self, mut effect: Effect<()>) -> Effect<()> {
+    fn changed(&mut self, mut effect: ()) {
         if self.defect == Defect::WakesNoneAfterAChange {
             effect.wake = Wake::NONE;
         }
@@ -113,7 +113,7 @@ impl Audited {
     }
 
     /// Sees which tenants could have a key handed out now.
-    fn audited<T>(&mut self, effect: Effect<T>) -> Effect<T> {
+    fn audited<T>(&mut self, effect: T) -> T {
         for (tenant, account) in &mut self.accounts {
             let ready = self.queue.group(tenant).map_or(0, |group| group.ready);
             // When a tenant with a rate comes back depends on what else becomes due then.
@@ -155,12 +155,12 @@ impl Driven<Object> for Audited {
         key: Object,
         options: AddOptions,
         now: Instant,
-    ) -> Effect<Result<Scheduled, Rejected<Object>>> {
-        let added = self.queue.add_with(key, options, now);
+    ) -> Result<Scheduled, Rejected<Object>> {
+        let added = self.queue.at(now).add_with(key, options);
         self.audited(added)
     }
 
-    fn get(&mut self, now: Instant, getter: &mut Getter) -> Effect<Next<Taken<Object>>> {
+    fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<Object>> {
         let mut next = Driven::get(&mut self.queue, now, getter);
         match &mut next.value {
             Next::Work(work) => self.handed_out(work.key.0, now),
@@ -172,7 +172,7 @@ impl Driven<Object> for Audited {
         self.audited(next)
     }
 
-    fn leave(&mut self, getter: &mut Getter) -> Effect<()> {
+    fn leave(&mut self, getter: &mut Getter) {
         let left = self.queue.leave(getter);
         self.audited(left)
     }
@@ -183,8 +183,8 @@ impl Driven<Object> for Audited {
         key: &Object,
         action: Action,
         now: Instant,
-    ) -> Effect<Result<Finished, NotActive>> {
-        let mut finished = self.queue.finish(ticket, action, now);
+    ) -> Result<Finished, NotActive> {
+        let mut finished = self.queue.at(now).finish(ticket, action);
         self.account(key.0).active -= 1;
         if self.defect == Defect::WakesNoneAtTheEndOfARun {
             finished.wake = Wake::NONE;
@@ -192,11 +192,11 @@ impl Driven<Object> for Audited {
         self.audited(finished)
     }
 
-    fn due(&mut self, key: &Object, now: Instant) -> Effect<Option<Instant>> {
+    fn due(&mut self, key: &Object, now: Instant) -> Option<Instant> {
         Driven::due(&mut self.queue, key, now)
     }
 
-    fn shut_down(&mut self, now: Instant) -> Effect<()> {
+    fn shut_down(&mut self, now: Instant) {
         let mut effect = Driven::shut_down(&mut self.queue, now);
         if self.defect == Defect::SleepsThroughADrain {
             effect.wake = Wake::NONE;
@@ -209,7 +209,7 @@ impl Driven<Object> for Audited {
         self.queue.is_drained()
     }
 
-    fn take_leftover(&mut self, now: Instant) -> Effect<Option<Leftover<Object>>> {
+    fn take_leftover(&mut self, now: Instant) -> Option<Leftover<Object>> {
         Driven::take_leftover(&mut self.queue, now)
     }
 
@@ -272,7 +272,7 @@ impl World for Tenants {
     }
 
     fn happen(&mut self, event: &Event, keys: &Keys<Object>) {
-        let change = |tenant, change: &dyn Fn(&mut Audited, Instant) -> Effect<()>| {
+        let change = |tenant, change: &dyn Fn(&mut Audited, Instant) -> ()| {
             let changed = keys.with_queue(|queue: &mut Audited, now| change(queue, now));
             assert_eq!(changed, Some(()), "the queue of tenant {tenant}");
         };

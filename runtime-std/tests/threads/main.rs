@@ -37,9 +37,7 @@ fn queue() -> (Keys, ManualClock) {
 
 /// Waits until nothing is ready and this many threads sleep in `get`.
 fn until_asleep<K: Eq + Hash, L: RateLimiter>(queue: &WorkQueue<K, L>, threads: usize) {
-    while queue.with(|queue, now| queue.len(now).map(|ready| (ready, queue.asleep())))
-        != (0, threads)
-    {
+    while queue.with(|session| (session.len(), session.asleep())) != (0, threads) {
         thread::yield_now();
     }
 }
