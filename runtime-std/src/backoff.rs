@@ -88,7 +88,9 @@ impl Stop {
         Parker::with(|parker| {
             let mut changes = self.wanted.changes();
             loop {
-                let is_stopped = changes.get(parker.waker()) == 0;
+                // Registered first, so that no `stop` is missed.
+                let _ = changes.poll_set(parker.waker());
+                let is_stopped = self.is_stopped();
                 if is_stopped || clock.now() >= due {
                     return is_stopped;
                 }

@@ -517,6 +517,27 @@ async fn a_run_without_workers_drains_when_it_is_shut_down() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn workers_that_looked_between_two_equal_numbers_leave() {
+    let queue = queue();
+    let concurrency = Concurrency::new(2);
+    let workers = Workers::new(1).concurrency(&concurrency);
+    let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
+    let asleep = || queue.lock().with(|state| state.queue().asleep());
+    assert!(run.is_pending());
+    sleep(SECOND).await;
+    assert_eq!(asleep(), 2);
+    concurrency.set(0);
+    assert!(run.is_pending(), "it has woken the surplus workers");
+    concurrency.set(2);
+    sleep(SECOND).await;
+    assert_eq!(asleep(), 2, "they are no longer surplus");
+    concurrency.set(0);
+    assert!(run.is_woken() && run.is_pending());
+    sleep(SECOND).await;
+    assert_eq!(asleep(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use core::task::Waker;
+use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Workers;
@@ -31,13 +31,17 @@ use super::Workers;
 pub struct Concurrency(Arc<Shared>);
 
 struct Shared {
+    /// Written under the lock.
     count: AtomicUsize,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The calls that wait for another number, each with a number of its own.
+    /// How often the number was set. Listeners compare this, because the number itself may have
+    /// changed and changed back.
+    version: u64,
+    /// The calls that wait until the number is set again, each with a number of its own.
     waiting: Vec<(u64, Waker)>,
     last_id: u64,
 }
@@ -56,12 +60,14 @@ impl Concurrency {
     /// Surplus workers finish their runs first, and then take no key. One that takes a key just as
     /// this is called still runs it. None is removed between shutdown and the end of the drain.
     pub fn set(&self, workers: usize) {
+        let mut state = self.lock();
         self.0.count.store(workers, Ordering::SeqCst);
+        state.version = state.version.wrapping_add(1);
+        drop(state);
         self.wake_all();
     }
 
-    /// Wakes what waits for another number, and changes nothing. For runtimes. O(n) in the
-    /// listeners.
+    /// Wakes every listener, and changes nothing. For runtimes. O(n) in the listeners.
     pub fn wake_all(&self) {
         let waiting = mem::take(&mut self.lock().waiting);
         waiting.into_iter().for_each(|(_, waker)| waker.wake());
@@ -77,20 +83,25 @@ impl Concurrency {
     /// # Examples
     ///
     /// ```
-    /// use std::task::Waker;
+    /// use std::task::{Poll, Waker};
     /// use requeue_core::Concurrency;
     ///
     /// let concurrency = Concurrency::new(4);
     /// let mut changes = concurrency.changes();
-    /// assert_eq!(changes.get(Waker::noop()), 4, "the next call of `set` calls this waker");
+    /// assert_eq!(changes.get(), 4);
+    /// assert_eq!(changes.poll_set(Waker::noop()), Poll::Pending);
+    ///
+    /// concurrency.set(0);
+    /// concurrency.set(4);
+    /// assert_eq!(changes.poll_set(Waker::noop()), Poll::Ready(()), "it was set meanwhile");
     /// ```
     pub fn changes(&self) -> Changes {
         let mut state = self.lock();
         state.last_id = state.last_id.wrapping_add(1);
-        let id = state.last_id;
+        let (id, seen) = (state.last_id, state.version);
         drop(state);
         let of = self.clone();
-        Changes { of, id }
+        Changes { of, id, seen }
     }
 
     /// No code of others runs under this lock, so nothing is lost if it was poisoned.
@@ -105,27 +116,40 @@ impl fmt::Debug for Concurrency {
     }
 }
 
-/// Waits for another number of workers. Made by [`Concurrency::changes`]. For runtimes.
+/// Listens to changes of the number of workers. Made by [`Concurrency::changes`]. For runtimes.
 #[derive(Debug)]
 pub struct Changes {
     of: Concurrency,
     id: u64,
+    /// The version at the last call of `get`.
+    seen: u64,
 }
 
 impl Changes {
-    /// Returns the number of workers, and has `waker` called when it is set again, or by
-    /// [`wake_all`](Concurrency::wake_all). Replaces the
-    /// waker of the last call. O(n) in the runs that share the number.
-    pub fn get(&mut self, waker: &Waker) -> usize {
+    /// Returns the number of workers, and notes it as seen. O(1).
+    pub fn get(&mut self) -> usize {
+        let state = self.of.lock();
+        self.seen = state.version;
+        self.of.get()
+    }
+
+    /// Returns whether the number was set since the last [`get`](Self::get), even to the same
+    /// number. If not, has `waker` called by the next [`set`](Concurrency::set) or
+    /// [`wake_all`](Concurrency::wake_all), and forgets the waker of the last call. O(n) in the
+    /// runs that share the number.
+    pub fn poll_set(&mut self, waker: &Waker) -> Poll<()> {
         // Cloned and dropped outside of the lock, because a waker is foreign code.
         let own = waker.clone();
         let mut state = self.of.lock();
+        if state.version != self.seen {
+            drop(state);
+            return Poll::Ready(());
+        }
         let stale = state.remove(self.id);
         state.waiting.push((self.id, own));
         drop(state);
         drop(stale);
-        // Read after the waker is registered, so that no change is missed.
-        self.of.get()
+        Poll::Pending
     }
 }
 

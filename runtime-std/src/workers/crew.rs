@@ -5,14 +5,15 @@
 //! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps
 //! without a timer; otherwise it finds the run when its timer rings.
 //!
-//! Locks are taken in one order: the queue's, then the roster's. No code of a key or of a hook runs
-//! under the roster's.
+//! Locks are taken in one order: the queue's, then the roster's or that of the number of workers.
+//! No code of a key or of a hook runs under the last two.
 
 use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 
-use requeue_core::binding::{Member, Next, Wait};
+use requeue_core::binding::{Changes, Member, Next, Wait};
 use requeue_core::{Action, Failure, Instant, RateLimiter, RunContext, Storage, Workers};
 
 use super::roster::Roster;
@@ -49,7 +50,7 @@ where
         thread::scope(|scope| {
             let mut refused = None;
             loop {
-                let asked = changes.get(&waker);
+                let asked = changes.get();
                 // A drain has to end.
                 let is_draining = asked == 0 && self.queue.shutting_down();
                 let wanted = if is_draining { 1 } else { asked };
@@ -72,19 +73,20 @@ where
                     // Those that wait for a key see that they are surplus, and pass on their wake.
                     self.queue.wake_all();
                 }
-                self.sleep(asked, review.alarm);
+                self.sleep(&mut changes, &waker, review.alarm);
                 self.report_overdue();
             }
         })
     }
 
     /// Sleeps until the supervisor has something to do.
-    fn sleep(&self, asked: usize, alarm: Option<Instant>) {
+    fn sleep(&self, changes: &mut Changes, waker: &Waker, alarm: Option<Instant>) {
         let call = Wait::for_state(&*self.queue.shared);
         // An error says that it is time for the alarm.
         let _ = self.queue.wait(call, alarm, |session, _| {
-            let is_asked = self.workers.wanted().get() != asked;
-            if is_asked || self.roster.has_news(session.shutting_down()) {
+            // Registers at every look, because a wake removes the waker.
+            let is_set = changes.poll_set(waker).is_ready();
+            if is_set || self.roster.has_news(session.shutting_down()) {
                 Next::Work(())
             } else {
                 Next::Wait { until: None }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use requeue_std::core::Instant;
 use requeue_std::core::{ItemExponentialFailure, NoLimit, WithHolds, WithRunRate};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
+use requeue_test_tools::in_time;
 
 use crate::{SECOND, queue, until_asleep};
 
@@ -188,6 +189,38 @@ fn a_run_without_workers_drains_when_it_is_shut_down() {
         assert_eq!(run.join().unwrap(), []);
     });
     assert!(!queue.contains(&1) && !queue.contains(&2));
+}
+
+#[test]
+fn workers_come_back_after_numbers_in_a_row() {
+    for _ in 0..20 {
+        in_time(|| {
+            let (queue, clock) = queue();
+            let concurrency = Concurrency::new(0);
+            let workers = Workers::new(1).concurrency(&concurrency);
+            let (ran, runs) = mpsc::channel();
+            thread::scope(|scope| {
+                let run = scope.spawn(|| {
+                    queue.run(workers, |key| {
+                        ran.send(*key).unwrap();
+                        Ok::<_, ()>(Action::Success)
+                    })
+                });
+                while clock.waiting() != 1 {
+                    thread::yield_now();
+                }
+                concurrency.set(1);
+                concurrency.set(0);
+                // The supervisor may look before the last change, and most often does.
+                (0..100).for_each(|_| thread::yield_now());
+                concurrency.set(4);
+                queue.add(1).unwrap();
+                assert_eq!(runs.recv(), Ok(1));
+                queue.shut_down();
+                assert_eq!(run.join().unwrap().unwrap(), []);
+            });
+        });
+    }
 }
 
 #[test]

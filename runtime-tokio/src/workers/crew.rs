@@ -66,7 +66,7 @@ where
         let mut changes = self.workers.wanted().changes();
         let mut tasks = JoinSet::new();
         loop {
-            let asked = poll_fn(|context| Poll::Ready(changes.get(context.waker()))).await;
+            let asked = changes.get();
             // A drain has to end.
             let is_draining = asked == 0 && self.queue.shutting_down();
             let wanted = if is_draining { 1 } else { asked };
@@ -80,7 +80,7 @@ where
             }
             let mut closed = pin!(self.queue.closed());
             let news = poll_fn(|context| {
-                if changes.get(context.waker()) != asked {
+                if changes.poll_set(context.waker()).is_ready() {
                     return Poll::Ready(Continue(Ok(())));
                 }
                 match ready!(tasks.poll_join_next(context)) {

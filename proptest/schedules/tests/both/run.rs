@@ -6,7 +6,9 @@ use std::time::Duration;
 use requeue_schedules::{
     Ending, Ledger, SECOND, Waits, at_any_moment, join, stopper, uneven, with,
 };
+use requeue_std::core::binding::Lock;
 use requeue_std::{Concurrency, Drained};
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Barrier;
 use shuttle::thread::{self, JoinHandle};
 
@@ -23,6 +25,8 @@ both! {
         a_key_that_is_given_up_is_not_handed_back,
         workers_that_are_dismissed_lose_no_key,
         there_come_as_many_workers_as_were_last_asked_for,
+        after_a_storm_of_changes_the_last_number_works,
+        after_a_storm_of_changes_surplus_workers_leave,
         a_run_without_workers_drains_when_it_is_shut_down;
 }
 
@@ -192,6 +196,45 @@ fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
+fn after_a_storm_of_changes_the_last_number_works<Q: Waits>() {
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let concurrency = Concurrency::new(thread_rng().gen_range(0..=2));
+    let storm = storm(&concurrency, 2);
+    assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
+    let (together, stopping) = (Barrier::new(2), queue.clone());
+    let workers = ledger.workers(1).concurrency(&concurrency);
+    let leftovers = ledger.run(&queue, workers, move |_, _| {
+        together.wait();
+        stopping.shut_down();
+        Ending::Done
+    });
+    assert!(leftovers.is_empty());
+    storm.join().unwrap();
+    ledger.settle_drained(&queue, leftovers);
+}
+
+fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
+    let (queue, ledger) = (Q::new(), Ledger::default());
+    let concurrency = Concurrency::new(2);
+    let workers = ledger.workers(1).concurrency(&concurrency);
+    let watcher = with(&queue, move |queue| {
+        wait_until_asleep(queue, 2);
+        storm(&concurrency, 0).join().unwrap();
+        wait_until_asleep(queue, 0);
+        queue.shut_down();
+    });
+    let leftovers = ledger.run(&queue, workers, |_, _| Ending::Done);
+    assert!(leftovers.is_empty());
+    watcher.join().unwrap();
+    ledger.settle_drained(&queue, leftovers);
+}
+
+fn wait_until_asleep<Q: Waits>(queue: &Q, count: usize) {
+    while queue.lock().with(|state| state.queue().asleep()) != count {
+        thread::yield_now();
+    }
+}
+
 fn a_run_without_workers_drains_when_it_is_shut_down<Q: Waits>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(0);
@@ -216,6 +259,23 @@ fn changer<const N: usize>(concurrency: &Concurrency, to: [usize; N]) -> JoinHan
         }
     })
 }
+
+/// Sets numbers in a row, zero among them, and at last this one.
+fn storm(concurrency: &Concurrency, last: usize) -> JoinHandle<()> {
+    let concurrency = concurrency.clone();
+    thread::spawn(move || {
+        for _ in 0..STORM {
+            if thread_rng().gen_bool(0.3) {
+                at_any_moment();
+            }
+            concurrency.set(thread_rng().gen_range(0..=2));
+        }
+        at_any_moment();
+        concurrency.set(last);
+    })
+}
+
+const STORM: usize = 6;
 
 /// By as much as the first retry takes, sooner or later.
 fn time_passes<Q: Waits>() {
