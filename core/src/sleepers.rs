@@ -118,10 +118,11 @@ impl Sleepers {
         }
     }
 
-    /// Notes that a getter looks at the queue and so sleeps no longer.
-    pub(crate) fn arrive(&mut self, getter: &mut Getter) {
+    /// Notes that a getter looks at the queue and so sleeps no longer. Returns whether it slept.
+    #[inline]
+    pub(crate) fn arrive(&mut self, getter: &mut Getter) -> bool {
         match core::mem::take(&mut getter.state) {
-            State::Awake | State::WantsRoom => return,
+            State::Awake | State::WantsRoom => return false,
             State::Asleep => {}
             State::TimerOwner(generation) => {
                 if self
@@ -134,6 +135,7 @@ impl Sleepers {
         }
         self.asleep = self.asleep.saturating_sub(1);
         self.wake_in_flight = false;
+        true
     }
 
     /// Notes that a getter goes to sleep. Returns when it has to look again by itself.

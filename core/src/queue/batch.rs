@@ -128,7 +128,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
         sink: impl FnMut(Work<K>),
     ) -> Next<usize> {
         let taken = self.try_get_many(max.max(1), sink);
-        self.queue.sleepers.arrive(getter);
+        self.queue.arrive(getter);
         if taken > 0 {
             Next::Work(taken)
         } else {

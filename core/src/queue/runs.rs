@@ -50,7 +50,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     pub fn poll_get(&mut self, getter: &mut Getter) -> Next<Work<K>> {
         let queue = &mut *self.queue;
         let work = queue.take(self.now);
-        queue.sleepers.arrive(getter);
+        queue.arrive(getter);
         match work {
             Some(work) => Next::Work(work),
             None => queue.wait(getter),
@@ -204,7 +204,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn leave(&mut self, getter: &mut Getter) {
         self.queue.pass_room_on(getter);
-        self.queue.sleepers.arrive(getter);
+        self.queue.arrive(getter);
     }
 
     /// Reports to the metrics how long the active keys have been running, and how long the first
@@ -259,8 +259,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Next::Closed;
         }
         let earliest = self.next_deadline();
+        self.watched.set_asleep(true);
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
+        }
+    }
+
+    /// Notes that a getter looks.
+    #[inline]
+    pub(super) fn arrive(&mut self, getter: &mut Getter) {
+        if self.sleepers.arrive(getter) {
+            self.watched.set_asleep(self.sleepers.asleep() > 0);
         }
     }
 
@@ -298,20 +307,25 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        if !self.is_run_by(&ticket) {
-            return Err(NotActive);
-        }
-        let _ = self.release_due(ticket.id, now);
         let id = ticket.id;
-        if L::HOLDS
-            && action.forgets()
-            && let Some(slot) = self.slots.slot_mut(id)
-        {
-            // Before the next run is scheduled, because a hold is forgotten too.
-            self.limiter.forget(&mut slot.meta.record);
+        let (mut delay, mut was_dirty) = (None, false);
+        if L::HOLDS || action.needs_time() {
+            if !self.is_run_by(&ticket) {
+                return Err(NotActive);
+            }
+            let _ = self.release_due(id, now);
+            if L::HOLDS
+                && action.forgets()
+                && let Some(slot) = self.slots.slot_mut(id)
+            {
+                // Before the next run is scheduled, because a hold is forgotten too.
+                self.limiter.forget(&mut slot.meta.record);
+            }
+            delay = self.apply(id, action, now);
+            was_dirty = L::HOLDS && self.is_queued(id);
+        } else if self.has_deadlines() && self.is_run_by(&ticket) {
+            let _ = self.release_some(id, now);
         }
-        let mut delay = self.apply(id, action, now);
-        let was_dirty = L::HOLDS && self.is_queued(id);
         let again = self.end_run(ticket, action.forgets(), now)?;
         if L::HOLDS && (was_dirty || delay.is_some()) {
             let held = self.hold_left(id, now);

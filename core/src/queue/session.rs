@@ -98,7 +98,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Ends the session. Returns the calls to wake, after the lock is released. O(1).
     #[inline]
     pub fn close(self) -> Wake {
-        if self.queue.watched.has_changed() || self.queue.sleepers.asleep() > 0 {
+        if self.queue.watched.may_owe() {
             return self.queue.owed_wake();
         }
         Wake::NONE

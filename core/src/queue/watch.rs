@@ -33,13 +33,17 @@ impl Watched {
     /// woken: it passes the wake on.
     pub(super) const ROOM: Self = Self(1 << 3);
     /// The sign bit, which is cheap to test.
+    /// The states above.
+    const STATES: Self = Self(0b1111);
+    /// A getter sleeps. Here, so that one test shows whether a session has a wake to decide.
+    const ASLEEP: Self = Self(1 << 5);
     /// Every call is to be woken, whatever it waits for.
     const EVERY: Self = Self(1 << 6);
     const CHANGED: Self = Self(1 << 7);
 
     #[inline]
     pub(super) fn note_change(&mut self) {
-        if *self != Self::NONE {
+        if self.has(Self::STATES) {
             self.add(Self::CHANGED);
         }
     }
@@ -52,6 +56,25 @@ impl Watched {
     #[inline]
     pub(super) fn add(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+
+    /// Whether a session may have to wake a call.
+    #[inline]
+    pub(super) const fn may_owe(self) -> bool {
+        self.0 & (Self::ASLEEP.0 | Self::CHANGED.0) != 0
+    }
+
+    /// Notes whether a getter sleeps.
+    pub(super) fn set_asleep(&mut self, asleep: bool) {
+        self.remove(Self::ASLEEP);
+        if asleep {
+            self.add(Self::ASLEEP);
+        }
+    }
+
+    /// Forgets every state that calls wait for, because all of them look again.
+    fn clear(&mut self) {
+        self.0 &= Self::ASLEEP.0;
     }
 
     /// Owes a wake to every call.
@@ -275,11 +298,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.watched.has(Watched::EVERY) || (rests && self.watched.has(Watched::DRAIN)) {
             // What has not come by now is waited for again, and the drain by nobody's look.
             let drains = !rests && self.watched.has(Watched::DRAIN);
-            self.watched = if drains {
-                Watched::DRAIN
-            } else {
-                Watched::NONE
-            };
+            self.watched.clear();
+            if drains {
+                self.watched.add(Watched::DRAIN);
+            }
             self.sleepers.all_woken();
             return Wake::ALL;
         }
@@ -314,6 +336,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
         let settled = self.watched.has(Watched::REST) && self.is_settled();
         let room = self.watched.has(Watched::ROOM) && self.has_room() && self.lists.has_seat();
-        self.watched.has_changed() || (!drained && !settled && !room)
+        let noted = self.watched.has(Watched::ASLEEP) == (self.sleepers.asleep() > 0);
+        noted && (self.watched.has_changed() || (!drained && !settled && !room))
     }
 }

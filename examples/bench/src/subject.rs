@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Reporter,
+    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Session, Reporter,
     Storage,
 };
 use requeue_std::{Guard, WorkQueue};
@@ -64,41 +64,55 @@ where
 
     #[inline]
     fn add(&mut self, key: K, now: u64) {
-        let _ = Queue::add(self, key, Instant::from_nanos(now));
+        closed(self, now, |session| session.add(key).is_ok());
     }
 
     #[inline]
     fn add_at(&mut self, key: K, due: u64, now: u64) {
-        let _ = Queue::add_at(
-            self,
-            key,
-            Instant::from_nanos(due),
-            Instant::from_nanos(now),
-        );
+        closed(self, now, |session| session.add_at(key, Instant::from_nanos(due)).is_ok());
     }
 
     #[inline]
     fn add_rate_limited(&mut self, key: K, now: u64) -> u64 {
-        let effect = Queue::add_rate_limited(self, key, Instant::from_nanos(now));
-        effect.value.map_or(0, |limited| nanos(limited.delay))
+        let limited = closed(self, now, |session| session.add_rate_limited(key));
+        limited.map_or(0, |limited| nanos(limited.delay))
     }
 
     #[inline]
     fn get(&mut self, now: u64) -> Option<(K, Ticket)> {
-        let work = self.try_get(Instant::from_nanos(now)).value?;
+        let work = closed(self, now, |session| session.try_get())?;
         Some((work.key, work.ticket))
     }
 
     #[inline]
     fn done(&mut self, _: &K, run: Ticket, now: u64) {
-        let _ = Queue::release(self, run, Instant::from_nanos(now));
+        let _ = closed(self, now, |session| session.release(run));
     }
 
     #[inline]
     fn forget(&mut self, key: &K) {
-        Queue::forget(self, key);
+        self.at(Instant::EPOCH).forget(key);
     }
 }
+
+/// A session of one operation, closed as a runtime closes it.
+#[inline(always)]
+fn closed<K, H, P, T>(
+    queue: &mut Queue<K, Growable<H, P>, ItemExponentialFailure>,
+    now: u64,
+    work: impl FnOnce(&mut Session<'_, K, Growable<H, P>, ItemExponentialFailure>) -> T,
+) -> T
+where
+    K: Eq + Hash,
+    H: BuildHasher,
+    P: Priorities,
+{
+    let mut session = queue.at(Instant::from_nanos(now));
+    let value = work(&mut session);
+    let _ = session.close();
+    value
+}
+
 /// The queue of `requeue-std`, with its lock and its guards. Never dropped, so that guards can be
 /// kept.
 pub struct Locked<K, S>(&'static WorkQueue<K, ItemExponentialFailure, S>)

@@ -16,15 +16,17 @@ use crate::subject::{Ours, Subject};
 
 impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
     fn shut_down(&mut self, now: u64) {
-        let _ = Queue::shut_down(self, Instant::from_nanos(now));
+        self.at(Instant::from_nanos(now)).shut_down();
     }
 
     fn take_delayed(&mut self, now: u64) -> Option<K> {
-        Queue::take_delayed(self, Instant::from_nanos(now)).map(|left| left.key)
+        let left = self.at(Instant::from_nanos(now)).take_delayed();
+        left.map(|left| left.key)
     }
 
     fn take_ready(&mut self) -> Option<K> {
-        Queue::take_ready(self).value.map(|left| left.key)
+        let left = self.at(Instant::EPOCH).take_ready();
+        left.map(|left| left.key)
     }
 }
 

@@ -34,7 +34,7 @@ pub fn fill<K: Key, Q: Subject<K>>(mut queue: Q, keys: usize, seed: u64, watch: 
     let mut random = Random::new(seed);
     for _ in 0..keys {
         let key = K::from_number(random.next());
-        watch.operation("add", || queue.at(0).add(key));
+        watch.operation("add", || queue.add(key, 0));
     }
     take(&mut queue, keys, 0, watch);
 }
@@ -45,7 +45,7 @@ pub fn delays<K: Key, Q: Subject<K>>(mut queue: Q, keys: usize, seed: u64, watch
     for _ in 0..keys {
         let key = K::from_number(random.next());
         let due = 1 + random.next() % DUE;
-        watch.operation("add with a deadline", || queue.at(0).add_at(key, due));
+        watch.operation("add with a deadline", || queue.add_at(key, due, 0));
     }
 }
 
@@ -54,7 +54,7 @@ pub fn produce<K: Key, Q: Subject<K>>(queue: Q, keys: usize, seed: u64, watch: &
     let (mut queue, mut random) = all_due(queue, keys, seed);
     for _ in 0..others(keys) {
         let key = K::from_number(random.next());
-        watch.operation("add", || queue.at(DUE).add(key));
+        watch.operation("add", || queue.add(key, DUE));
     }
 }
 
@@ -74,7 +74,7 @@ pub fn produce_and_work<K: Key, Q: Subject<K>>(
     let (mut queue, mut random) = all_due(queue, keys, seed);
     for _ in 0..others(keys) {
         let key = K::from_number(random.next());
-        watch.operation("add", || queue.at(DUE).add(key));
+        watch.operation("add", || queue.add(key, DUE));
         take(&mut queue, 1, DUE, watch);
     }
 }
@@ -91,7 +91,7 @@ pub fn report_running<K: Key, Q: Reports<K>>(
         queue.begin(K::from_number(random.next()));
     }
     for now in 1..=10 {
-        let (sum, longest) = watch.operation("report_running", || queue.at(now).report_running());
+        let (sum, longest) = watch.operation("report_running", || queue.report_running(now));
         assert_eq!(longest, Duration::from_nanos(now));
         assert_eq!(sum, Duration::from_nanos(now * keys as u64));
     }
@@ -100,9 +100,9 @@ pub fn report_running<K: Key, Q: Reports<K>>(
 /// Shuts down before the deadlines have come, and takes the delayed keys.
 pub fn take_delayed<K: Key, Q: Ends<K>>(queue: Q, keys: usize, seed: u64, watch: &mut Watch) {
     let (mut queue, _) = all_due(queue, keys, seed);
-    watch.operation("shut_down", || queue.at(0).shut_down());
+    watch.operation("shut_down", || queue.shut_down(0));
     for _ in 0..keys {
-        let key = watch.operation("take_delayed", || queue.at(0).take_delayed());
+        let key = watch.operation("take_delayed", || queue.take_delayed(0));
         assert!(key.is_some(), "every key is left over");
     }
 }
@@ -110,7 +110,7 @@ pub fn take_delayed<K: Key, Q: Ends<K>>(queue: Q, keys: usize, seed: u64, watch:
 /// Shuts down as all deadlines come, and takes what is left.
 pub fn shut_down_due<K: Key, Q: Ends<K>>(queue: Q, keys: usize, seed: u64, watch: &mut Watch) {
     let (mut queue, _) = all_due(queue, keys, seed);
-    watch.operation("shut_down", || queue.at(DUE).shut_down());
+    watch.operation("shut_down", || queue.shut_down(DUE));
     let mut left = 0;
     while watch
         .operation("take_ready", || queue.take_ready())
@@ -119,7 +119,7 @@ pub fn shut_down_due<K: Key, Q: Ends<K>>(queue: Q, keys: usize, seed: u64, watch
         left += 1;
     }
     while watch
-        .operation("take_delayed", || queue.at(DUE).take_delayed())
+        .operation("take_delayed", || queue.take_delayed(DUE))
         .is_some()
     {
         left += 1;
@@ -144,7 +144,7 @@ fn all_due<K: Key, Q: Subject<K>>(mut queue: Q, keys: usize, seed: u64) -> (Q, R
     let mut random = Random::new(seed);
     shuffle_slots::<K, Q>(&mut queue, keys + others(keys), &mut random);
     for _ in 0..keys {
-        queue.at(0).add_at(K::from_number(random.next()), DUE);
+        queue.add_at(K::from_number(random.next()), DUE, 0);
     }
     (queue, random)
 }
