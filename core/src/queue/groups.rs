@@ -33,7 +33,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -67,7 +68,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -102,7 +104,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -126,7 +129,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -155,7 +159,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -180,7 +185,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -205,7 +211,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
