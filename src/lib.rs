@@ -32,20 +32,21 @@ pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 /// The queue for threads: the crate `requeue-std`.
 ///
 /// ```
-/// use std::sync::atomic::{AtomicU32, Ordering};
 /// use requeue::std::{Action, WorkQueue};
 ///
-/// let queue = WorkQueue::new();
-/// let _ = queue.add("default/web");
-/// # queue.shut_down();
+/// fn main() -> std::io::Result<()> {
+///     let queue = WorkQueue::new();
+///     let _ = queue.add("default/web");
+///     // A service does this on SIGTERM. Until then `run` waits for keys.
+///     queue.shut_down();
 ///
-/// let runs = AtomicU32::new(0);
-/// queue.run(4, |key| {
-///     println!("making {key} what it should be");
-///     runs.fetch_add(1, Ordering::Relaxed);
-///     Ok::<_, String>(Action::Success)
-/// })?;
-/// # Ok::<_, std::io::Error>(())
+///     let leftovers = queue.run(4, |key| {
+///         println!("making {key} what it should be");
+///         Ok::<_, String>(Action::Success)
+///     })?;
+///     assert!(leftovers.is_empty());
+///     Ok(())
+/// }
 /// ```
 #[cfg(feature = "std")]
 pub mod std {
@@ -57,18 +58,20 @@ pub mod std {
 /// ```
 /// use requeue::tokio::{Action, WorkQueue};
 ///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let queue = WorkQueue::new();
-/// let _ = queue.add("default/web");
-/// # queue.shut_down();
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() {
+///     let queue = WorkQueue::new();
+///     let _ = queue.add("default/web");
+///     // A service does this on SIGTERM. Until then `run` waits for keys.
+///     queue.shut_down();
 ///
-/// let run = queue.run(4, |key| async move {
-///     println!("making {key} what it should be");
-///     Ok::<_, String>(Action::Success)
-/// });
-/// run.await;
-/// # }
+///     let run = queue.run(4, |key| async move {
+///         println!("making {key} what it should be");
+///         Ok::<_, String>(Action::Success)
+///     });
+///     let leftovers = run.await;
+///     assert!(leftovers.is_empty());
+/// }
 /// ```
 #[cfg(feature = "tokio")]
 pub mod tokio {
@@ -85,15 +88,19 @@ pub mod tokio {
 /// static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> =
 ///     WorkQueue::new(default_item_based());
 ///
-/// // From an interrupt:
-/// let _ = TO_READ.add(3);
+/// /// Called by an interrupt handler.
+/// fn on_data_ready(sensor: u8) {
+///     let _ = TO_READ.add(sensor);
+/// }
 ///
-/// // In a task:
-/// # TO_READ.shut_down();
-/// # let task = async {
-/// let _ = TO_READ.run(async |_sensor| Ok::<_, ()>(Action::Success)).await;
-/// # };
-/// # embassy_futures::block_on(task);
+/// /// The body of a task. It waits for keys until the queue is shut down.
+/// async fn worker() {
+///     let _ = TO_READ.run(async |_sensor| Ok::<_, ()>(Action::Success)).await;
+/// }
+///
+/// on_data_ready(3);
+/// TO_READ.shut_down();
+/// embassy_futures::block_on(worker());
 /// ```
 #[cfg(feature = "embassy")]
 pub mod embassy {

@@ -10,7 +10,7 @@
 //!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
 //!
 //! A bare loop needs only the [`Queue`] itself. Its operations return an [`Effect`]; those that may
-//! have to wait also take a [`Getter`].
+//! have to wait also take a [`Getter`]. [`Queue::poll_get`] has an example.
 
 pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]

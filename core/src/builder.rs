@@ -252,7 +252,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// use requeue_core::{AddOptions, Instant, Queue};
     ///
     /// let mut queue = Queue::builder().levels::<2>().aging().build();
-    /// queue.age_after(Duration::from_secs(60));
+    /// queue.at(Instant::EPOCH).age_after(Duration::from_secs(60));
     /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn aging(self) -> Builder<R, L, M, Aging<P>> {

@@ -11,7 +11,7 @@ use requeue::default_item_based;
 use requeue::embassy::raw::CriticalSectionRawMutex;
 use requeue::embassy::{Action, WorkQueue};
 
-/// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms, 4 ms and so on.
+/// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms … or at its next edge.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> = WorkQueue::new(default_item_based());
 
 /// What an interrupt handler does. It never waits, and a line that bounces makes one read.

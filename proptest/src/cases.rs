@@ -51,7 +51,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{Added, Drained, Rejected};
+use requeue_core::{Action, Added, Drained, Finished, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
@@ -225,6 +225,14 @@ impl Script {
         );
     }
 
+    /// Ends a run with success, after which nothing is left to do for its key.
+    #[track_caller]
+    fn succeed(&mut self, ticket: Ticket) {
+        let finished = self.subject.finish(ticket, Action::Success);
+        assert_eq!(finished, Ok(Finished::Idle));
+        self.subject.assert_valid();
+    }
+
     fn advance(&mut self, millis: u64) {
         self.subject.advance(ms(millis));
     }
@@ -253,4 +261,12 @@ fn setup() -> Setup {
         base_ns: 1_000_000,
         max_ns: 1_000_000_000,
     })
+}
+
+/// The same, which makes two due keys ready with each operation.
+fn setup_with_backlog() -> Setup {
+    Setup {
+        due_keys_max: 2,
+        ..setup()
+    }
 }

@@ -385,6 +385,35 @@ impl Model {
             None => self.arrive(),
         }
         self.ensure_ready(first);
+        // A group that has got a token may have come first.
+        if let Some(first) = first(self) {
+            self.release_own(first);
+        }
+    }
+
+    /// The deadline of a key comes, if it has passed. Returns whether it has.
+    fn release_own(&mut self, key: Key) -> bool {
+        let own = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let own = own.filter(|entry| self.is_due(entry));
+        if let Some(entry) = own {
+            self.come_due(entry);
+        }
+        own.is_some()
+    }
+
+    /// What is handed out next, with no deadline that has passed.
+    fn choose(&mut self) -> Option<Key> {
+        self.settle_turns();
+        self.arrive_at_first(Self::peek_first);
+        let aged = self.first_aged();
+        let has_passed = aged.is_some_and(|aged| self.release_own(aged));
+        let aged = if has_passed { self.first_aged() } else { aged };
+        let is_due = |key: &Key| {
+            let mut waiting = self.waiting.iter();
+            waiting.any(|entry| entry.key == *key && self.is_due(entry))
+        };
+        let settled = aged.filter(|aged| !is_due(aged));
+        settled.or_else(|| self.peek_first())
     }
 
     /// Shutdown stops the time: what is not due by then is left over.
@@ -408,12 +437,11 @@ impl Model {
         if self.shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
-        self.settle_turns();
-        self.arrive_at_first(Self::peek_first);
+        let key = self.choose();
         if self.paused || is_after(self.limiter.next_start(), self.now) {
             return None;
         }
-        let key = self.first_aged().or_else(|| self.peek_first())?;
+        let key = key?;
         // client-go may have queued it more than once.
         let place = self.queue.iter().position(|other| *other == key)?;
         self.queue.remove(place);

@@ -133,6 +133,8 @@ kinds! {
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, Levels<3>>>;
     core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8>>>;
+    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<Levels<3>>>>;
+    core_growable_with_aging: Direct<Aged>;
     core_growable_with_groups: Direct<GroupedLevels>;
     core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;
     std_with_groups: OnWorkQueue<Threads<Grouped>>;
@@ -208,6 +210,8 @@ const OF_LEVELS: &[&str] = &[
 const OF_AGING: &[&str] = &[
     "aging::a_key_that_has_waited_too_long_comes_first",
     "aging::of_keys_that_have_waited_too_long_the_oldest_comes_first",
+    "aging::a_key_that_has_aged_runs_once_for_a_deadline_that_has_passed",
+    "aging::a_deadline_that_raises_a_key_that_has_aged_does_so_before_it_runs",
 ];
 const OF_GROUPS: &[&str] = &[
     "groups::groups_are_served_in_turn",
@@ -216,6 +220,7 @@ const OF_GROUPS: &[&str] = &[
     "groups::a_limit_can_be_changed_while_keys_wait",
     "groups::a_paused_group_keeps_its_keys",
     "groups::a_rate_is_charged_when_a_key_is_handed_out",
+    "groups::a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed",
     "groups::a_drain_honours_limits_and_ends",
 ];
 const OF_PANICS: &[&str] = &[

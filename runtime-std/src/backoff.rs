@@ -53,32 +53,9 @@ impl Stop {
         self.wanted.get() == 0
     }
 
-    /// Wakes every loop that pauses, so that it reads its clock again: for use after a
-    /// [`ManualClock`](crate::ManualClock) was moved.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use std::time::Duration;
-    /// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
-    /// use requeue_std::{ManualClock, Stop, backoff_until};
-    ///
-    /// let (clock, stop) = (ManualClock::new(), Stop::new());
-    /// let hour = Duration::from_secs(3600);
-    /// let hourly = Backoff { duration: hour, ..Backoff::default() };
-    /// let backoff = BackoffUntil::non_sliding(hourly, NoJitter);
-    /// let (polled, polls) = mpsc::channel();
-    /// let poll = || polled.send(17).unwrap();
-    /// std::thread::scope(|scope| {
-    ///     scope.spawn(|| backoff_until(backoff, clock.clone(), &stop, poll));
-    ///     polls.recv().unwrap();
-    ///     clock.advance(hour);
-    ///     stop.clock_moved();
-    ///     polls.recv().unwrap();
-    ///     stop.stop();
-    /// });
-    /// ```
+    /// Wakes every loop that pauses, so that it reads its clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
+    /// otherwise.
     pub fn clock_moved(&self) {
         self.wanted.wake_all();
     }

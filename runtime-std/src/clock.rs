@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use requeue_core::Instant;
@@ -103,9 +104,8 @@ impl From<ManualClock> for QueueClock {
 
 /// A clock that stands still until a test moves it. Clones show the same time.
 ///
-/// A thread that waits for a deadline sleeps until [`WorkQueue::clock_moved`] wakes it.
-///
-/// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
+/// Moving it wakes the threads whose deadlines have passed, in every call that waits: `get`, `run`,
+/// [`backoff_until`](crate::backoff_until) and the rest.
 ///
 /// # Examples
 ///
@@ -128,9 +128,17 @@ pub struct ManualClock {
 
 #[derive(Debug, Default)]
 struct Manual {
+    /// Changes only while the list is locked, so that no thread begins to wait in between.
     nanos: AtomicU64,
-    /// The deadline of each thread that waits, if it has one.
-    waits: Mutex<Vec<Option<Instant>>>,
+    /// The threads that wait.
+    waits: Mutex<Vec<Sleeper>>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    /// The deadline of the wait, if it has one.
+    until: Option<Instant>,
+    waker: Waker,
 }
 
 impl ManualClock {
@@ -144,17 +152,14 @@ impl ManualClock {
         Instant::from_nanos(self.shared.nanos.load(Ordering::SeqCst))
     }
 
-    /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting threads see it after
-    /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
+    /// Moves the clock forward, to [`Instant::NEVER`] at most, and wakes the threads whose
+    /// deadlines have passed. O(n) in the threads that wait.
     pub fn advance(&self, by: Duration) {
-        // One atomic step, so that concurrent calls add up.
-        let later = |nanos| Some((Instant::from_nanos(nanos) + by).as_nanos());
-        let nanos = &self.shared.nanos;
-        let _ = nanos.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        self.change(|now| now + by);
     }
 
-    /// Sets the clock. Waiting threads see it as after [`advance`](Self::advance). `now` must not
-    /// lie in the past, because a [`Clock`] does not go backwards.
+    /// Sets the clock, and wakes as [`advance`](Self::advance) does. `now` must not lie in the
+    /// past, because a [`Clock`] does not go backwards.
     ///
     /// # Examples
     ///
@@ -167,7 +172,7 @@ impl ManualClock {
     /// assert_eq!(clock.now(), Instant::from_nanos(1_000_000));
     /// ```
     pub fn set(&self, now: Instant) {
-        self.shared.nanos.store(now.as_nanos(), Ordering::SeqCst);
+        self.change(|_| now);
     }
 
     /// Returns how many threads wait on this clock, with a deadline or without. A thread that was
@@ -192,7 +197,6 @@ impl ManualClock {
     ///     }
     ///     // The thread sleeps until the key is due: move the clock there.
     ///     clock.set(clock.next_alarm().unwrap());
-    ///     queue.clock_moved();
     /// });
     /// ```
     pub fn waiting(&self) -> usize {
@@ -203,19 +207,45 @@ impl ManualClock {
     /// none. O(n) in the threads that wait. [`waiting`](Self::waiting) has an example.
     pub fn next_alarm(&self) -> Option<Instant> {
         let waits = self.shared.waits.lock();
-        let alarms = waits.iter().copied().flatten();
+        let alarms = waits.iter().filter_map(|wait| wait.until);
         alarms.filter(|until| !until.is_never()).min()
     }
 }
 
 impl ManualClock {
+    fn change(&self, change: impl FnOnce(Instant) -> Instant) {
+        let waits = self.shared.waits.lock();
+        let now = change(self.now());
+        self.shared.nanos.store(now.as_nanos(), Ordering::SeqCst);
+        let due = waits.iter().filter(|wait| wait.is_over(now));
+        let due: Vec<_> = due.map(|wait| wait.waker.clone()).collect();
+        drop(waits);
+        due.into_iter().for_each(Waker::wake);
+    }
+
     fn park(&self, parker: &Parker, until: Option<Instant>) {
-        self.shared.waits.lock().push(until);
+        let waker = parker.waker().clone();
+        let wait = Sleeper { until, waker };
+        let mut waits = self.shared.waits.lock();
+        // The clock may have moved since the caller read it.
+        if wait.is_over(self.now()) {
+            return;
+        }
+        waits.push(wait);
+        drop(waits);
         parker.park(None);
         let mut waits = self.shared.waits.lock();
-        if let Some(index) = waits.iter().position(|other| *other == until) {
-            waits.swap_remove(index);
+        let own = |wait: &Sleeper| wait.waker.will_wake(parker.waker());
+        if let Some(own) = waits.iter().position(own) {
+            waits.swap_remove(own);
         }
+    }
+}
+
+impl Sleeper {
+    fn is_over(&self, now: Instant) -> bool {
+        let until = self.until.filter(|until| !until.is_never());
+        until.is_some_and(|until| until <= now)
     }
 }
 

@@ -324,25 +324,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Threads::assemble(queue, clock.into())
     }
 
-    /// Wakes every sleeping thread, so that it reads the clock again: for use after a
-    /// [`ManualClock`](crate::ManualClock) was moved.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::{ManualClock, WorkQueue};
-    ///
-    /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(3600));
-    /// std::thread::scope(|scope| {
-    ///     let worker = scope.spawn(|| queue.get().map(|guard| *guard));
-    ///     clock.advance(Duration::from_secs(3600));
-    ///     queue.clock_moved();
-    ///     assert_eq!(worker.join().unwrap(), Some("lease-3"));
-    /// });
-    /// ```
+    /// Wakes every sleeping thread, so that it reads the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
+    /// otherwise.
     pub fn clock_moved(&self) {
         self.wake_all();
     }

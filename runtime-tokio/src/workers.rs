@@ -205,26 +205,26 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// ```no_run
 /// use requeue_tokio::{Action, CancellationToken, WorkQueue};
 ///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> std::io::Result<()> {
-/// # let queue = WorkQueue::new();
-/// # let _ = queue.add("node-7");
-/// let stop = CancellationToken::new();
-/// let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
-/// let service = service.shut_down_on(stop.clone());
-/// let signals = async {
-///     tokio::signal::ctrl_c().await?;
-///     stop.cancel();
-///     tokio::signal::ctrl_c().await?;
-///     std::process::exit(130)
-/// };
-/// let leftovers = tokio::select! {
-///     leftovers = service => leftovers,
-///     stopped = signals => return stopped,
-/// };
-/// # drop(leftovers);
-/// # Ok(())
-/// # }
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> std::io::Result<()> {
+///     let queue = WorkQueue::new();
+///     let _ = queue.add("node-7");
+///     let stop = CancellationToken::new();
+///     let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
+///     let service = service.shut_down_on(stop.clone());
+///     let signals = async {
+///         tokio::signal::ctrl_c().await?;
+///         stop.cancel();
+///         tokio::signal::ctrl_c().await?;
+///         std::process::exit(130)
+///     };
+///     let leftovers = tokio::select! {
+///         leftovers = service => leftovers,
+///         stopped = signals => return stopped,
+///     };
+///     println!("{} keys are left", leftovers.len());
+///     Ok(())
+/// }
 /// ```
 #[must_use = "no key is processed until a run is awaited or spawned"]
 pub struct Run<K> {

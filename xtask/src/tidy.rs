@@ -102,6 +102,10 @@ fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
             let what = format!("{marker} without a name, write {marker}(name)");
             report(Some(*line), what);
         }
+        if hides_the_end(comment) {
+            let what = "an example ends only by a hidden line: show it".to_owned();
+            report(Some(*line), what);
+        }
     }
     if name != words::LIST {
         for (line, word) in words::in_source(&source) {
@@ -192,6 +196,13 @@ fn anonymous_marker(comment: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a comment is a line of an example that is not shown and ends the program. A reader who
+/// copies the rest waits for ever.
+fn hides_the_end(comment: &str) -> bool {
+    let line = comment.trim_start_matches(['/', '!']).trim_start();
+    line.starts_with("# ") && line.contains("shut_down")
+}
+
 fn within(name: &str, places: &[&str]) -> bool {
     places.iter().any(|place| name.starts_with(place))
 }
@@ -278,6 +289,25 @@ mod tests {
             found,
             ["proptest/src/lib.rs: 130 lines, a lib.rs has less than 130"]
         );
+    }
+
+    #[test]
+    fn an_example_shows_how_it_ends() {
+        let expected = ["a.rs:1: an example ends only by a hidden line: show it"];
+        for doc in ["///", "//!", "    ///"] {
+            assert_eq!(
+                in_file("a.rs", &format!("{doc} # queue.shut_down();")),
+                expected
+            );
+            assert_eq!(
+                in_file("a.rs", &format!("{doc} queue.shut_down();")),
+                [""; 0]
+            );
+            assert_eq!(
+                in_file("a.rs", &format!("{doc} # async fn main() {{")),
+                [""; 0]
+            );
+        }
     }
 
     #[test]

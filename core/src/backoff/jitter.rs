@@ -21,8 +21,16 @@ use crate::time::{duration_from_nanos, nanos};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{NoJitter, jitter};
+/// use requeue_core::{NoJitter, jitter, rand_core};
 ///
+/// // Any generator that implements `rand_core::Rng`: those of the crate `rand` do.
+/// fn pause(rng: &mut impl rand_core::Rng) -> Duration {
+///     let second = Duration::from_secs(1);
+///     let pause = jitter(second, 0.5, rng);
+///     assert!(second <= pause && pause < second + second / 2);
+///     pause
+/// }
+/// assert_eq!(pause(&mut NoJitter), Duration::from_secs(1));
 /// # struct Xorshift(u64);
 /// # impl rand_core::TryRng for Xorshift {
 /// #     type Error = core::convert::Infallible;
@@ -37,13 +45,7 @@ use crate::time::{duration_from_nanos, nanos};
 /// #         Ok(())
 /// #     }
 /// # }
-/// // Any generator that implements `rand_core::Rng`.
-/// let mut rng = Xorshift(0x2545_f491_4f6c_dd1d);
-/// let second = Duration::from_secs(1);
-/// let pause = jitter(second, 0.5, &mut rng);
-/// assert!(second <= pause && pause < second + second / 2);
-///
-/// assert_eq!(jitter(second, 0.5, &mut NoJitter), second);
+/// # pause(&mut Xorshift(0x2545_f491_4f6c_dd1d));
 /// ```
 pub fn jitter<R: Rng + ?Sized>(duration: Duration, max_factor: f64, rng: &mut R) -> Duration {
     let max_factor = if max_factor <= 0.0 { 1.0 } else { max_factor };

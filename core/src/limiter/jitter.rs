@@ -33,8 +33,16 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, RateLimiter, WithJitter, default_item_based};
+/// use requeue_core::{Instant, RateLimiter, WithJitter, default_item_based, rand_core};
 ///
+/// // Any generator that implements `rand_core::Rng`: those of the crate `rand` do.
+/// fn fourth_delay(rng: impl rand_core::Rng) -> Duration {
+///     let mut limiter = WithJitter::equal(default_item_based(), rng);
+///     let mut failures = 3;
+///     let delay = limiter.when(&mut failures, Instant::EPOCH);
+///     assert!(Duration::from_millis(4) <= delay && delay <= Duration::from_millis(8));
+///     delay
+/// }
 /// # struct Xorshift(u64);
 /// # impl rand_core::TryRng for Xorshift {
 /// #     type Error = core::convert::Infallible;
@@ -49,12 +57,7 @@ use crate::{Instant, RateLimiter};
 /// #         Ok(())
 /// #     }
 /// # }
-/// // Any generator that implements `rand_core::Rng`.
-/// let rng = Xorshift(0x2545_f491_4f6c_dd1d);
-/// let mut limiter = WithJitter::equal(default_item_based(), rng);
-/// let mut failures = 3;
-/// let delay = limiter.when(&mut failures, Instant::EPOCH);
-/// assert!(Duration::from_millis(4) <= delay && delay <= Duration::from_millis(8));
+/// # fourth_delay(Xorshift(0x2545_f491_4f6c_dd1d));
 /// ```
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

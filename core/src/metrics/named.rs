@@ -45,12 +45,11 @@ use ::metrics::{
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{NamedMetrics, Queue};
+/// use requeue_core::{Instant, NamedMetrics, Queue};
 ///
 /// // Install the recorder first, else the metrics go nowhere.
-/// let queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
-/// # let mut queue = queue;
-/// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
+/// let mut queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
+/// queue.at(Instant::EPOCH).add("node-7").unwrap();
 /// ```
 #[derive(Clone, Debug)]
 pub struct NamedMetrics {
@@ -142,12 +141,11 @@ impl NamedMetrics {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{NamedMetrics, Queue};
+    /// use requeue_core::{Instant, NamedMetrics, Queue};
     ///
     /// let metrics = NamedMetrics::new("webhooks").levels(2);
-    /// let queue = Queue::builder().report_to(metrics).levels::<2>().build();
-    /// # let mut queue = queue;
-    /// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
+    /// let mut queue = Queue::builder().report_to(metrics).levels::<2>().build();
+    /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn levels(mut self, levels: u8) -> Self {
         let gauge = |level: u8| {

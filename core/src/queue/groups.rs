@@ -25,7 +25,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -57,7 +58,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -87,7 +89,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -110,7 +113,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -139,7 +143,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -164,7 +169,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
@@ -189,7 +195,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// # use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
     /// let now = Instant::EPOCH;
     /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
     /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =

@@ -71,6 +71,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 
     /// Returns whether no key is ready. O(log n).
     ///
+    /// A ready key may have to wait: for the end of a pause, for another run of its group, or for a
+    /// token. A loop that would sleep while there is nothing to do calls
+    /// [`poll_get`](Self::poll_get).
+    ///
     /// # Examples
     ///
     /// ```
@@ -239,9 +243,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// If ready keys wait for a [run rate](crate::WithRunRate), that counts as a deadline, also
     /// after shutdown.
     ///
-    /// # Examples
+    /// A ready key has no deadline, so this alone does not say whether a worker may sleep:
+    /// [`poll_get`](Self::poll_get) does, and has an example of a bare loop.
     ///
-    /// A bare loop may sleep until then:
+    /// # Examples
     ///
     /// ```
     /// use core::time::Duration;

@@ -8,7 +8,7 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::KeyLevels;
+use crate::priority::{AgeLimit, KeyLevels};
 use crate::storage::{Located, Slots, Storage};
 
 use super::{Place, Queue};
@@ -95,18 +95,50 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.metrics.delayed(self.delays.len());
     }
 
-    /// The first ready key, and no deadline of it has passed: if it was not the first before, its
-    /// deadline has just made it ready or raised it. Goes on with the backlog until a key is ready:
-    /// then as many steps as there are active keys whose own deadlines have passed.
+    /// The first ready key. No deadline of it has passed. Goes on with the backlog until a key is
+    /// ready: then as many steps as there are active keys whose own deadlines have passed.
     #[inline]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
         let first = self.first_released(now, S::Lists::first_ready);
-        self.first_aged(now).or(first)
+        if self.age_limit.after().is_none() {
+            return first;
+        }
+        // A deadline may have raised a key that has aged, so that it is first.
+        self.first_aged_released(now)
+            .or_else(|| self.lists.first_ready())
     }
 
-    /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key.
+    /// The key that is first because of its age. No deadline of it has passed. `None` if two keys
+    /// in a row had such a deadline: the first at the highest level is handed out then, so that a
+    /// get is bounded.
+    fn first_aged_released(&mut self, now: Instant) -> Option<SlotId> {
+        let aged = self.first_aged(now)?;
+        if !self.release_own(aged, now) {
+            return Some(aged);
+        }
+        // The deadline may have raised the key, which stands behind others then.
+        let now_first = self.first_aged(now)?;
+        let has_passed = self.delays.has_passed(now_first, self.time_at(now));
+        (!has_passed).then_some(now_first)
+    }
+
+    /// Makes a key ready whose deadline has passed. Returns whether it has.
+    fn release_own(&mut self, own: SlotId, now: Instant) -> bool {
+        let now = self.time_at(now);
+        if !self.delays.has_passed(own, now) {
+            return false;
+        }
+        if let Some((id, due)) = self.delays.take_due(own, now) {
+            self.come_due(id, due);
+        }
+        true
+    }
+
+    /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key. Its deadline
+    /// has not passed: either the key was first before, or its deadline has just made it ready or
+    /// raised it, or its group has just got a token.
     #[inline]
     pub(super) fn first_released(
         &mut self,
@@ -121,6 +153,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let backlog = self.release_some(own, now);
             let first = first_of(&self.lists);
             if first.is_some() || !backlog {
+                // If it is raised, it is still first.
+                if S::Lists::BLOCKS
+                    && let Some(first) = first
+                {
+                    let _ = self.release_own(first, now);
+                }
                 return first;
             }
         }

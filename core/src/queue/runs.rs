@@ -46,6 +46,38 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// };
     /// assert_eq!(work.key, "node-7");
     /// ```
+    ///
+    /// A bare loop sleeps until an interrupt, and no longer than `until`. It needs no wakes,
+    /// because it looks again after every interrupt:
+    ///
+    /// ```
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue, WithRunRate};
+    /// use requeue_core::binding::{Getter, Next};
+    ///
+    /// // At most two runs a second.
+    /// let limiter = WithRunRate::new(NoLimit, 2.0, 1);
+    /// let mut queue: Queue<u16, Fixed<4>, _> = Queue::new(limiter);
+    /// let mut now = Instant::EPOCH;
+    /// let _ = queue.at(now).add_many([17, 18, 19], |_| {});
+    ///
+    /// let (mut runs, mut sleeps) = (0, 0);
+    /// let mut getter = Getter::new();
+    /// loop {
+    ///     match queue.at(now).poll_get(&mut getter) {
+    ///         Next::Work(work) => {
+    ///             runs += 1;
+    ///             let _ = queue.at(now).finish(work.ticket, Action::Success);
+    ///         }
+    ///         // Here a board sets its alarm, and sleeps.
+    ///         Next::Wait { until: Some(until) } => {
+    ///             sleeps += 1;
+    ///             now = until;
+    ///         }
+    ///         Next::Wait { until: None } | Next::Closed => break,
+    ///     }
+    /// }
+    /// assert_eq!((runs, sleeps), (3, 2), "keys were ready, and waited for a token");
+    /// ```
     #[doc(alias = "Get")]
     pub fn poll_get(&mut self, getter: &mut Getter) -> Next<Work<K>> {
         let queue = &mut *self.queue;

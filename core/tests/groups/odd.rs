@@ -143,6 +143,32 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     }
 }
 
+/// The deadline passes in the same get, so that the group is first at a level for the first time.
+#[test]
+fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
+    type Leveled = Queue<Key, Growable<RandomState, Groups<u8, Levels<2>>>, NoLimit>;
+    let mut queue: Leveled =
+        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
+    for number in 0..2 {
+        for group in 0..20 {
+            queue.at(NOW).add((group, number)).unwrap();
+        }
+    }
+    let mut runs: Vec<_> = (0..20).map(|_| queue.at(NOW).try_get().unwrap()).collect();
+    // This group may go on, and no other is looked at behind it.
+    queue.at(NOW).release(runs.remove(0).ticket).unwrap();
+    let high = AddOptions {
+        priority: Some(1),
+        after: Some(Duration::from_millis(10)),
+        ..AddOptions::new()
+    };
+    queue.at(NOW).add_with((15, 2), high).unwrap();
+    let _ = queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
+    assert_eq!(queue.at(at(10)).try_get().unwrap().key, (0, 1));
+    assert!(queue.at(at(10)).try_get().is_none());
+    queue.assert_valid();
+}
+
 type OneGroup = Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit>;
 
 /// An add that waits for room, and what its last look returned.

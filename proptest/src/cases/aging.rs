@@ -1,6 +1,6 @@
-use requeue_core::AddOptions;
+use requeue_core::{AddOptions, Added};
 
-use super::{Script, ms};
+use super::{Script, ms, setup_with_backlog};
 use crate::subject::{Key, Subject};
 
 fn add(script: &mut Script, key: Key, level: u8) {
@@ -42,5 +42,45 @@ pub(crate) fn of_keys_that_have_waited_too_long_the_oldest_comes_first(script: &
     age_after(script, 10);
     for key in [2, 3, 1] {
         script.get(key);
+    }
+}
+
+pub(crate) fn a_key_that_has_aged_runs_once_for_a_deadline_that_has_passed(script: &mut Script) {
+    script.renew(&setup_with_backlog());
+    age_after(script, 1_000);
+    add(script, 1, 0);
+    script.add_after(1, 10_000, Added::Delayed);
+    for (key, millis) in [(2, 2_000), (3, 4_000), (4, 6_000)] {
+        script.add_after(key, millis, Added::Delayed);
+    }
+    script.advance(1_000);
+    add(script, 5, 1);
+    script.advance(19_000);
+    let ticket = script.get(1);
+    script.succeed(ticket);
+}
+
+pub(crate) fn a_deadline_that_raises_a_key_that_has_aged_does_so_before_it_runs(
+    script: &mut Script,
+) {
+    script.renew(&setup_with_backlog());
+    age_after(script, 1_000);
+    add(script, 1, 0);
+    let raise = AddOptions {
+        priority: Some(2),
+        after: Some(ms(10_000)),
+        ..AddOptions::default()
+    };
+    assert!(script.subject.add_with(1, raise).is_ok());
+    for (key, millis) in [(2, 9_200), (3, 9_400), (4, 9_600)] {
+        script.add_after(key, millis, Added::Delayed);
+    }
+    script.advance(9_000);
+    add(script, 5, 2);
+    script.advance(11_000);
+    // Key 1 has waited longest, and stands behind key 5 since its deadline.
+    for key in [5, 1, 2, 3, 4] {
+        let ticket = script.get(key);
+        script.succeed(ticket);
     }
 }

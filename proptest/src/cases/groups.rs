@@ -1,7 +1,7 @@
 use requeue_core::binding::Next;
 use requeue_core::{Added, Drained};
 
-use super::Script;
+use super::{Script, setup_with_backlog};
 use crate::limiter::FloatBits;
 use crate::subject::{Cap, GroupOrder, Key, Rate, Subject};
 
@@ -15,6 +15,13 @@ fn most(keys: usize) -> Cap {
 fn limit_all(script: &mut Script, cap: Cap) {
     script.subject.order(&GroupOrder::LimitAll(cap));
     script.subject.assert_valid();
+}
+
+fn one_in_10_ms() -> Rate {
+    Rate {
+        per_second: FloatBits(100.0),
+        burst: 1,
+    }
 }
 
 /// Groups are keys by their remainder: 3, 6 and 9 are of one.
@@ -80,14 +87,10 @@ pub(crate) fn a_paused_group_keeps_its_keys(script: &mut Script) {
 }
 
 pub(crate) fn a_rate_is_charged_when_a_key_is_handed_out(script: &mut Script) {
-    let rate = Rate {
-        per_second: FloatBits(100.0),
-        burst: 1,
-    };
     limit_all(
         script,
         Cap {
-            rate: Some(rate),
+            rate: Some(one_in_10_ms()),
             ..Cap::default()
         },
     );
@@ -122,4 +125,24 @@ pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
     script.drained(&drain, Drained::Pending);
     script.done(1);
     script.drained(&drain, Drained::Complete);
+}
+
+pub(crate) fn a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed(
+    script: &mut Script,
+) {
+    script.renew(&setup_with_backlog());
+    let cap = Cap {
+        rate: Some(one_in_10_ms()),
+        ..Cap::default()
+    };
+    script.subject.order(&GroupOrder::Limit(0, Some(cap)));
+    add_all(script, &[3, 6]);
+    script.get(3);
+    for (key, millis) in [(1, 12), (4, 14), (6, 20)] {
+        script.add_after(key, millis, Added::Delayed);
+    }
+    // The token comes first, and then there is time for the deadline of key 1.
+    script.advance(30);
+    let ticket = script.get(6);
+    script.succeed(ticket);
 }

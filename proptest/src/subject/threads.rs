@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_core::binding::Lock;
-use requeue_core::{Growable, Instant, Reporter};
+use requeue_core::{Growable, Reporter};
 use requeue_std::{ManualClock, Shared, ThreadHost, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
@@ -164,22 +164,16 @@ impl<S: Home> Drive for ThreadCalls<S> {
         });
     }
 
-    /// The manual clock leaves it to the test to wake those whose time has come. No thread is woken
-    /// if none asked to be.
+    /// The clock has woken the threads whose time has come, and no other.
     fn settle(&mut self) -> bool {
-        let clock = &self.clock;
-        let now = clock.now();
-        let rings = |alarm: Option<Instant>| alarm.is_some_and(|alarm| alarm <= now);
-        if rings(clock.next_alarm()) {
-            self.queue.clock_moved();
-        }
         thread::yield_now();
         for (id, answer) in self.answered.1.try_iter() {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
         let clock = &self.clock;
-        clock.waiting() == self.waiting && !rings(clock.next_alarm()) && self.is_watched()
+        let rings = clock.next_alarm().is_some_and(|alarm| alarm <= clock.now());
+        clock.waiting() == self.waiting && !rings && self.is_watched()
     }
 
     fn answer(&mut self, id: CallId) -> Option<Answer> {

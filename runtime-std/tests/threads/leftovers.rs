@@ -42,7 +42,6 @@ where
                     thread::yield_now();
                 }
                 clock.advance(step);
-                queue.clock_moved();
             }
             let left = run.join().unwrap().into_iter();
             left.map(|leftover| (leftover.key, leftover.left)).collect()

@@ -39,7 +39,6 @@ fn run_retries_gives_up_and_survives_panics() {
         for delay in [SECOND, 2 * SECOND] {
             until_asleep(&queue, 2);
             clock.advance(delay);
-            queue.clock_moved();
         }
         let mut hooks = [gave_up.recv().unwrap(), gave_up.recv().unwrap()];
         hooks.sort();
@@ -248,10 +247,7 @@ fn a_run_that_is_overdue_is_reported_once_and_goes_on() {
             };
             queue.run_with(workers, reconcile).unwrap()
         });
-        let advance = |by| {
-            clock.advance(by);
-            queue.clock_moved();
-        };
+        let advance = |by| clock.advance(by);
         let asleep_until = |alarm| {
             while (clock.waiting(), clock.next_alarm()) != (1, alarm) {
                 thread::yield_now();
@@ -303,11 +299,9 @@ fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_say
             until_asleep(&queue, 1);
             assert_eq!(runs.load(Ordering::SeqCst), done + 1);
             clock.advance(delay * SECOND - Duration::from_nanos(1));
-            queue.clock_moved();
             until_asleep(&queue, 1);
             assert_eq!(runs.load(Ordering::SeqCst), done + 1);
             clock.advance(Duration::from_nanos(1));
-            queue.clock_moved();
         }
         until_asleep(&queue, 1);
         assert_eq!(runs.load(Ordering::SeqCst), 5);
@@ -339,7 +333,6 @@ fn a_drain_takes_its_time_at_a_rate_of_runs() {
                 thread::yield_now();
             }
             clock.advance(SECOND);
-            queue.clock_moved();
         }
         assert!(run.join().unwrap().unwrap().is_empty());
     });

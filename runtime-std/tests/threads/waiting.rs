@@ -32,7 +32,6 @@ fn a_delayed_key_wakes_the_thread_that_watches_the_clock() {
             queue.add_after(key, SECOND).unwrap();
         }
         clock.advance(SECOND);
-        queue.clock_moved();
         let mut keys: Vec<_> = getters.into_iter().map(|g| g.join().unwrap()).collect();
         keys.sort();
         assert_eq!(keys, [Some(0), Some(1), Some(2)]);
@@ -47,11 +46,9 @@ fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
         let getter = scope.spawn(|| queue.get_timeout(2 * SECOND).map(|guard| *guard));
         until_asleep(&queue, 1);
         clock.advance(SECOND);
-        queue.clock_moved();
         until_asleep(&queue, 1);
         assert!(!getter.is_finished());
         clock.advance(SECOND);
-        queue.clock_moved();
         assert_eq!(getter.join().unwrap(), Err(GetError::TimedOut));
     });
     until_asleep(&queue, 0);
@@ -71,10 +68,8 @@ fn a_getter_that_times_out_passes_its_watch_on() {
         let other = scope.spawn(|| queue.get().map(|guard| *guard));
         until_asleep(&queue, 2);
         clock.advance(SECOND);
-        queue.clock_moved();
         assert_eq!(owner.join().unwrap(), Err(GetError::TimedOut));
         clock.advance(2 * SECOND);
-        queue.clock_moved();
         assert_eq!(other.join().unwrap(), Some(1));
     });
 }
@@ -141,7 +136,6 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
         // Whether the thread already waits or not, it sees the new time.
         while !timed.is_finished() {
             clock.advance(SECOND);
-            queue.clock_moved();
             thread::yield_now();
         }
         assert_eq!(timed.join().unwrap(), Drained::Pending);
@@ -157,13 +151,12 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
 }
 
 /// Makes a call on another thread, and moves the clock until it has returned.
-fn at_its_time<T: Send>(queue: &Keys, clock: &ManualClock, call: impl FnOnce() -> T + Send) -> T {
+fn at_its_time<T: Send>(clock: &ManualClock, call: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let call = scope.spawn(call);
         // Whether the thread already waits or not, it sees the new time.
         while !call.is_finished() {
             clock.advance(SECOND);
-            queue.clock_moved();
             thread::yield_now();
         }
         call.join().unwrap()
@@ -180,18 +173,18 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
 
-    let added = at_its_time(&queue, &clock, || queue.add_wait_timeout(2, SECOND));
+    let added = at_its_time(&clock, || queue.add_wait_timeout(2, SECOND));
     assert_eq!(added, Err(Rejected::Full(2)));
     let add = || queue.add_wait_with_timeout(3, AddOptions::new(), SECOND);
-    assert_eq!(at_its_time(&queue, &clock, add), Err(Rejected::Full(3)));
+    assert_eq!(at_its_time(&clock, add), Err(Rejected::Full(3)));
 
     let hour = 3600 * SECOND;
-    assert!(!at_its_time(&queue, &clock, || queue.wait_idle_timeout(hour)));
-    assert!(!at_its_time(&queue, &clock, || queue.wait_settled_timeout(hour)));
-    assert!(!at_its_time(&queue, &clock, || queue.flush_timeout(&1, hour)));
+    assert!(!at_its_time(&clock, || queue.wait_idle_timeout(hour)));
+    assert!(!at_its_time(&clock, || queue.wait_settled_timeout(hour)));
+    assert!(!at_its_time(&clock, || queue.flush_timeout(&1, hour)));
     assert!(clock.now() >= Instant::EPOCH + 3 * hour);
     let cancel = || queue.cancel_and_wait_timeout(&1, SECOND);
-    let (was, has_ended) = at_its_time(&queue, &clock, cancel);
+    let (was, has_ended) = at_its_time(&clock, cancel);
     assert!(was.unwrap().active && !has_ended);
 
     guard.success().unwrap();
@@ -234,7 +227,6 @@ fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
             }
             until_asleep(&queue, 2);
             clock.advance(SECOND);
-            queue.clock_moved();
             assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
             queue.add(7).unwrap();
             assert_eq!(getter.join().unwrap(), Some(7));
@@ -256,20 +248,49 @@ fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
 }
 
 #[test]
-fn a_thread_that_is_woken_for_no_reason_looks_at_the_clock() {
-    let (queue, clock) = queue();
-    queue.add_after(1, SECOND).unwrap();
-    thread::scope(|scope| {
-        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
-        while clock.waiting() != 1 {
-            thread::yield_now();
-        }
-        clock.advance(SECOND);
-        // Without `clock_moved`: the clock alone wakes no thread.
-        while !getter.is_finished() {
-            getter.thread().unpark();
-            thread::yield_now();
-        }
-        assert_eq!(getter.join().unwrap(), Some(1));
+fn moving_the_clock_wakes_each_thread_whose_deadline_has_passed() {
+    in_time(|| {
+        let (queue, clock) = queue();
+        queue.add_after(1, 3 * SECOND).unwrap();
+        thread::scope(|scope| {
+            let getter = scope.spawn(|| queue.get().map(|guard| *guard));
+            let room = scope.spawn(|| queue.wait_settled_timeout(2 * SECOND));
+            until_waiting(&clock, 2);
+            let timed = scope.spawn(|| queue.get_timeout(SECOND).map(|guard| *guard));
+            until_waiting(&clock, 3);
+            clock.advance(SECOND);
+            assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+            assert_eq!(clock.waiting(), 2, "nothing else is due");
+            clock.set(Instant::EPOCH + 2 * SECOND);
+            assert!(!room.join().unwrap());
+            clock.advance(SECOND);
+            assert_eq!(getter.join().unwrap(), Some(1));
+        });
     });
+}
+
+#[test]
+fn moving_the_clock_wakes_the_workers_of_a_run() {
+    in_time(|| {
+        let (queue, clock) = queue();
+        queue.add_after(1, SECOND).unwrap();
+        thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                queue.run(2, |_| {
+                    queue.shut_down();
+                    Ok::<_, ()>(Action::Success)
+                })
+            });
+            // Two workers and the supervisor.
+            until_waiting(&clock, 3);
+            clock.advance(SECOND);
+            assert_eq!(run.join().unwrap().unwrap(), []);
+        });
+    });
+}
+
+fn until_waiting(clock: &ManualClock, threads: usize) {
+    while clock.waiting() != threads {
+        thread::yield_now();
+    }
 }

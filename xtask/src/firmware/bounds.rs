@@ -50,12 +50,30 @@ const NEXT: &str = "`next().await`: ends a run, and goes to sleep";
 const FUTURE: &str = "the future of `get`";
 const SLOT: &str = "**for each slot**";
 
+// Bytes of stack.
+const ADD: &str = "`add`";
+const ADD_AFTER: &str = "`add_after`";
+const GET_RETRY: &str = "`try_get`, `retry`";
+const GET: &str = "`get().await`, once polled and dropped";
+
 const ITS_GROUP: &str = "**`add`, `try_get`, `success` of one key and its group**";
 const IN_TURN: &str = "**`add`, `try_get`, `success` of one key, seven groups in turn**";
 const AT_LIMIT: &str = "`try_get` while the group is at its limit";
 const LETS_RUN: &str = "`success` that lets its next key run";
 
-const BOUNDS: [Bound; 53] = [
+const BOUNDS: [Bound; 65] = [
+    bound("mps2", ADD, &[256.0]),
+    bound("mps2", ADD_AFTER, &[272.0]),
+    bound("mps2", GET_RETRY, &[432.0]),
+    bound("mps2", GET, &[656.0]),
+    bound("microbit", ADD, &[384.0]),
+    bound("microbit", ADD_AFTER, &[416.0]),
+    bound("microbit", GET_RETRY, &[544.0]),
+    bound("microbit", GET, &[776.0]),
+    bound("virt", ADD, &[240.0]),
+    bound("virt", ADD_AFTER, &[240.0]),
+    bound("virt", GET_RETRY, &[368.0]),
+    bound("virt", GET, &[624.0]),
     bound("mps2", ONE_KEY, &[378.0, 378.0, 420.0]),
     bound("mps2", DEDUP, &[83.0, 83.0, 98.0]),
     bound("mps2", ALONE, &[450.0, 450.0, 490.0]),

@@ -19,12 +19,14 @@ const EMULATOR: &str = "qemu-system-arm -M lm3s6965evb \
                         -semihosting-config enable=on,target=native \
                         -icount shift=10 -display none -monitor none -serial none -kernel";
 
-/// What it prints, in this order, each after its time.
-const EXPECTED: [&str; 4] = [
-    "Read { sensor: 0 } failed, attempt 1",
-    "Read { sensor: 0 } failed, attempt 2",
-    "sensor 0 is read",
-    "uploaded",
+/// What it prints, in this order, each after its time, and the milliseconds that are at least
+/// between a line and the one before it.
+const EXPECTED: [(&str, u64); 5] = [
+    ("Read { sensor: 0 } failed, attempt 1", 0),
+    ("Read { sensor: 0 } failed, attempt 2", 10),
+    ("Read { sensor: 0 } failed, attempt 3", 20),
+    ("sensor 0 is read", 40),
+    ("uploaded", 1000),
 ];
 
 /// How long the program has for it.
@@ -73,29 +75,42 @@ fn watch(emulator: &Invocation, folder: &Path) -> Verdict {
         }
     });
     let deadline = Instant::now() + PATIENCE;
-    let mut expected = EXPECTED.iter().peekable();
-    while let Some(next) = expected.peek() {
+    // An error says that the time is up, or that the emulator has ended.
+    let next = || {
         let left = deadline.saturating_duration_since(Instant::now());
-        // An error says that the time is up, or that the emulator has ended.
-        let Ok(line) = lines.recv_timeout(left) else {
-            break;
-        };
-        if line
-            .split_once(" ms: ")
-            .is_some_and(|(_, what)| what == **next)
-        {
-            expected.next();
-        }
-    }
-    let missing = expected.next();
+        lines.recv_timeout(left).ok()
+    };
+    let judged = judge(std::iter::from_fn(next));
     drop(lines);
     let ended = child.kill().and_then(|()| child.wait());
     let _ = reader.join();
     ended.map_err(|error| Stop::Failed(format!("{emulator}: {error}")))?;
-    match missing {
-        None => Ok(()),
-        Some(line) => Err(Stop::Failed(format!("{FOLDER} did not print `{line}`"))),
+    judged.map_err(|why| Stop::Failed(format!("{FOLDER}: {why}")))
+}
+
+/// Reads lines until the last one that is expected. Other lines without a time are ignored.
+fn judge(lines: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let mut timed = lines.into_iter().filter_map(|line| {
+        let (millis, what) = line.split_once(" ms: ")?;
+        Some((millis.parse::<u64>().ok()?, what.to_owned()))
+    });
+    let mut earliest = 0;
+    for (index, (expected, _)) in EXPECTED.iter().enumerate() {
+        match timed.next() {
+            Some((millis, what)) if what == *expected && millis >= earliest => {
+                let pause = EXPECTED.get(index + 1).map_or(0, |(_, pause)| *pause);
+                earliest = millis + pause;
+            }
+            Some((millis, what)) => {
+                return Err(format!(
+                    "it printed `{what}` at {millis} ms \
+                     instead of `{expected}` from {earliest} ms on"
+                ));
+            }
+            None => return Err(format!("it did not print `{expected}`")),
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -135,13 +150,18 @@ mod tests {
 
     #[test]
     fn the_page_shows_what_the_program_prints() {
-        let mut lines = PAGE.lines();
-        for expected in EXPECTED {
-            let is_it = |line: &str| {
-                line.split_once(" ms: ")
-                    .is_some_and(|(_, it)| it == expected)
-            };
-            assert!(lines.any(is_it), "{expected}");
-        }
+        assert_eq!(judge(PAGE.lines().map(str::to_owned)), Ok(()));
+    }
+
+    #[test]
+    fn a_retry_that_is_early_or_a_line_that_is_missing_is_found() {
+        let lines = |text: &str| judge(text.lines().map(str::to_owned));
+        let first = "7 ms: Read { sensor: 0 } failed, attempt 1\n";
+        let early = lines(&format!(
+            "{first}14 ms: Read {{ sensor: 0 }} failed, attempt 2"
+        ));
+        assert!(early.unwrap_err().ends_with("attempt 2` from 17 ms on"));
+        let missing = lines(&format!("{first}no time: uploaded"));
+        assert!(missing.unwrap_err().starts_with("it did not print"));
     }
 }

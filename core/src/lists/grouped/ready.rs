@@ -98,6 +98,10 @@ impl<B: Backing> Lists for GroupedLists<B> {
         if !is_blocked {
             if first {
                 self.join_turn(group, level);
+                // It may give the next key of this level.
+                if self.outdated > 0 && self.is_outdated(group) {
+                    self.refresh(group);
+                }
             }
         } else if only {
             self.wait(group);

@@ -10,7 +10,7 @@ use embassy_executor::Spawner;
 use embassy_time::{Instant, Timer};
 use lm3s6965::interrupt;
 use panic_semihosting as _;
-use requeue_embassy::core::ItemExponentialFailure;
+use requeue_embassy::core::{ItemExponentialFailure, WithHolds};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
 
@@ -21,10 +21,18 @@ enum Job {
     Upload,
 }
 
-/// Room for 16 keys. A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute.
-static JOBS: WorkQueue<CriticalSectionRawMutex, Job, 16> = WorkQueue::new(
-    ItemExponentialFailure::new(Duration::from_millis(10), Duration::from_secs(60)),
-);
+/// A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute. Held, it does not run
+/// before that, though its line is raised again.
+type Backoff = WithHolds<ItemExponentialFailure>;
+
+const BACKOFF: Backoff = WithHolds::new(ItemExponentialFailure::new(
+    Duration::from_millis(10),
+    Duration::from_secs(60),
+))
+.hold_failures();
+
+/// Room for 16 keys.
+static JOBS: WorkQueue<CriticalSectionRawMutex, Job, 16, Backoff> = WorkQueue::new(BACKOFF);
 
 /// The sensor has raised its line. Ten edges before a worker is free make one run; an edge during
 /// that run makes one more.
@@ -59,9 +67,9 @@ async fn worker() {
 #[derive(Debug)]
 struct NoReply;
 
-/// This sensor needs some time: it replies at the third attempt.
+/// This sensor needs some time: it replies at the fourth attempt.
 async fn read(sensor: u8, attempt: u32) -> Result<(), NoReply> {
-    if attempt < 3 {
+    if attempt < 4 {
         return Err(NoReply);
     }
     hprintln!("{} ms: sensor {} is read", now(), sensor);
@@ -85,6 +93,11 @@ async fn main(spawner: Spawner) {
     }
     Timer::after_millis(5).await;
     for _ in 0..10 {
+        board::raise_line();
+    }
+    // The sensor keeps asking to be read, every 7 ms.
+    for _ in 0..9 {
+        Timer::after_millis(7).await;
         board::raise_line();
     }
 }

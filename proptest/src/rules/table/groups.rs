@@ -26,6 +26,9 @@ macro_rules! __rules_groups {
                 a_rate_is_charged_when_a_key_is_handed_out: 2 groups,
                 "A rate of a group is charged when a key is handed out; a coalesced add is free.",
                 "requeue-core, GroupLimits::rate";
+                a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed: 4 groups,
+                "A key whose own deadline has passed runs once, though its group had to wait.",
+                "requeue-core, Queue::limit_due_keys";
                 a_drain_honours_limits_and_ends: 3 groups,
                 "A drain honours limits of groups, but for those that would keep it from ending.",
                 "requeue-core, Groups";
@@ -37,6 +40,12 @@ macro_rules! __rules_groups {
                 of_keys_that_have_waited_too_long_the_oldest_comes_first: 3 aging,
                 "Of the keys that have waited for too long, the oldest comes first.",
                 "requeue-core, Aging";
+                a_key_that_has_aged_runs_once_for_a_deadline_that_has_passed: 5 aging,
+                "A key whose own deadline has passed runs once, though it comes first by its age.",
+                "requeue-core, Queue::limit_due_keys";
+                a_deadline_that_raises_a_key_that_has_aged_does_so_before_it_runs: 5 aging,
+                "A deadline that has passed raises its key before the key is handed out.",
+                "requeue-core, Queue::limit_due_keys";
             }
         }
         $($after)*

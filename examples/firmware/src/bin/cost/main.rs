@@ -7,6 +7,7 @@
 #![no_main]
 
 mod by_hand;
+mod depth;
 mod interrupt;
 mod peers;
 mod subject;
@@ -23,6 +24,7 @@ fn main() -> ! {
     interrupt::print();
     peers::print();
     subject::print_sizes();
+    depth::print();
     end(true)
 }
 

@@ -8,21 +8,22 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use heapless::Vec;
 use requeue_embassy::core::{
-    Fixed, Index, Instant, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
+    Fixed, Index, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
 };
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 use requeue_firmware::meter::{Row, instructions};
-use requeue_firmware::{println, stack};
+use requeue_firmware::println;
 
 /// A clock that costs almost nothing, so that no driver is measured.
-type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
+pub type Clock = ManualClock<NoopRawMutex>;
+pub type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
     WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
 
-const SECOND: Duration = Duration::from_secs(1);
-const MILLISECOND: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn queue<const N: usize, I: Index>(clock: &Clock) -> Keys<'_, N, I> {
+/// A queue whose clock stands still.
+pub fn queue<const N: usize, I: Index>(clock: &Clock) -> Keys<'_, N, I> {
     WorkQueue::from_queue(Queue::new(default_item_based()), clock)
 }
 
@@ -191,7 +192,7 @@ impl core::hash::Hash for Same {
     }
 }
 
-/// RAM and stack.
+/// RAM.
 pub fn print_sizes() {
     type Of<const N: usize, I = u8> = Keys<'static, N, I>;
     println!("\n| bytes of RAM | |\n|---|--:|");
@@ -210,28 +211,9 @@ pub fn print_sizes() {
     let clock = Clock::new();
     let queue = queue::<16, u8>(&clock);
     println!("| the future of `get` | {} |", size_of_val(&queue.get()));
-
-    println!("\n| bytes of stack | |\n|---|--:|");
-    let depth = |work: &mut dyn FnMut()| stack::depth(work);
-    let add = depth(&mut || keep(queue.add(black_box(1))));
-    let add_after = depth(&mut || keep(queue.add_after(black_box(2), SECOND)));
-    let retry = depth(&mut || keep(queue.try_get().map(|guard| guard.retry())));
-    clock.set(Instant::EPOCH + 5 * SECOND);
-    while let Some(guard) = queue.try_get() {
-        guard.success().expect("the key is active");
-    }
-    let sleep = depth(&mut || keep(poll(pin!(queue.get()))));
-    println!("| `add` | {add} |");
-    println!("| `add_after` | {add_after} |");
-    println!("| `try_get`, `retry` | {retry} |");
-    println!("| `get().await` that sleeps, and is dropped | {sleep} |");
 }
 
-/// Keeps a result from being optimised away.
-fn keep<T>(result: T) {
-    black_box(result);
-}
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+/// Polls a future once.
+pub fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
