@@ -1,7 +1,5 @@
-//! The rules of the sources that no compiler knows: sizes, reminders with a name, words, and which
+//! The rules of the sources that no compiler knows: columns, reminders with a name, words, and which
 //! package may use which; and that a page which names tests names tests that exist.
-//!
-//! Functions have no rule here: `clippy::too_many_lines` counts them.
 
 mod pages;
 mod source;
@@ -59,12 +57,6 @@ pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
 
 /// The longest line, in characters. A line that holds an address may be longer.
 const COLUMNS_MAX: usize = 100;
-/// The longest `lib.rs`, in lines of any kind: it is a table of contents.
-const CONTENTS_LINES_MAX: usize = 130;
-/// The longest file of a folder in [`LIMITED`], in lines of code.
-const CODE_LINES_MAX: usize = 300;
-/// Where [`CODE_LINES_MAX`] holds: what a user's program is built from, and this package.
-const LIMITED: [&str; 5] = ["core/src/", "runtime-", "src/", "kube/src/", "xtask/src/"];
 
 /// The state machine and its parts: time is an argument, and results are values.
 const STATE_MACHINE: [&str; 10] = [
@@ -85,8 +77,8 @@ const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
     let name = path.to_string_lossy().replace('\\', "/");
     let source = Source::scan(text);
-    let mut report = |line: Option<usize>, what: String| {
-        let at = line.map_or(name.clone(), |line| format!("{name}:{line}"));
+    let mut report = |line: usize, what: String| {
+        let at = format!("{name}:{line}");
         found.push(Breach { at, what });
     };
 
@@ -94,38 +86,28 @@ fn check_file(path: &Path, text: &str, found: &mut Vec<Breach>) {
         let columns = line.chars().count();
         if columns > COLUMNS_MAX && !line.contains("://") {
             let what = format!("{columns} columns, {COLUMNS_MAX} at most");
-            report(Some(index + 1), what);
+            report(index + 1, what);
         }
     }
     for (line, comment) in &source.comments {
         if let Some(marker) = anonymous_marker(comment) {
             let what = format!("{marker} without a name, write {marker}(name)");
-            report(Some(*line), what);
+            report(*line, what);
         }
         if hides_the_end(comment) {
             let what = "an example ends only by a hidden line: show it".to_owned();
-            report(Some(*line), what);
+            report(*line, what);
         }
     }
     if name != words::LIST {
         for (line, word) in words::in_source(&source) {
-            report(Some(line), words::advice(word));
+            report(line, words::advice(word));
         }
-    }
-    let lines = text.lines().count();
-    if name.ends_with("lib.rs") && lines >= CONTENTS_LINES_MAX {
-        let what = format!("{lines} lines, a lib.rs has less than {CONTENTS_LINES_MAX}");
-        report(None, what);
-    }
-    let code_lines = source.code_lines();
-    if within(&name, &LIMITED) && !is_test_file(&name) && code_lines > CODE_LINES_MAX {
-        let what = format!("{code_lines} lines of code, {CODE_LINES_MAX} at most");
-        report(None, what);
     }
     if within(&name, &STATE_MACHINE) {
         for (line, word) in source.words() {
             if RUNTIME_TRAITS.contains(&word.as_str()) {
-                report(Some(line), format!("the state machine knows no {word}"));
+                report(line, format!("the state machine knows no {word}"));
             }
         }
     }
@@ -208,10 +190,6 @@ fn within(name: &str, places: &[&str]) -> bool {
 }
 
 /// Whether a whole file is tests: under `tests/` or `benches/`, or a `tests.rs`.
-fn is_test_file(name: &str) -> bool {
-    name.ends_with("/tests.rs") || name.contains("/tests/") || name.contains("/benches/")
-}
-
 /// Every Rust file below a folder, in order; what is built and what is hidden is left out.
 fn rust_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
@@ -244,10 +222,6 @@ mod tests {
         found.iter().map(show).collect()
     }
 
-    fn code(lines: usize) -> String {
-        "a();\n".repeat(lines)
-    }
-
     #[test]
     fn a_line_has_its_longest() {
         let (fits, too_long) = ("ä".repeat(100), "ä".repeat(101));
@@ -255,40 +229,6 @@ mod tests {
         let found = in_file("a.rs", &format!("\n{too_long}"));
         assert_eq!(found, ["a.rs:2: 101 columns, 100 at most"]);
         assert_eq!(in_file("a.rs", &format!("// https://{too_long}")), [""; 0]);
-    }
-
-    #[test]
-    fn a_file_has_its_longest_in_the_rooms_that_users_build() {
-        let text = format!("// Why.\n\n{}", code(300));
-        assert_eq!(in_file("core/src/queue.rs", &text), [""; 0]);
-        let text = text + &code(1);
-        for name in ["core/src/queue.rs", "runtime-std/src/a.rs", "src/a.rs"] {
-            let expected = format!("{name}: 301 lines of code, 300 at most");
-            assert_eq!(in_file(name, &text), [expected]);
-        }
-        for name in [
-            "core/src/queue/tests.rs",
-            "runtime-std/tests/a.rs",
-            "proptest/src/a.rs",
-        ] {
-            assert_eq!(in_file(name, &text), [""; 0]);
-        }
-    }
-
-    #[test]
-    fn tests_in_a_file_do_not_count() {
-        let text = format!("{}#[cfg(test)]\nmod tests {{\n{}}}\n", code(300), code(50));
-        assert_eq!(in_file("core/src/queue.rs", &text), [""; 0]);
-    }
-
-    #[test]
-    fn a_table_of_contents_is_short() {
-        assert_eq!(in_file("proptest/src/lib.rs", &"\n".repeat(129)), [""; 0]);
-        let found = in_file("proptest/src/lib.rs", &"\n".repeat(130));
-        assert_eq!(
-            found,
-            ["proptest/src/lib.rs: 130 lines, a lib.rs has less than 130"]
-        );
     }
 
     #[test]
@@ -348,7 +288,7 @@ mod tests {
             found,
             ["core/src/queue/query.rs:2: the state machine knows no Clock"]
         );
-        assert_eq!(in_file("core/src/work_queue.rs", text), [""; 0]);
+        assert_eq!(in_file("core/src/shared.rs", text), [""; 0]);
     }
 
     #[test]

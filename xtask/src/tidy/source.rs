@@ -35,12 +35,6 @@ impl Source {
         }
     }
 
-    /// How many lines hold code, those under `#[cfg(test)]` left out.
-    pub(crate) fn code_lines(&self) -> usize {
-        let code: String = without_tests(&self.code).into_iter().collect();
-        code.lines().filter(|line| !line.trim().is_empty()).count()
-    }
-
     /// The identifiers in the code outside tests, with their line numbers from 1.
     pub(crate) fn words(&self) -> Vec<(usize, String)> {
         Self::words_of(&without_tests(&self.code))
@@ -298,8 +292,11 @@ fn is_word(c: char) -> bool {
 mod tests {
     use super::*;
 
+    /// How many lines hold code, those under `#[cfg(test)]` left out.
     fn code_lines(text: &str) -> usize {
-        Source::scan(text).code_lines()
+        let source = Source::scan(text);
+        let code: String = without_tests(&source.code).into_iter().collect();
+        code.lines().filter(|line| !line.trim().is_empty()).count()
     }
 
     #[test]
