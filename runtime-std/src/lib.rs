@@ -7,12 +7,9 @@ mod backoff;
 mod clock;
 #[cfg(feature = "ctrlc")]
 mod ctrl_c;
-mod drain;
-mod get;
 mod queue;
-mod room;
 mod sync;
-mod watch;
+mod waiting;
 mod workers;
 
 pub use requeue_core as core;

@@ -17,9 +17,9 @@ use requeue_core::binding::{Changes, Member, Next, Wait};
 use requeue_core::{Action, Failure, Instant, RateLimiter, RunContext, Storage, Workers};
 
 use super::roster::Roster;
-use crate::get::Call;
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{Parker, thread};
+use crate::waiting::Call;
 
 /// What the threads of one run share.
 pub(super) struct Crew<'r, 'w, K, L, S, E, F>
