@@ -18,10 +18,9 @@ pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
 pub use crate::guard::Guard;
-pub use crate::lock::Lock;
 pub use crate::outcome::{Drain, Next, Wake};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
-pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Machine, Shared, State};
+pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};

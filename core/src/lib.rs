@@ -24,7 +24,6 @@ mod id;
 mod keyed;
 mod limiter;
 mod lists;
-mod lock;
 mod metrics;
 mod options;
 mod outcome;

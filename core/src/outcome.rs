@@ -1,13 +1,636 @@
-//! What operations return.
+//! What operations return: plain values, which own nothing of the queue.
 
-mod add;
-mod drain;
-mod key;
-mod run;
-mod wake;
+use core::fmt;
+use core::ops::BitOr;
+use core::time::Duration;
 
-pub use add::{Added, AddedMany, Rejected, Scheduled};
-pub use drain::{Drain, Drained};
-pub use key::{Entry, KeyState, Leftover};
-pub use run::{Finished, GetError, Next, NotActive};
-pub use wake::Wake;
+use crate::Instant;
+use crate::wait::TooManyWaiters;
+
+/// What became of a key that was added.
+///
+/// # Examples
+///
+/// A watcher counts the events that cause no run of their own:
+///
+/// ```
+/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+///
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut saved = 0;
+/// for event in ["etc/hosts", "etc/fstab", "etc/hosts", "etc/hosts"] {
+///     if queue.at(Instant::EPOCH).add(event) == Ok(Added::Coalesced) {
+///         saved += 1;
+///     }
+/// }
+/// assert_eq!(saved, 2);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Added {
+    /// The key is ready; it was not before.
+    Ready,
+    /// The key is active, and will run again after its present run.
+    Dirty,
+    /// The key will be ready at its deadline, or when it is no longer [held](crate::WithHolds); it
+    /// had no deadline before.
+    Delayed,
+    /// The key was waiting for a later deadline, which is earlier now.
+    Sooner,
+    /// The key was waiting for an earlier deadline, which is later now, as
+    /// [`Merge`](crate::Merge) asks for.
+    Later,
+    /// The key was already ready, dirty, or waiting for this deadline or for one that
+    /// [counts](crate::Merge) instead: nothing changed.
+    Coalesced,
+    /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
+    /// the higher level, now or once it is ready.
+    Raised,
+}
+
+/// Why a key was not taken. Contains the key. Nothing has changed.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Rejected};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
+/// queue.at(now).add("sensor-1").unwrap();
+/// assert_eq!(queue.at(now).add("sensor-2"), Err(Rejected::Full("sensor-2")));
+/// // A key that the queue already holds needs no room.
+/// assert!(queue.at(now).add("sensor-1").is_ok());
+///
+/// queue.at(now).shut_down();
+/// let rejected = queue.at(now).add("sensor-1").unwrap_err();
+/// assert_eq!(rejected.to_string(), "the queue is shutting down");
+/// assert_eq!(rejected.into_key(), "sensor-1");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Rejected<K> {
+    /// The queue holds as many keys as it has room for, and this key is new.
+    Full(K),
+    /// The queue is shutting down.
+    Closed(K),
+    /// The queue has no such priority level.
+    UnknownPriority(K),
+}
+
+impl<K> Rejected<K> {
+    /// Returns the key that was not taken.
+    pub fn into_key(self) -> K {
+        match self {
+            Self::Full(key) | Self::Closed(key) | Self::UnknownPriority(key) => key,
+        }
+    }
+}
+
+impl<K> fmt::Display for Rejected<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the queue has no room for a new key",
+            Self::Closed(_) => "the queue is shutting down",
+            Self::UnknownPriority(_) => "the queue has no such priority level",
+        })
+    }
+}
+
+impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
+
+/// What became of a key that was added with a delay, and the delay.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+///
+/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
+/// assert_eq!(scheduled.delay, Duration::from_millis(1));
+/// assert_eq!(scheduled.added, Added::Delayed);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Scheduled {
+    /// The delay that the limiter or the caller has set. If the key had a deadline before,
+    /// [`AddOptions::merge`](crate::AddOptions::merge) says which of the two counts: the earlier,
+    /// by default.
+    pub delay: Duration,
+    /// What became of the key.
+    pub added: Added,
+}
+
+/// How many of the keys of an [`add_many`](crate::Queue::add_many) were taken, and how.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let mut queue: Queue<u16, Fixed<3>, NoLimit> = Queue::new(NoLimit);
+/// let many = queue.at(Instant::EPOCH).add_many([17, 18, 17, 19, 20], |_| {});
+/// assert_eq!((many.ready, many.coalesced, many.rejected), (3, 1, 1));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct AddedMany {
+    /// Keys that became ready.
+    pub ready: usize,
+    /// Active keys that will run again after their present run.
+    pub dirty: usize,
+    /// Keys that are [held](crate::WithHolds), and will be ready when their holds are over.
+    pub delayed: usize,
+    /// Keys that were ready, dirty or, if they are held, delayed already.
+    pub coalesced: usize,
+    /// Keys that were not taken.
+    pub rejected: usize,
+}
+
+impl AddedMany {
+    /// Counts one key more, which was rejected if it has no outcome.
+    pub(crate) fn count(&mut self, added: Option<Added>) {
+        let count = match added {
+            Some(Added::Ready) => &mut self.ready,
+            Some(Added::Dirty) => &mut self.dirty,
+            Some(Added::Delayed | Added::Sooner) => &mut self.delayed,
+            Some(_) => &mut self.coalesced,
+            None => &mut self.rejected,
+        };
+        *count += 1;
+    }
+}
+
+/// What a getter has to do next.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Next};
+///
+/// let now = Instant::EPOCH;
+/// let due = now + Duration::from_secs(60);
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add_at("lease-3", due);
+///
+/// let mut getter = Getter::new();
+/// assert_eq!(queue.at(now).poll_get(&mut getter), Next::Wait { until: Some(due) });
+/// let next = queue.at(due).poll_get(&mut getter);
+/// assert!(matches!(next, Next::Work(work) if work.key == "lease-3"));
+/// queue.at(due).shut_down();
+/// assert_eq!(queue.at(due).poll_get(&mut getter), Next::Closed);
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use]
+pub enum Next<T> {
+    /// This is what there is to do.
+    Work(T),
+    /// Nothing is ready. Sleep until woken, and no longer than `until`, then look again.
+    Wait {
+        /// The deadline that this getter watches for all of them. `None` if there is no deadline,
+        /// or if another sleeping getter watches it.
+        until: Option<Instant>,
+    },
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+}
+
+/// What became of a key whose run has ended.
+///
+/// A delay that the key had before is not shown: it still counts in any of these cases, and
+/// [`Queue::state`](crate::Queue::state) shows the deadline.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Action, Finished, Fixed, Instant, Queue, default_item_based};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let mut run = |action| {
+///     let _ = queue.at(now).add("node-7");
+///     let work = queue.at(now).try_get().unwrap();
+///     queue.at(now).finish(work.ticket, action).unwrap()
+/// };
+/// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
+/// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
+/// assert_eq!(run(Action::Success), Finished::Idle);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Finished {
+    /// The key is neither ready nor due for another run.
+    Idle,
+    /// The key is ready again, at the end of the queue: it was added during its run, or its action
+    /// had a delay of zero.
+    Ready,
+    /// The key runs again after this long: earlier if it already had an earlier deadline, and never
+    /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::WithHolds), also
+    /// if the key was added during its run.
+    Delayed(Duration),
+    /// The key would run again after this long, but the queue is shutting down: it is kept for
+    /// [`take_delayed`](crate::Queue::take_delayed).
+    Leftover(Duration),
+}
+
+impl Finished {
+    /// What becomes of a key whose action asks for no other run.
+    #[inline]
+    pub(crate) const fn at_once(again: bool) -> Self {
+        if again { Self::Ready } else { Self::Idle }
+    }
+}
+
+/// The key is not active, or the run of this ticket has ended before. Nothing has changed.
+///
+/// # Examples
+///
+/// client-go's `Done` ignores this case. Here a run that is ended twice, or was never begun, is an
+/// error:
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add("node-7");
+/// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive), "it is only ready");
+/// assert_eq!(queue.at(now).len(), 1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct NotActive;
+
+impl fmt::Display for NotActive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the key is not active, or this run of it has ended before")
+    }
+}
+
+impl core::error::Error for NotActive {}
+
+/// Why a call that waits has no result.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::GetError;
+///
+/// assert_eq!(GetError::TimedOut.to_string(), "no key was ready in time");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum GetError {
+    /// No key was ready in time. Only calls with a deadline return this.
+    TimedOut,
+    /// The queue is shutting down and nothing is ready.
+    Closed,
+    /// The call would have to wait, and the queue has no place for another call that waits. Never
+    /// returned on threads and on Tokio, where there are as many places as are needed.
+    TooManyWaiters,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("no key was ready in time"),
+            Self::Closed => f.write_str("the queue is shutting down and nothing is ready"),
+            Self::TooManyWaiters => TooManyWaiters.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for GetError {}
+
+impl From<TooManyWaiters> for GetError {
+    fn from(_: TooManyWaiters) -> Self {
+        Self::TooManyWaiters
+    }
+}
+
+/// A key that was ready or delayed when the queue was shut down, and was then taken out.
+/// [`restore`](crate::Queue::restore) adds it to another queue.
+///
+/// With the feature `serde` it can be saved as it is.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+/// queue.at(now).shut_down();
+///
+/// let later = now + Duration::from_secs(20);
+/// let leftover = queue.at(later).take_delayed().unwrap();
+/// assert_eq!((leftover.key, leftover.left), ("lease-3", Duration::from_secs(40)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[non_exhaustive]
+pub struct Leftover<K> {
+    /// The key.
+    pub key: K,
+    /// How much of its delay is left: zero for a key that was ready or due, [`Duration::MAX`] for a
+    /// key that was to wait for ever.
+    pub left: Duration,
+    /// How many failures of the key are on record.
+    pub requeues: u32,
+    /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
+    pub priority: u8,
+}
+
+impl<K> Leftover<K> {
+    /// Creates a leftover that is ready, has not failed, and is at the lowest level. The fields can
+    /// be set to what was saved.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Queue};
+    ///
+    /// let mut saved = Leftover::new("lease-3");
+    /// saved.left = Duration::from_secs(40);
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// assert_eq!(queue.at(Instant::EPOCH).restore(saved), Ok(Added::Delayed));
+    /// ```
+    pub const fn new(key: K) -> Self {
+        Self {
+            key,
+            left: Duration::ZERO,
+            requeues: 0,
+            priority: 0,
+        }
+    }
+}
+
+/// What the queue knows about a key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let due = now + Duration::from_secs(60);
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add("node-7");
+/// let _work = queue.at(now).try_get();
+/// let _ = queue.at(now).add("node-7");
+/// let _ = queue.at(now).add_at("node-7", due);
+///
+/// let state = queue.at(now).state(&"node-7").unwrap();
+/// assert!(state.active && state.dirty && !state.ready);
+/// assert_eq!(state.due, Some(due));
+/// assert_eq!(queue.at(now).state(&"node-8"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct KeyState {
+    /// The key waits for a worker.
+    pub ready: bool,
+    /// The key is active: it was handed out, and its run has not ended.
+    pub active: bool,
+    /// The key is active, and will run again after its present run.
+    pub dirty: bool,
+    /// The key is active, and was [cancelled](crate::Queue::cancel) since its present run began.
+    pub cancelled: bool,
+    /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
+    /// a deadline that never comes.
+    pub due: Option<Instant>,
+    /// How many failures of the key are on record.
+    pub requeues: u32,
+    /// The priority level at which the key is ready, or will be when its run ends. If it is
+    /// neither, the level of its run; else that of its deadline. 0 in a queue without
+    /// [`Levels`](crate::Levels).
+    pub priority: u8,
+}
+
+/// A key that the queue holds, as a [snapshot](crate::Queue::snapshot_some) shows it.
+///
+/// # Examples
+///
+/// Saving what a queue has to do, without shutting it down:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+///
+/// let later = now + Duration::from_secs(20);
+/// let mut saved = Vec::new();
+/// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
+/// let mut sweep = Sweep::new();
+/// while queue.at(later).snapshot_some(&mut sweep, &mut save) {}
+/// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Entry<K> {
+    /// The key.
+    pub key: K,
+    /// What the queue knows about it.
+    pub state: KeyState,
+    /// When its present run began. `None` if it is not active, and if the
+    /// [metrics](crate::Metrics::Timestamps) keep no times.
+    pub active_since: Option<Instant>,
+}
+
+impl<K> Entry<K> {
+    /// Returns the key as something that another queue can [restore](crate::Queue::restore), `None`
+    /// if it is held for its failures alone. O(1).
+    ///
+    /// A key that is ready or active is ready there, because the end of its run cannot be known; a
+    /// delay that it also has is left out.
+    pub fn leftover(self, now: Instant) -> Option<Leftover<K>> {
+        let left = match self.state {
+            KeyState { ready: true, .. } | KeyState { active: true, .. } => Duration::ZERO,
+            KeyState { due, .. } if due?.is_never() => Duration::MAX,
+            KeyState { due, .. } => due?.saturating_since(now),
+        };
+        Some(Leftover {
+            key: self.key,
+            left,
+            requeues: self.state.requeues,
+            priority: self.state.priority,
+        })
+    }
+}
+
+impl<K: Clone> Entry<&K> {
+    /// Returns an entry with a copy of the key. [`Entry`] has an example.
+    pub fn cloned(self) -> Entry<K> {
+        Entry {
+            key: self.key.clone(),
+            state: self.state,
+            active_since: self.active_since,
+        }
+    }
+}
+
+/// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an
+/// example.
+///
+/// [`Queue::begin_drain`]: crate::Queue::begin_drain
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "pass the drain to `drain_status` or `poll_drain`"]
+pub struct Drain {
+    pub(crate) epoch: u32,
+}
+
+/// The status of a drain.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add("node-7");
+/// let drain = queue.at(now).begin_drain();
+/// assert_eq!(queue.drain_status(&drain), Drained::Pending);
+///
+/// // A second signal arrives: the program no longer waits for the drain.
+/// queue.at(now).shut_down();
+/// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
+///
+/// let work = queue.at(now).try_get().unwrap();
+/// let _ = queue.at(now).release(work.ticket);
+/// assert_eq!(queue.drain_status(&drain), Drained::Complete);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "a drain that was interrupted, or ran out of time, has left work"]
+pub enum Drained {
+    /// A key is still ready or active.
+    Pending,
+    /// No key is ready or active.
+    Complete,
+    /// A later `shut_down` has ended the wait.
+    Interrupted,
+}
+
+/// The set of waiting calls to wake.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::binding::{Getter, Wake};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// // A worker finds nothing and goes to sleep.
+/// let mut getter = Getter::new();
+/// let _ = queue.at(now).poll_get(&mut getter);
+///
+/// let _ = queue.at(now).add("node-7");
+/// assert_eq!(queue.at(now).close(), Wake::ONE);
+/// // The sleeper has been woken already.
+/// let _ = queue.at(now).add("node-8");
+/// assert_eq!(queue.at(now).close(), Wake::NONE);
+/// queue.at(now).shut_down();
+/// assert_eq!(queue.at(now).close(), Wake::ALL);
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "a sleeper that is not woken sleeps on"]
+pub struct Wake(u32);
+
+impl Wake {
+    /// No call.
+    pub const NONE: Self = Self(0);
+    /// Any one sleeping getter. It wakes the next one if there is more to do.
+    pub const ONE: Self = Self(1);
+    /// The first call that [waits for room](crate::Queue::poll_add). It wakes the next one if there
+    /// is more room.
+    pub const ROOM: Self = Self(1 << 1);
+    /// Every call that waits for a state of the queue: [`poll_idle`](crate::Queue::poll_idle) and
+    /// its neighbours.
+    pub const WATCHERS: Self = Self(1 << 2);
+    /// Every call.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// Returns whether these calls are among those to wake. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::Wake;
+    ///
+    /// assert!(Wake::ALL.contains(Wake::ROOM));
+    /// assert!(!Wake::ONE.contains(Wake::ROOM));
+    /// assert!((Wake::ONE | Wake::ROOM).contains(Wake::ROOM));
+    /// ```
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What is left to wake after a call of a kind, of which only the first may be meant.
+    pub(crate) fn without_first(self, kind: Self) -> Self {
+        match self {
+            Self::ALL => self,
+            _ if kind == Self::WATCHERS => self,
+            _ => Self(self.0 & !kind.0),
+        }
+    }
+}
+
+impl BitOr for Wake {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PARTS: [(Wake, &str); 3] = [
+            (Wake::ONE, "ONE"),
+            (Wake::ROOM, "ROOM"),
+            (Wake::WATCHERS, "WATCHERS"),
+        ];
+        match *self {
+            Self::NONE => return f.write_str("NONE"),
+            Self::ALL => return f.write_str("ALL"),
+            _ => {}
+        }
+        let mut separator = "";
+        for (part, name) in PARTS {
+            if self.contains(part) {
+                write!(f, "{separator}{name}")?;
+                separator = " | ";
+            }
+        }
+        Ok(())
+    }
+}

@@ -13,32 +13,20 @@ mod ages;
 #[cfg(feature = "std")]
 mod concurrency;
 #[cfg(feature = "std")]
-mod contained;
-#[cfg(feature = "std")]
 mod dead;
 mod events;
-#[cfg(not(feature = "std"))]
-mod fixed;
 mod run;
 mod seats;
-#[cfg(not(feature = "std"))]
-mod uncontained;
 
 #[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
 #[cfg(feature = "std")]
-use contained::contain;
-#[cfg(feature = "std")]
 pub use dead::DeadKeys;
 use events::Observer;
 pub use events::RunEvent;
-#[cfg(not(feature = "std"))]
-use fixed::Concurrency;
 use run::Ages;
 pub use run::{BegunRun, Failure, Runs};
 pub use seats::{Member, Seats};
-#[cfg(not(feature = "std"))]
-use uncontained::contain;
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -326,5 +314,37 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
             .field("timeout", &self.timeout)
             .field("drain_deadline", &self.drain_deadline)
             .finish_non_exhaustive()
+    }
+}
+
+/// How many workers a `run` has. Only with the feature `std` it can change.
+#[cfg(not(feature = "std"))]
+#[derive(Debug)]
+pub(crate) struct Concurrency(usize);
+
+#[cfg(not(feature = "std"))]
+impl Concurrency {
+    pub(crate) const fn new(workers: usize) -> Self {
+        Self(workers)
+    }
+
+    pub(crate) const fn get(&self) -> usize {
+        self.0
+    }
+}
+
+/// Calls a hook. A panic in it ends only the hook. Without the feature `std` it cannot be caught.
+fn contain(hook: impl FnOnce()) {
+    #[cfg(not(feature = "std"))]
+    hook();
+    #[cfg(feature = "std")]
+    {
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+        // A hook answers for its own state, as after any panic on a thread.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
+            // The payload's `Drop` is foreign code, too: a second one is leaked.
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+            core::mem::forget(dropped);
+        }
     }
 }

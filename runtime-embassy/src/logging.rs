@@ -1,11 +1,25 @@
-//! What is logged, if the feature `log` is on. Both files have the same functions.
+//! What is logged, if the feature `log` is on.
 
-#[cfg(not(feature = "log"))]
-mod disabled;
 #[cfg(feature = "log")]
-mod enabled;
+const TARGET: &str = "requeue";
 
-#[cfg(not(feature = "log"))]
-pub(crate) use disabled::{gave_up, no_place, run_failed};
-#[cfg(feature = "log")]
-pub(crate) use enabled::{gave_up, no_place, run_failed};
+/// A call has to wait and finds no place.
+pub(crate) fn no_place(waiters: usize) {
+    #[cfg(feature = "log")]
+    log::error!(target: TARGET, "more than {waiters} calls wait for one queue");
+    let _ = waiters;
+}
+
+/// A run failed, and is retried.
+pub(crate) fn run_failed(attempt: u32) {
+    #[cfg(feature = "log")]
+    log::debug!(target: TARGET, "attempt {attempt} failed");
+    let _ = attempt;
+}
+
+/// A run failed, and its key is given up.
+pub(crate) fn gave_up(attempt: u32) {
+    #[cfg(feature = "log")]
+    log::warn!(target: TARGET, "attempt {attempt} failed: the key is given up");
+    let _ = attempt;
+}
