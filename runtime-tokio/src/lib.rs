@@ -5,10 +5,9 @@
 
 mod backoff;
 mod clock;
-mod get;
 mod queue;
-mod stream;
 mod sync;
+mod waiting;
 mod workers;
 
 pub use requeue_core as core;
@@ -23,7 +22,7 @@ pub use requeue_core::{
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
-pub use stream::Guards;
 pub use sync::Locked;
 pub use tokio_util::sync::CancellationToken;
+pub use waiting::Guards;
 pub use workers::Run;

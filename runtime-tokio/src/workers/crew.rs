@@ -14,9 +14,9 @@ use requeue_core::binding::{Member, Seats, Wait};
 use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
-use crate::get::in_turn;
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
+use crate::waiting::in_turn;
 
 /// What the workers of one run share.
 pub(super) struct Crew<K, L, S, E, F>

@@ -1,17 +1,22 @@
-//! Taking keys: the getters, and how they wait.
+//! What waits, on Tokio: the getters, whose guards own a handle to the queue, and the stream of guards.
+//!
+//! Nothing here decides when a call is woken, or what it finds: core does.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::hash::Hash;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_core::Stream;
 use requeue_core::binding::{Clock, Next, Timer, Wait};
-use requeue_core::{Action, GetError, Instant, RateLimiter, Storage};
+use requeue_core::{Action, DefaultController, GetError, Growable, Instant, RateLimiter, Storage};
+use tokio::time::Sleep;
 
 use crate::clock::TokioClock;
-use crate::queue::{Batch, Guard, WorkQueue};
-use crate::stream::Guards;
+use crate::queue::{Batch, Guard, Shared, TaskHost, WorkQueue};
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
@@ -275,4 +280,78 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// [`Wait::get`], because each future around another costs it instructions.
 pub(crate) fn in_turn<T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> {
     poll_fn(move |context| TokioClock::in_turn(context, |_| Poll::Ready(act())))
+}
+
+/// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
+///
+/// It ends once the queue is shut down and no key is ready. Several streams share the keys.
+///
+/// # Cancel safety
+///
+/// A stream that was polled and has no key yet waits as a [`get`](WorkQueue::get) does, until it is
+/// polled again or dropped. One that is kept without being polled holds back the wake that it
+/// received. Dropping the stream, or a future that waits for its next key, loses no key.
+///
+/// # Examples
+///
+/// ```
+/// use std::future::poll_fn;
+/// use std::pin::Pin;
+/// use futures_core::Stream;
+/// use requeue_tokio::WorkQueue;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = WorkQueue::new();
+/// queue.add_many(["a", "b"], |_| {});
+/// queue.shut_down();
+///
+/// let mut guards = queue.guards();
+/// let mut seen = Vec::new();
+/// // `futures::StreamExt` has many shorter ways to write this.
+/// while let Some(guard) = poll_fn(|cx| Pin::new(&mut guards).poll_next(cx)).await {
+///     seen.push(*guard);
+///     guard.success().unwrap();
+/// }
+/// assert_eq!(seen, ["a", "b"]);
+/// # }
+/// ```
+#[must_use = "a stream does nothing unless it is polled"]
+pub struct Guards<K, L = DefaultController, S = Growable>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    S: Storage,
+{
+    call: Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>,
+    alarm: Pin<Box<Option<Sleep>>>,
+}
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
+    pub(crate) fn new(queue: &WorkQueue<K, L, S>) -> Self {
+        Self {
+            call: Wait::for_key(Arc::clone(&queue.shared)),
+            alarm: Box::pin(None),
+        }
+    }
+}
+
+impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S> {
+    type Item = Guard<K, L, S>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let alarm = this.alarm.as_mut();
+        let work = ready!(this.call.poll(context, alarm, None, |session, getter| {
+            session.poll_get(getter)
+        }));
+        let queue = Arc::clone(this.call.queue());
+        Poll::Ready(work.ok().map(|work| Guard::new(work, queue)))
+    }
+}
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, L, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Guards").field(self.call.queue()).finish()
+    }
 }
