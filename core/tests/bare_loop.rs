@@ -62,7 +62,7 @@ fn drive<S: Storage, L: RateLimiter>(
 fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
     let mut queue: Queue<Key, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     queue.add((1, 0), at(0)).value.unwrap();
-    let _ = queue.pause();
+    queue.pause();
     let (runs, looks) = drive(
         &mut queue,
         &mut [(500, &mut |queue, _| drop(queue.resume()))],
