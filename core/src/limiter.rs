@@ -40,10 +40,11 @@ pub use token_bucket::Bucket;
 ///
 /// - `when` MUST be bounded in time and MUST NOT panic on any record that it has produced itself.
 /// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
-/// - Everything but `when` and `requeues` has a default, which costs a queue nothing. The provided
-///   methods MUST be bounded in time, and MUST NOT panic either. They belong to two abilities:
-///   [`HOLDS`](Self::HOLDS), of [`WithHolds`], and [`PACES`](Self::PACES), of [`WithRunRate`].
-///   A limiter around another one passes all of them on.
+/// - You implement `Record`, `when`, `requeues` and `set_requeues`. The rest has defaults, which
+///   cost a queue nothing. All methods MUST be bounded in time, and MUST NOT panic. Those with a
+///   default belong to two abilities: [`HOLDS`](Self::HOLDS), of [`WithHolds`], and
+///   [`PACES`](Self::PACES), of [`WithRunRate`]. A limiter around another one passes all of them
+///   on.
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition

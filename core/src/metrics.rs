@@ -15,7 +15,7 @@ mod named_runs;
 pub(crate) mod reporter;
 pub(crate) mod running;
 
-/// Receives the metrics of one queue: client-go's seven, under its names, and three more.
+/// Receives the metrics of one queue: client-go's seven, under its names, and four more.
 ///
 /// The methods are called while the queue is locked, after the state has changed: they MUST be
 /// quick, MUST NOT touch the queue and MUST NOT panic. By default each does nothing.
@@ -45,7 +45,7 @@ pub(crate) mod running;
 /// ```
 pub trait Metrics {
     /// What is kept for each key: [`Times`], or `()` if no method needs the time. With `()` the
-    /// clock is read for delays only, and the four durations are zero.
+    /// clock is read for delays only, and all durations are zero.
     type Timestamps: Timestamps;
 
     /// Receives the number of keys that are ready or dirty: a gauge.

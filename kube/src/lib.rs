@@ -31,4 +31,6 @@ pub use moving::{ActionExt, finalizer, with_error_policy};
 #[cfg(feature = "shards")]
 pub use shards::{LeaseSession, Leases};
 
+#[cfg(feature = "metrics")]
+pub use requeue::tokio::DURATION_BUCKETS;
 pub use requeue::tokio::{Action, CancellationToken, Failure, Leftover, Workers};

@@ -72,6 +72,9 @@ use format::Role;
 /// learns of it from the watch. Deleting `<set>.set` lets the next member choose another number of
 /// shards: stop all members before.
 ///
+/// A shard whose `holderIdentity` is no member counts as free, and is shown in
+/// [`View::unreadable`].
+///
 /// # Names
 ///
 /// The name of a set is a label of DNS: 1 to 63 lower-case letters, digits and `-`, which begins

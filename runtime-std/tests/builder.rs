@@ -133,7 +133,7 @@ fn named_metrics_change_no_type() {
     assert!(app.queue.with(|queue, _| {
         let needs_time = queue.needs_time();
         queue
-            .len(requeue_std::core::Instant::EPOCH)
+            .at(requeue_std::core::Instant::EPOCH).len()
             .map(|_| needs_time)
     }));
 }

@@ -20,7 +20,9 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
-use requeue_tokio::{Action, AddOptions, Concurrency, NamedMetrics, WorkQueue, Workers};
+use requeue_tokio::{
+    Action, AddOptions, Concurrency, DURATION_BUCKETS, NamedMetrics, WorkQueue, Workers,
+};
 use tokio::task::yield_now;
 use tokio::time::{advance, sleep};
 
@@ -265,5 +267,20 @@ fn every_figure_is_described_with_its_kind_and_unit() {
             let unit = name.ends_with("_seconds").then_some(Unit::Seconds);
             assert_eq!(described.get(name), Some(&(kind, unit)), "{name}");
         }
+    }
+}
+
+/// Prometheus guesses a quantile between two bounds, so an alert compares it with a bound.
+#[test]
+fn alerts_compare_quantiles_with_bounds_that_histograms_have() {
+    let page = include_str!("../../docs/book/src/operating.md");
+    let limits: Vec<f64> = page
+        .lines()
+        .filter(|line| line.contains("_bucket["))
+        .map(|line| line.rsplit_once("> ").unwrap().1.parse().unwrap())
+        .collect();
+    assert!(!limits.is_empty());
+    for limit in limits {
+        assert!(DURATION_BUCKETS.contains(&limit), "{limit} s is no bound");
     }
 }

@@ -25,9 +25,17 @@ use crate::view::View;
 ///   of all before it, for the life of the set.
 /// - A session ends when nothing has kept it for its TTL, not sooner. Its shards are free then.
 /// - [`follow`](Self::follow) never shows a state that is older than one it has shown.
+/// - One value that cannot be read hides no other. It counts as missing and is reported, in
+///   [`View::unreadable`] or [`Mark::unreadable`].
 /// - A mark is removed only by [`end_mark`](Self::end_mark) with the version that is stored.
 ///
 /// The module [`conformance`](crate::conformance) checks all of that.
+///
+/// # If the engine loses what it acknowledged
+///
+/// A disk is replaced, or a backup is restored. An engine that notices returns
+/// [`EngineError::StateLost`] from the next operation, once, and from [`follow`](Self::follow). The
+/// sessions that began before have ended: their operations return [`EngineError::SessionEnded`].
 ///
 /// # Cancel safety
 ///
@@ -133,8 +141,8 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns what it cannot recover from, such as [`EngineError::Denied`]. It may be called
-    /// again.
+    /// Returns what it cannot recover from, such as [`EngineError::Denied`] or
+    /// [`EngineError::StateLost`]. It may be called again.
     fn follow(
         &self,
         set: &str,
@@ -202,9 +210,12 @@ pub struct Mark {
     pub shard: Shard,
     /// The [encoded](crate::ShardKey::encode) key.
     pub key: Vec<u8>,
-    /// Rises each time the mark is stored. Less than the fence of an owner that claimed the shard
-    /// after that.
+    /// Rises each time the mark is stored.
     pub version: u64,
     /// When the key may run first, `None` for at once.
     pub not_before: Option<SystemTime>,
+    /// Whether the mark was stored before `follow_marks` was called.
+    pub is_old: bool,
+    /// The value that is stored, if it cannot be read. The key may run at once then.
+    pub unreadable: Option<String>,
 }

@@ -24,6 +24,11 @@ pub enum EngineError {
     #[error("the session has ended")]
     SessionEnded,
 
+    /// The engine has lost what it acknowledged: it was emptied, replaced, or restored from a
+    /// backup. Every session that began before has ended, and marks may be gone.
+    #[error("the engine has lost what it acknowledged: {0}")]
+    StateLost(String),
+
     /// Another session has the name of the member.
     #[error("another member is called {member:?}")]
     NameTaken {
@@ -75,7 +80,11 @@ impl EngineError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable(_) | Self::NameTaken { .. } | Self::SessionEnded | Self::Refused(_)
+            Self::Unreachable(_)
+                | Self::NameTaken { .. }
+                | Self::SessionEnded
+                | Self::StateLost(_)
+                | Self::Refused(_)
         )
     }
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod format;
 mod gather;
+mod history;
 mod marks;
 mod ownership;
 mod watches;
@@ -11,6 +12,7 @@ use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
 use std::fmt;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use etcd_client::ConnectOptions;
@@ -24,6 +26,7 @@ use crate::view::View;
 
 use calls::Calls;
 use gather::Gathering;
+use history::History;
 
 /// The engine that keeps a set in etcd 3.4 or later.
 ///
@@ -32,8 +35,8 @@ use gather::Gathering;
 /// Calls go to one endpoint. If it refuses, or does not reply in a fraction of the
 /// [timeout](Self::timeout), they go to the next one, over a connection of its own: one node that
 /// is dead, stopped or cut off from the others is passed over. A watch that breaks or is silent is
-/// resumed at the next endpoint, after the last revision that it has seen; if etcd has compacted
-/// that, everything is listed again.
+/// resumed at the next endpoint, after the last revision that it has seen. If etcd has compacted
+/// that revision, everything is listed again.
 ///
 /// # Marks
 ///
@@ -53,17 +56,34 @@ use gather::Gathering;
 ///
 /// | key | value | of the lease |
 /// |---|---|---|
-/// | `count` | `1 <shards>`: the version of this format, and the number of shards | |
+/// | `count` | `2 <shards>`: the version of this format, and the number of shards | |
 /// | `member/<name>` | `<since> active` or `<since> retiring` | yes |
-/// | `owner/<shard>` | `<since> <name>`; the revision that created it is the fence | yes |
+/// | `owner/<shard>` | `<since> <fence> <name>` | yes |
+/// | `fence/<shard>` | the fence of the last owner | |
 /// | `mark/<shard>/<key>` | empty, or `<not before>`; its last revision is its version | |
 ///
 /// Shards are decimal numbers, times are milliseconds since 1970, and keys are the bytes of
 /// [`ShardKey::encode`](crate::ShardKey::encode).
 ///
-/// Fences rise as long as the revision does. A cluster that is restored from a backup counts on
-/// from the revision of the backup: use another name for the set then, or reset the fences at the
-/// store.
+/// A member or owner that cannot be read counts as missing. If its key has no lease, no session
+/// would ever end it: the next member replaces the key. A mark whose time cannot be read runs at
+/// once. A last fence that cannot be read counts as none.
+///
+/// # Fences
+///
+/// A fence is one more than the last fence of its shard, and at least the microseconds since 1970
+/// by the clock of the member that claims. While etcd keeps its data, fences rise whatever the
+/// clocks do. If etcd loses its data, fences still rise for your store, as long as no clock was
+/// ahead for longer than etcd was away. Otherwise reset the fences at the store. A fence is less
+/// than 2⁵³ until the year 2255.
+///
+/// # If etcd is emptied or restored
+///
+/// The revision of etcd never goes back, and the identity of a cluster never changes. If a reply
+/// shows otherwise, or a watch does and etcd confirms it, [`EngineError::StateLost`] is returned.
+/// All sessions have ended then, and members begin again. Give a restored cluster another
+/// `--initial-cluster-token`, as etcd recommends: a restore that is noticed by its revision alone
+/// could be missed if other clients have written more than the backup lacks.
 ///
 /// # Rights
 ///
@@ -99,8 +119,8 @@ pub struct EtcdSession {
     member: String,
     since: SystemTime,
     lease: i64,
-    /// The revision that created the key of the member.
-    created: i64,
+    /// The session ends with the era of the history.
+    era: u64,
     ttl: Duration,
 }
 
@@ -150,8 +170,10 @@ impl Etcd {
         let options = options
             .with_require_leader(true)
             .with_auto_token_refresh(true);
-        let calls = Calls::new(endpoints.clone(), options.clone(), first)?;
-        let marks = Calls::new(endpoints, options, first)?;
+        let history = Arc::new(History::default());
+        let shared = Arc::clone(&history);
+        let calls = Calls::new(endpoints.clone(), options.clone(), first, shared)?;
+        let marks = Calls::new(endpoints, options, first, history)?;
         let probe = |mut client: etcd_client::Client| async move { client.status().await };
         calls.call(calls.timeout, probe).await?;
         Ok(Self {

@@ -1,5 +1,6 @@
 //! A replica that owns shards.
 
+mod health;
 mod run;
 mod session;
 mod slot;
@@ -24,6 +25,7 @@ use crate::shards::{Config, Shards};
 use crate::status::Status;
 use crate::view::View;
 
+use health::Condition;
 use session::Session;
 use table::Table;
 
@@ -114,6 +116,7 @@ where
     /// How many shards are listed at once.
     relists: Semaphore,
     view: watch::Sender<View>,
+    condition: Mutex<Condition>,
     metrics: MemberMetrics,
     /// Held while the member runs. The session that `join` began, until `run` takes it.
     first: tokio::sync::Mutex<Option<Session<E>>>,
@@ -153,6 +156,7 @@ where
                 drained: Notify::new(),
                 relists: Semaphore::new(RELISTS_MAX),
                 view: watch::Sender::default(),
+                condition: Mutex::default(),
                 metrics,
                 first: tokio::sync::Mutex::new(Some(first)),
             }),
@@ -246,6 +250,7 @@ where
     }
 
     fn lose_all(&self) {
+        self.condition().session = None;
         let mut table = self.table();
         table.lose_all();
         self.metrics.report(&table.counters);

@@ -16,7 +16,8 @@ use crate::view::{Membership, Owner, View};
 
 /// An engine in memory: for one machine, and for tests of several.
 ///
-/// Clones are handles to the same. Sessions end by Tokio's clock, which a test can pause.
+/// Clones are handles to the same. Sessions end by Tokio's clock, which a test can pause. Fences
+/// begin again with each `Memory`: reset them at a store that outlives it.
 ///
 /// # Examples
 ///
@@ -144,6 +145,7 @@ impl State {
             owners: owners
                 .map(|(shard, (_, owner))| (*shard, owner.clone()))
                 .collect(),
+            unreadable: BTreeMap::new(),
         };
         let next = set.members.values().map(|member| member.until).min();
         Ok((view, next))
@@ -348,7 +350,7 @@ impl Engine for Memory {
         shard: Shard,
         marks: &mpsc::Sender<Mark>,
     ) -> Result<(), EngineError> {
-        let mut sent = 0;
+        let (mut sent, mut is_old) = (0, true);
         loop {
             let changed = self.shared.marked.notified();
             let mut changed = pin!(changed);
@@ -364,6 +366,8 @@ impl Engine for Memory {
                     key: key.clone(),
                     version: *version,
                     not_before: *not_before,
+                    is_old,
+                    unreadable: None,
                 });
                 (news.collect::<Vec<_>>(), revision)
             };
@@ -372,7 +376,7 @@ impl Engine for Memory {
                     return Ok(());
                 }
             }
-            sent = revision;
+            (sent, is_old) = (revision, false);
             changed.await;
         }
     }

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
+use std::panic::AssertUnwindSafe;
 use std::process;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use requeue_tokio::core::{RateLimiter, Storage};
 use requeue_tokio::{Shared, WorkQueue};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::engine::{Engine, NewMark};
@@ -71,8 +73,12 @@ pub(crate) struct Config<E> {
     pub(crate) follows_marks: bool,
     pub(crate) wall_clock: WallClock,
     /// Set once marks are known to be put by the set's number of shards.
-    is_opened: OnceCell<()>,
+    on_error: OnError,
+    /// Whether the engine has the number of shards.
+    is_opened: AtomicBool,
 }
+
+type OnError = Arc<dyn Fn(&EngineError) + Send + Sync>;
 
 /// Longer than a process lives: what it is added to does not overflow.
 pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
@@ -95,7 +101,8 @@ impl<E: Engine> Shards<E> {
             member,
             follows_marks: false,
             wall_clock: Arc::new(SystemTime::now),
-            is_opened: OnceCell::new(),
+            on_error: Arc::new(|_| {}),
+            is_opened: AtomicBool::new(false),
         };
         Builder { config }
     }
@@ -256,12 +263,17 @@ impl<E: Engine> Shards<E> {
 
     async fn put(&self, marks: &[NewMark]) -> Result<(), EngineError> {
         let Config { engine, set, .. } = &*self.config;
-        if E::MARKS {
+        let is_opened = &self.config.is_opened;
+        if E::MARKS && !is_opened.load(Ordering::Relaxed) {
             // By another number they would be stored where no owner looks for them.
-            let open = || engine.open(set, self.config.count.get());
-            self.config.is_opened.get_or_try_init(open).await?;
+            engine.open(set, self.config.count.get()).await?;
+            is_opened.store(true, Ordering::Relaxed);
         }
-        engine.put_marks(set, marks).await
+        let put = engine.put_marks(set, marks).await;
+        if let Err(EngineError::StateLost(_)) = put {
+            is_opened.store(false, Ordering::Relaxed);
+        }
+        put
     }
 
     fn new_mark<K: ShardKey>(&self, key: &K, not_before: Option<SystemTime>) -> NewMark {
@@ -306,6 +318,12 @@ impl<E: Engine> Shards<E> {
 }
 
 impl<E> Config<E> {
+    /// Tells the program of an error. A hook that panics has said enough.
+    pub(crate) fn report(&self, error: &EngineError) {
+        let report = AssertUnwindSafe(|| (self.on_error)(error));
+        let _ = std::panic::catch_unwind(report);
+    }
+
     /// When a delay ends by the wall clock.
     pub(crate) fn due(&self, delay: Duration) -> SystemTime {
         let now = (self.wall_clock)();
@@ -421,6 +439,28 @@ impl<E: Engine> Builder<E> {
     /// unless it is set here: each shard costs a watch.
     pub fn marks(mut self, follows: bool) -> Self {
         self.config.follows_marks = follows;
+        self
+    }
+
+    /// Sets what is called with each error of the engine that a member meets while it runs: for
+    /// standard error, or an alert. Every error is also an event of `tracing`. The call must not
+    /// block. Nothing is called unless it is set here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_shards::{EngineError, Memory, Shards};
+    ///
+    /// let shards = Shards::builder(Memory::new(), "webhooks")
+    ///     .on_error(|error| match error {
+    ///         EngineError::StateLost(_) => eprintln!("ALERT: {error}"),
+    ///         error => eprintln!("{error}"),
+    ///     })
+    ///     .build();
+    /// # let _ = shards;
+    /// ```
+    pub fn on_error(mut self, call: impl Fn(&EngineError) + Send + Sync + 'static) -> Self {
+        self.config.on_error = Arc::new(call);
         self
     }
 

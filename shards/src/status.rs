@@ -35,6 +35,8 @@ pub struct Status {
     pub members: BTreeMap<String, (Membership, usize)>,
     /// The owner of each shard; `None` for one that is free.
     pub shards: Vec<Option<Owner>>,
+    /// The values that cannot be read, as in [`View::unreadable`].
+    pub unreadable: BTreeMap<String, String>,
 }
 
 impl Status {
@@ -53,6 +55,7 @@ impl Status {
                 .map(|(name, member)| (name.clone(), (member.clone(), owned(name))))
                 .collect(),
             shards: shards.collect(),
+            unreadable: view.unreadable.clone(),
         }
     }
 
@@ -101,6 +104,9 @@ impl fmt::Display for Status {
                 }
                 None => writeln!(f, "{shard:5}  -")?,
             }
+        }
+        for (at, value) in &self.unreadable {
+            writeln!(f, "\nunreadable: {at} = {value}")?;
         }
         Ok(())
     }

@@ -11,12 +11,16 @@ use crate::shard::{Fence, Shard};
 /// [`Engine::claim`](crate::Engine::claim).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// Whether the engine has shown a complete state yet.
+    /// Whether this is everything that the engine holds. It is not before the first list, and after
+    /// following the engine has failed.
     pub is_complete: bool,
     /// The members by their names.
     pub members: BTreeMap<String, Membership>,
     /// The owners of the shards that are owned.
     pub owners: BTreeMap<Shard, Owner>,
+    /// The values that cannot be read, by where the engine keeps them. Each counts as missing: its
+    /// member as none, its shard as free.
+    pub unreadable: BTreeMap<String, String>,
 }
 
 /// A member as the engine shows it.

@@ -15,7 +15,7 @@ use crate::{Instant, RateLimiter};
 ///
 /// # Examples
 ///
-/// Five events 100 ms apart make one run, 100 ms after the last:
+/// Five events 50 ms apart make one run, 100 ms after the last:
 ///
 /// ```
 /// use core::time::Duration;
@@ -25,7 +25,7 @@ use crate::{Instant, RateLimiter};
 /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(WithDebounce::new(NoLimit));
 /// let mut now = Instant::EPOCH;
 /// for event in 0..5 {
-///     now = Instant::EPOCH + Duration::from_millis(99) * event;
+///     now = Instant::EPOCH + Duration::from_millis(50) * event;
 ///     let _ = queue.at(now).add_debounced("etc/hosts", quiet, max);
 ///     assert!(queue.at(now).try_get().is_none());
 /// }

@@ -68,7 +68,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Adds a key now, with the level of a deadline that it no longer waits for.
+    /// Delays a key until `later`: until `due`, or until a hold is over.
     fn delay_for(&mut self, id: SlotId, due: Option<Instant>, later: Instant, level: u8) -> Added {
         if due.is_some() {
             self.metrics.retry();
@@ -76,6 +76,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.delay_until(id, later, level)
     }
 
+    /// Adds a key now, with the level of a deadline that it no longer waits for.
     fn add_instead(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
         if due.is_some() {
             self.metrics.retry();

@@ -18,7 +18,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::runtime::watcher;
 use kube::{Api, Client, CustomResourceExt};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-use requeue_kube::{CancellationToken, Controller, Leader, RECONCILE_BUCKETS, Workers};
+use requeue_kube::{
+    CancellationToken, Controller, DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::crd::Web;
@@ -55,6 +57,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
             Matcher::Prefix("controller_runtime".into()),
             &RECONCILE_BUCKETS,
         )?
+        .set_buckets_for_metric(Matcher::Prefix("workqueue".into()), &DURATION_BUCKETS)?
         .install_recorder()?;
     let client = Client::try_default().await?;
     let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());

@@ -339,6 +339,9 @@ impl Api {
             let why = "the service is stopping";
             return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
         }
+        if let Some(Err(why)) = self.dispatcher.team.get().map(|team| team.health()) {
+            return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
         Ok(text("ok\n"))
     }
 }

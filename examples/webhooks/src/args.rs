@@ -56,8 +56,8 @@ Options:
                         same for all, and for good [default: 64]
       --ttl SECONDS     how long the subscriptions of a process that died stay
                         with it [default: 5]
-      --reset-fences    accept writes of replicas whose etcd was emptied, and
-                        exit; no replica may run meanwhile
+      --reset-fences    accept writes after a clock was far ahead and etcd was
+                        emptied, and exit; no replica may run meanwhile
   -h, --help            say this
   -V, --version         say the version
 

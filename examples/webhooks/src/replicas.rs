@@ -3,18 +3,19 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use requeue::tokio::{Action, CancellationToken};
 use requeue::{DefaultController, Groups, Growable, RandomState};
 use requeue_shards::{
-    Engine, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,
+    Engine, EngineError, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,
 };
 
 use crate::args::Replicas;
 use crate::dispatch::{Dispatcher, PAGE_LEN, Run, crew};
 use crate::key::{Key, parse_key};
+use crate::say;
 use crate::store::{State, StoreError};
 use crate::team::{ShownMember, ShownMoves, ShownOwner, ShownTeam, Team};
 
@@ -52,7 +53,7 @@ pub(crate) async fn join(
     grace: Duration,
     dispatcher: &Arc<Dispatcher>,
 ) -> Result<Replica, String> {
-    let cannot = |error: requeue_shards::EngineError| format!("cannot join the replicas: {error}");
+    let cannot = |error: EngineError| format!("cannot join the replicas: {error}");
     let etcd = Etcd::connect(replicas.etcd.iter().cloned()).await;
     let etcd = etcd.map_err(cannot)?;
     Replica::join(etcd, replicas, grace, dispatcher)
@@ -66,12 +67,13 @@ impl<E: Engine> Replica<E> {
         replicas: &Replicas,
         grace: Duration,
         dispatcher: &Arc<Dispatcher>,
-    ) -> Result<Self, requeue_shards::EngineError> {
+    ) -> Result<Self, EngineError> {
         let count = replicas.shards;
         let mut shards = Shards::builder(engine, SET)
             .count(count.get())
             .ttl(replicas.ttl)
-            .drain_limit(grace);
+            .drain_limit(grace)
+            .on_error(said_once());
         if let Some(name) = &replicas.name {
             shards = shards.member(name);
         }
@@ -106,6 +108,19 @@ impl<E: Engine> Replica<E> {
         let work = async { ended = self.member.run(crew(workers), stop, deliver).await };
         dispatcher.assist(work).await;
         ended.map_err(|error| format!("this is no replica any more: {error}"))
+    }
+}
+
+/// Says each error of etcd, but one that is repeated only once.
+fn said_once() -> impl Fn(&EngineError) + Send + Sync {
+    let last = Mutex::new(String::new());
+    move |error| {
+        let error = error.to_string();
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != error {
+            say(&format!("etcd: {error}"));
+            *last = error;
+        }
     }
 }
 
@@ -173,6 +188,10 @@ impl<E: Engine> Team for Members<E> {
                 relisted: counters.relisted,
             },
         }
+    }
+
+    fn health(&self) -> Result<(), String> {
+        Member::health(self)
     }
 }
 

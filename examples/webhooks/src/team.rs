@@ -22,6 +22,9 @@ pub(crate) trait Team: Send + Sync {
 
     /// Returns the shards as people see them.
     fn shown(&self) -> ShownTeam;
+
+    /// Returns whether this process can do its part; if not, why.
+    fn health(&self) -> Result<(), String>;
 }
 
 /// The shards, and who owns them.

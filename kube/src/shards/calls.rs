@@ -115,8 +115,13 @@ impl Leases {
 
     /// Whether the session of an owner has not ended, and does not end now.
     pub(super) async fn lasts(&self, set: &str, holder: &str) -> Result<bool, EngineError> {
-        let (member, uid) = format::parts(holder)?;
-        match self.look(set, &Role::Member(member)).await? {
+        let Some((member, uid)) = format::parts(holder) else {
+            tracing::warn!(target: "requeue", set, holder, "an owner that is no member");
+            return Ok(false);
+        };
+        // Whatever its labels: one that is not listed would otherwise never be ended.
+        let name = format::name(set, &Role::Member(member));
+        match self.api.get_opt(&name).await.map_err(error_of)? {
             Some(lease) if format::is_session(&lease, uid) => self.goes_on(lease).await,
             _ => Ok(false),
         }

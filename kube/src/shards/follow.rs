@@ -229,7 +229,7 @@ impl<'e> Follow<'e> {
                 self.leases.forget(name);
                 self.shown.member_is_gone(member, lease)
             }
-            Some(Role::Shard(shard)) => self.shown.shard_is_gone(shard),
+            Some(Role::Shard(shard)) => self.shown.shard_is_gone(shard, name),
             Some(Role::Set) | None => false,
         }
     }

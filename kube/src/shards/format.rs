@@ -174,12 +174,21 @@ pub(super) fn holder(member: &str, uid: &str) -> String {
     format!("{member}_{uid}")
 }
 
-/// The member and the session of an owner.
-pub(super) fn parts(holder: &str) -> Result<(&str, &str), EngineError> {
-    let unreadable = || EngineError::Unreadable(format!("the owner {holder:?} is no member"));
-    let (member, uid) = holder.rsplit_once('_').ok_or_else(unreadable)?;
-    check_member(member).map_err(|_| unreadable())?;
-    Ok((member, uid))
+/// The member and the session of an owner. `None` if it can be no member: then the shard is free.
+pub(super) fn parts(holder: &str) -> Option<(&str, &str)> {
+    let parts = holder.rsplit_once('_');
+    parts.filter(|(member, _)| check_member(member).is_ok())
+}
+
+/// What is wrong with the Lease of a shard.
+pub(super) fn defect(lease: &Lease) -> Option<String> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref();
+    let holder = holder.filter(|holder| !holder.is_empty());
+    if let Some(holder) = holder.filter(|holder| parts(holder).is_none()) {
+        return Some(format!("its holderIdentity {holder:?} is no member"));
+    }
+    let claims = claims(lease);
+    (!can_rise(lease)).then(|| format!("its leaseTransitions {claims} leave no greater fence"))
 }
 
 pub(super) fn uid(lease: Lease) -> Result<String, EngineError> {

@@ -16,6 +16,8 @@ use super::format;
 pub(super) struct Shown {
     members: BTreeMap<String, Member>,
     owners: BTreeMap<Shard, Owned>,
+    /// What is wrong with a Lease of a shard, by its name.
+    unreadable: BTreeMap<String, String>,
 }
 
 struct Member {
@@ -63,6 +65,20 @@ impl Shown {
 
     /// Returns whether a view differs.
     pub(super) fn shard(&mut self, shard: Shard, record: &Record) -> bool {
+        let differs = self.read(record.lease());
+        self.owner(shard, record) || differs
+    }
+
+    /// Notes whether a Lease can be read. Returns whether a view differs.
+    fn read(&mut self, lease: &Lease) -> bool {
+        let name = lease.metadata.name.clone().unwrap_or_default();
+        match format::defect(lease) {
+            Some(defect) => self.unreadable.insert(name, defect.clone()) != Some(defect),
+            None => self.unreadable.remove(&name).is_some(),
+        }
+    }
+
+    fn owner(&mut self, shard: Shard, record: &Record) -> bool {
         let owned = record.holder().zip(format::fence(record.lease()).ok());
         let new = owned.map(|(holder, fence)| Owned {
             holder: holder.to_owned(),
@@ -75,20 +91,21 @@ impl Shown {
                 self.owners.insert(shard, new);
                 is_new
             }
-            None => self.shard_is_gone(shard),
+            None => self.owners.remove(&shard).is_some(),
         }
     }
 
     /// Returns whether a view differs.
-    pub(super) fn shard_is_gone(&mut self, shard: Shard) -> bool {
-        self.owners.remove(&shard).is_some()
+    pub(super) fn shard_is_gone(&mut self, shard: Shard, name: &str) -> bool {
+        let was_unreadable = self.unreadable.remove(name).is_some();
+        self.owners.remove(&shard).is_some() || was_unreadable
     }
 
     /// The members and the shards that they own. O(M + S log M).
     pub(super) fn view(&self) -> View {
         let members = self.members.iter();
         let owners = self.owners.iter().filter_map(|(shard, owned)| {
-            let (member, session) = format::parts(&owned.holder).ok()?;
+            let (member, session) = format::parts(&owned.holder)?;
             let is_it = |member: &Member| uid(&member.record) == session;
             let owner = Owner {
                 member: member.to_owned(),
@@ -106,6 +123,7 @@ impl Shown {
                 .map(|(name, member)| (name.clone(), member.shown.clone()))
                 .collect(),
             owners: owners.collect(),
+            unreadable: self.unreadable.clone(),
         }
     }
 

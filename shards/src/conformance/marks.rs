@@ -1,6 +1,6 @@
 //! Marks: what is stored of them, and how they end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
@@ -71,6 +71,7 @@ pub async fn the_earliest_wins<E: Engine>(engine: &E, set: &str) {
             second.version > first.version,
             "a later time is a new version"
         );
+        assert!(!second.is_old, "it was stored after the call");
         put(b"k", at(10)).await;
         let third = stored(&mut marks, b"k", at(10)).await;
         assert!(third.version > second.version);
@@ -193,11 +194,11 @@ pub async fn ends_need_the_shard<E: Engine>(engine: &E, set: &str) {
 }
 
 /// Checks that every mark is received, however many are stored before, while and after the shard is
-/// listed, and however slowly they are received.
+/// listed, and however slowly they are received; and that those stored before are said to be old.
 ///
 /// # Panics
 ///
-/// If one is missing, or belongs to another shard.
+/// If one is missing, belongs to another shard, or is not said to be old.
 pub async fn lists_and_watches<E: Engine>(engine: &E, set: &str) {
     const MARKS: usize = 3000;
     engine.open(set, 16).await.unwrap();
@@ -219,12 +220,14 @@ pub async fn lists_and_watches<E: Engine>(engine: &E, set: &str) {
         }
     };
     put(0, MARKS / 2).await;
+    let old: BTreeSet<Vec<u8>> = (0..MARKS / 2).map(key).collect();
     let received = receiving(engine, set, 2, async |mut marks| {
         let mut received = BTreeMap::new();
         let receive = async {
             while received.len() < MARKS {
                 let mark = marks.recv().await.expect("a mark");
                 assert_eq!(mark.shard, SHARD);
+                assert!(mark.is_old || !old.contains(&mark.key));
                 let before = received.insert(mark.key, mark.version);
                 assert!(
                     before.is_none_or(|before| before < mark.version),
@@ -252,6 +255,8 @@ pub async fn marks_are_refused<E: Engine>(engine: &E, set: &str) {
         key: b"k".to_vec(),
         version: 1,
         not_before: None,
+        is_old: false,
+        unreadable: None,
     };
     let (sender, _receiver) = mpsc::channel(1);
     let refused = [

@@ -6,6 +6,7 @@ use std::time::Duration;
 use etcd_client::{Client, ConnectOptions, Error};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::history::History;
 use crate::backoff::Backoff;
 use crate::error::{EngineError, Source};
 
@@ -19,6 +20,7 @@ pub(super) struct Calls {
     pub(super) timeout: Duration,
     options: ConnectOptions,
     current: Mutex<Current>,
+    pub(super) history: Arc<History>,
 }
 
 /// The node that is called.
@@ -62,6 +64,7 @@ impl Calls {
         endpoints: Vec<String>,
         options: ConnectOptions,
         first: u64,
+        history: Arc<History>,
     ) -> Result<Self, EngineError> {
         if endpoints.is_empty() {
             return Err(EngineError::Refused(Arc::new(Failure::NoEndpoint)));
@@ -75,6 +78,7 @@ impl Calls {
             timeout: TIMEOUT,
             options,
             current: Mutex::new(current),
+            history,
         })
     }
 

@@ -11,7 +11,10 @@ use crate::shard::{Fence, Shard};
 use crate::view::{Membership, Owner};
 
 /// The version of the format, stored beside the number of shards.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
+
+/// How many bytes of a value are shown.
+const SHOWN_MAX: usize = 64;
 
 /// What a key below a set names.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +43,11 @@ pub(super) fn member_key(set: &str, member: &str) -> Result<String, EngineError>
 
 pub(super) fn owner_key(set: &str, shard: Shard) -> Result<String, EngineError> {
     Ok(format!("{}owner/{shard}", prefix(set)?))
+}
+
+/// The key of the last fence of a shard. Unlike its owner it stays.
+pub(super) fn fence_key(set: &str, shard: Shard) -> Result<String, EngineError> {
+    Ok(format!("{}fence/{shard}", prefix(set)?))
 }
 
 pub(super) fn mark_key(set: &str, shard: Shard, key: &[u8]) -> Result<Vec<u8>, EngineError> {
@@ -75,8 +83,21 @@ pub(super) fn member_value(since: SystemTime, is_retiring: bool) -> String {
     format!("{} {state}", millis(since))
 }
 
-pub(super) fn owner_value(since: SystemTime, member: &str) -> String {
-    format!("{} {member}", millis(since))
+pub(super) fn owner_value(since: SystemTime, fence: Fence, member: &str) -> String {
+    format!("{} {fence} {member}", millis(since))
+}
+
+pub(super) fn fence_value(fence: Fence) -> String {
+    fence.to_string()
+}
+
+/// The fence of the next owner: greater than the last one, and at least the microseconds since
+/// 1970. So it is greater also than fences that etcd has lost, unless a clock has gone back.
+pub(super) fn next_fence(last: Option<Fence>, now: SystemTime) -> Fence {
+    let since = now.duration_since(SystemTime::UNIX_EPOCH);
+    let micros = since.unwrap_or_default().as_micros();
+    let next = last.map_or(0, |last| last.0.saturating_add(1));
+    Fence(next.max(u64::try_from(micros).unwrap_or(0)))
 }
 
 pub(super) fn mark_value(not_before: Option<SystemTime>) -> String {
@@ -101,39 +122,68 @@ pub(super) fn read_name(pair: &KeyValue, prefix: &str) -> Option<Named> {
     Some(Named::Owner(Shard(shard)))
 }
 
-pub(super) fn read_member(pair: &KeyValue) -> Result<Membership, EngineError> {
-    let (since, state) = words(pair)?;
-    Ok(Membership {
-        since: time(since).ok_or_else(|| unreadable(pair))?,
-        is_retiring: state == "retiring",
+/// `None` if it cannot be read, or belongs to no session: nothing would ever end it.
+pub(super) fn read_member(pair: &KeyValue) -> Option<Membership> {
+    let (since, state) = owned_words(pair)?;
+    let is_retiring = match state {
+        "active" => false,
+        "retiring" => true,
+        _ => return None,
+    };
+    Some(Membership {
+        since: time(since)?,
+        is_retiring,
     })
 }
 
-pub(super) fn read_owner(pair: &KeyValue) -> Result<Owner, EngineError> {
-    let (since, member) = words(pair)?;
-    Ok(Owner {
+/// As [`read_member`].
+pub(super) fn read_owner(pair: &KeyValue) -> Option<Owner> {
+    let (since, rest) = owned_words(pair)?;
+    let (fence, member) = rest.split_once(' ')?;
+    Some(Owner {
         member: member.to_owned(),
-        fence: Fence(pair.create_revision().unsigned_abs()),
-        since: time(since).ok_or_else(|| unreadable(pair))?,
+        fence: fence_of(fence)?,
+        since: time(since)?,
     })
 }
 
-pub(super) fn read_not_before(pair: &KeyValue) -> Result<Option<SystemTime>, EngineError> {
-    match text(pair)? {
-        "" => Ok(None),
-        millis => time(millis).map(Some).ok_or_else(|| unreadable(pair)),
+/// `None` if it cannot be read: the clock alone decides about the next one then.
+pub(super) fn read_fence(pair: &KeyValue) -> Option<Fence> {
+    fence_of(pair.value_str().ok()?)
+}
+
+/// Databases have no greater numbers.
+fn fence_of(word: &str) -> Option<Fence> {
+    let fence: i64 = word.parse().ok()?;
+    u64::try_from(fence).ok().map(Fence)
+}
+
+/// The time of a mark. A mark whose time cannot be read has none, so that its key is not lost.
+pub(super) fn read_not_before(pair: &KeyValue) -> Result<Option<SystemTime>, String> {
+    match pair.value_str().ok().map(|text| (text, time(text))) {
+        Some(("", _)) => Ok(None),
+        Some((_, Some(time))) => Ok(Some(time)),
+        _ => Err(shown_value(pair)),
     }
 }
 
 /// The mark of a pair whose key begins with that of [`mark_range`].
-pub(super) fn read_mark(pair: &KeyValue, from: &[u8], shard: Shard) -> Result<Mark, EngineError> {
-    let key = pair.key().strip_prefix(from);
-    Ok(Mark {
+pub(super) fn read_mark(pair: &KeyValue, from: &[u8], shard: Shard, is_old: bool) -> Mark {
+    let key = pair.key().strip_prefix(from).unwrap_or_default();
+    let not_before = read_not_before(pair);
+    Mark {
         shard,
-        key: key.ok_or_else(|| unreadable(pair))?.to_vec(),
+        key: key.to_vec(),
         version: pair.mod_revision().unsigned_abs(),
-        not_before: read_not_before(pair)?,
-    })
+        is_old,
+        unreadable: not_before.as_ref().err().cloned(),
+        not_before: not_before.unwrap_or_default(),
+    }
+}
+
+fn owned_words(pair: &KeyValue) -> Option<(&str, &str)> {
+    let is_owned = pair.lease() != 0;
+    pair.value_str().ok()?.split_once(' ').filter(|_| is_owned)
 }
 
 fn words(pair: &KeyValue) -> Result<(&str, &str), EngineError> {
@@ -145,10 +195,20 @@ fn text(pair: &KeyValue) -> Result<&str, EngineError> {
     pair.value_str().map_err(|_| unreadable(pair))
 }
 
-pub(super) fn unreadable(pair: &KeyValue) -> EngineError {
-    let key = pair.key().escape_ascii();
-    let value = pair.value().escape_ascii();
-    EngineError::Unreadable(format!("{key} = {value}"))
+fn unreadable(pair: &KeyValue) -> EngineError {
+    EngineError::Unreadable(format!("{} = {}", shown_key(pair), shown_value(pair)))
+}
+
+pub(super) fn shown_key(pair: &KeyValue) -> String {
+    pair.key().escape_ascii().to_string()
+}
+
+/// The beginning of a value.
+pub(super) fn shown_value(pair: &KeyValue) -> String {
+    let value = pair.value();
+    let shown = value.get(..SHOWN_MAX).unwrap_or(value).escape_ascii();
+    let rest = if value.len() > SHOWN_MAX { "…" } else { "" };
+    format!("{shown}{rest}")
 }
 
 /// Milliseconds since 1970, rounded up: a mark runs no sooner for having been stored.
@@ -192,6 +252,20 @@ mod tests {
         }
         assert!(count_key("a").unwrap().into_bytes() < from);
         assert!(mark_key("a", Shard(7), b"\xff").unwrap() < from);
+    }
+
+    #[test]
+    fn fences_rise_by_the_last_one_and_by_the_clock() {
+        let at = |micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+        let now = 1_763_827_200_000_000;
+        assert_eq!(next_fence(None, at(now)), Fence(now));
+        // A store has seen 900, and etcd has forgotten that.
+        assert_eq!(next_fence(Some(Fence(1)), at(now)), Fence(now));
+        // A clock that is behind, or has gone back to before 1970.
+        let last = Fence(now + 5);
+        assert_eq!(next_fence(Some(last), at(now)), Fence(now + 6));
+        let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        assert_eq!(next_fence(Some(last), before), Fence(now + 6));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::calls::Calls;
 use super::gather::{AT_ONCE, BATCH, Gathering};
-use super::ownership::{is_fence, read, run};
+use super::ownership::{owns, read, run};
 use super::watches::{News, Range};
 use super::{EtcdSession, format};
 use crate::engine::{Mark, NewMark};
@@ -70,7 +70,11 @@ async fn put_later(calls: &Calls, key: Vec<u8>, time: SystemTime) -> Result<(), 
         }
         let [stored] = read(
             &reply,
-            [|pair| Ok((pair.mod_revision(), format::read_not_before(pair)?))],
+            [|pair| {
+                // One that cannot be read counts as none, here and where it is followed.
+                let not_before = format::read_not_before(pair).unwrap_or_default();
+                Ok((pair.mod_revision(), not_before))
+            }],
         )?;
         (version, not_before) = match stored {
             Some((version, stored)) => (version, stored.min(Some(time))),
@@ -89,7 +93,7 @@ pub(super) async fn end(
     again: Option<SystemTime>,
 ) -> Result<bool, EngineError> {
     let key = format::mark_key(&session.set, mark.shard, &mark.key)?;
-    let owner = format::owner_key(&session.set, mark.shard)?;
+    let [is_owner, has_fence] = owns(session, mark.shard, fence)?;
     let version = i64::try_from(mark.version).unwrap_or(i64::MAX);
     let change = match again {
         None => TxnOp::delete(key.as_slice(), None),
@@ -98,7 +102,8 @@ pub(super) async fn end(
     let txn = Txn::new()
         .when([
             Compare::mod_revision(key, CompareOp::Equal, version),
-            is_fence(&owner, fence),
+            is_owner,
+            has_fence,
         ])
         .and_then([change]);
     Ok(run(calls, session.limit(calls), txn).await?.succeeded())
@@ -112,7 +117,7 @@ pub(super) async fn follow(
 ) -> Result<(), EngineError> {
     let (from, to) = format::mark_range(set, shard)?;
     let mut range = Range::new(calls, (from.clone(), to));
-    let mut sent = 0;
+    let (mut sent, mut is_old) = (0, true);
     loop {
         let news = tokio::select! {
             biased;
@@ -130,12 +135,12 @@ pub(super) async fn follow(
         for pair in stored {
             // A list that follows a compaction begins with what was sent before.
             if pair.mod_revision() > sent {
-                let mark = format::read_mark(pair, &from, shard)?;
+                let mark = format::read_mark(pair, &from, shard, is_old);
                 if marks.send(mark).await.is_err() {
                     return Ok(());
                 }
             }
         }
-        sent = range.revision;
+        (sent, is_old) = (range.revision, false);
     }
 }

@@ -1,15 +1,15 @@
 //! Members and owners: transactions that change what is stored if it is as the caller believes.
 
+use std::error;
 use std::time::{Duration, SystemTime};
 
 use etcd_client::{
-    Client, Compare, CompareOp, Error, KeyValue, PutOptions, ResponseHeader, Txn, TxnOp,
-    TxnOpResponse, TxnResponse,
+    Client, Compare, CompareOp, Error, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
 
 use super::calls::Calls;
 use super::{EtcdSession, format};
-use crate::error::EngineError;
+use crate::error::{EngineError, Source};
 use crate::shard::{Fence, Shard};
 
 pub(super) async fn open(calls: &Calls, set: &str, asked: u32) -> Result<(), EngineError> {
@@ -36,6 +36,9 @@ pub(super) async fn count(calls: &Calls, set: &str) -> Result<Option<u32>, Engin
     Ok(stored)
 }
 
+/// How often an operation begins again because another has written first.
+const ATTEMPTS: usize = 8;
+
 pub(super) async fn join(
     calls: &Calls,
     set: &str,
@@ -43,49 +46,49 @@ pub(super) async fn join(
     ttl: Duration,
 ) -> Result<EtcdSession, EngineError> {
     let limit = calls.timeout;
+    let era = calls.history.now().era;
     let key = format::member_key(set, member)?;
     let since = SystemTime::now();
     // A lease whose id was lost with the reply ends by itself.
     let seconds = i64::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
     let grant = |mut client: Client| async move { client.lease_grant(seconds.max(1), None).await };
     let lease = calls.call(limit, grant).await?.id();
-    let mut session = EtcdSession {
+    let session = EtcdSession {
         set: set.to_owned(),
         member: member.to_owned(),
         since,
         lease,
-        created: 0,
+        era,
         ttl,
     };
     let value = format::member_value(since, false);
-    let put = TxnOp::put(
-        key.as_str(),
-        value,
-        Some(PutOptions::new().with_lease(lease)),
-    );
-    let txn = Txn::new()
-        .when([is_absent(&key)])
-        .and_then([put])
-        .or_else([TxnOp::get(key.as_str(), None)]);
-    let reply = run(calls, limit, txn).await?;
-    if reply.succeeded() {
-        session.created = revision(&reply)?;
-        return Ok(session);
-    }
-    let [stored] = read(&reply, [|pair| Ok((pair.lease(), pair.create_revision()))])?;
-    match stored {
-        // The reply to the first attempt was lost.
-        Some((stored, created)) if stored == lease => {
-            session.created = created;
-            Ok(session)
+    let mut known = 0;
+    for _ in 0..ATTEMPTS {
+        let options = PutOptions::new().with_lease(lease);
+        let txn = Txn::new()
+            .when([is_unchanged(&key, known)])
+            .and_then([TxnOp::put(key.as_str(), value.as_str(), Some(options))])
+            .or_else([TxnOp::get(key.as_str(), None)]);
+        let reply = run(calls, limit, txn).await?;
+        if reply.succeeded() {
+            return Ok(session);
         }
-        _ => {
-            // Otherwise it ends by itself.
-            let _ = leave(calls, &session).await;
-            let member = member.to_owned();
-            Err(EngineError::NameTaken { member })
-        }
+        let [stored] = read(&reply, [|pair| Ok((pair.lease(), pair.mod_revision()))])?;
+        known = match stored {
+            // The reply to the first attempt was lost.
+            Some((stored, _)) if stored == lease => return Ok(session),
+            Some((stored, _)) if stored != 0 => {
+                // Otherwise it ends by itself.
+                let _ = leave(calls, &session).await;
+                let member = member.to_owned();
+                return Err(EngineError::NameTaken { member });
+            }
+            // Without a lease it is no session's, and nothing would ever end it.
+            Some((_, revision)) => revision,
+            None => 0,
+        };
     }
+    Err(contended(&key))
 }
 
 /// One message and its reply on a stream of their own: there is no stream to resume.
@@ -100,18 +103,16 @@ pub(super) async fn keep(calls: &Calls, session: &EtcdSession) -> Result<(), Eng
             Err(error) => Err(error),
         }
     };
-    if !calls.call(session.limit(calls), keep).await? {
-        return Err(EngineError::SessionEnded);
-    }
+    let is_kept = calls.call(session.limit(calls), keep).await?;
     // A lease goes on without its key, which is removed if the set is emptied by hand.
-    let is_member = Txn::new().when([is_created(&member, session.created)]);
-    if run(calls, session.limit(calls), is_member)
-        .await?
-        .succeeded()
-    {
-        Ok(())
-    } else {
-        Err(EngineError::SessionEnded)
+    // Without an operation etcd would reply from what one node knows, which may be behind.
+    let is_member = Txn::new()
+        .when([is_of(&member, lease)])
+        .and_then([TxnOp::get(member, None)]);
+    // Also if the lease is gone: the reply may say that more is.
+    match run_as(session, calls, is_member).await?.succeeded() && is_kept {
+        true => Ok(()),
+        false => Err(EngineError::SessionEnded),
     }
 }
 
@@ -120,9 +121,9 @@ pub(super) async fn retire(calls: &Calls, session: &EtcdSession) -> Result<(), E
     let value = format::member_value(session.since, true);
     let options = PutOptions::new().with_lease(session.lease);
     let txn = Txn::new()
-        .when([is_created(&key, session.created)])
+        .when([is_of(&key, session.lease)])
         .and_then([TxnOp::put(key, value, Some(options))]);
-    match run(calls, session.limit(calls), txn).await?.succeeded() {
+    match run_as(session, calls, txn).await?.succeeded() {
         true => Ok(()),
         false => Err(EngineError::SessionEnded),
     }
@@ -141,6 +142,7 @@ pub(super) async fn leave(calls: &Calls, session: &EtcdSession) -> Result<(), En
     calls.call(session.limit(calls), revoke).await
 }
 
+/// Reads who owns the shard and the last fence, and swaps both.
 pub(super) async fn claim(
     calls: &Calls,
     session: &EtcdSession,
@@ -148,23 +150,51 @@ pub(super) async fn claim(
 ) -> Result<Option<Fence>, EngineError> {
     let owner = format::owner_key(&session.set, shard)?;
     let member = format::member_key(&session.set, &session.member)?;
-    let value = format::owner_value(SystemTime::now(), &session.member);
-    let options = PutOptions::new().with_lease(session.lease);
-    let txn = Txn::new()
-        .when([is_absent(&owner), is_created(&member, session.created)])
-        .and_then([TxnOp::put(owner.as_str(), value, Some(options))])
-        .or_else([TxnOp::get(owner, None), TxnOp::get(member, None)]);
-    let reply = run(calls, session.limit(calls), txn).await?;
-    if reply.succeeded() {
-        return Ok(Some(Fence(revision(&reply)?.unsigned_abs())));
+    let fence = format::fence_key(&session.set, shard)?;
+    for _ in 0..ATTEMPTS {
+        let keys = [&owner, &member, &fence];
+        let look = Txn::new().and_then(keys.map(|key| TxnOp::get(key.as_str(), None)));
+        let reply = run_as(session, calls, look).await?;
+        let stored = |pair: &KeyValue| {
+            let fence = format::read_owner(pair).map(|owner| owner.fence);
+            Ok((
+                pair.lease(),
+                pair.mod_revision(),
+                fence.or(format::read_fence(pair)),
+            ))
+        };
+        let [owned, joined, last] = read(&reply, [stored; 3])?;
+        if joined.is_none_or(|(lease, ..)| lease != session.lease) {
+            return Err(EngineError::SessionEnded);
+        }
+        match owned {
+            Some((lease, _, fence)) if lease == session.lease && fence.is_some() => {
+                return Ok(fence);
+            }
+            // Without a lease it is no session's, and nothing would ever end it.
+            Some((lease, ..)) if lease != 0 && lease != session.lease => return Ok(None),
+            _ => {}
+        }
+        let known = |stored: Option<(i64, i64, _)>| stored.map_or(0, |(_, revision, _)| revision);
+        let now = SystemTime::now();
+        let next = format::next_fence(last.and_then(|(.., fence)| fence), now);
+        let value = format::owner_value(now, next, &session.member);
+        let options = PutOptions::new().with_lease(session.lease);
+        let swap = Txn::new()
+            .when([
+                is_unchanged(&owner, known(owned)),
+                is_unchanged(&fence, known(last)),
+                is_of(&member, session.lease),
+            ])
+            .and_then([
+                TxnOp::put(owner.as_str(), value, Some(options)),
+                TxnOp::put(fence.as_str(), format::fence_value(next), None),
+            ]);
+        if run_as(session, calls, swap).await?.succeeded() {
+            return Ok(Some(next));
+        }
     }
-    let whose = |pair: &KeyValue| Ok((pair.lease(), pair.create_revision()));
-    let [owner, member] = read(&reply, [whose, whose])?;
-    if member.is_none_or(|(_, created)| created != session.created) {
-        return Err(EngineError::SessionEnded);
-    }
-    let owned = owner.filter(|(lease, _)| *lease == session.lease);
-    Ok(owned.map(|(_, created)| Fence(created.unsigned_abs())))
+    Err(contended(&owner))
 }
 
 pub(super) async fn release(
@@ -175,10 +205,22 @@ pub(super) async fn release(
 ) -> Result<(), EngineError> {
     let owner = format::owner_key(&session.set, shard)?;
     let txn = Txn::new()
-        .when([is_fence(&owner, fence)])
+        .when(owns(session, shard, fence)?)
         .and_then([TxnOp::delete(owner, None)]);
     run(calls, session.limit(calls), txn).await?;
     Ok(())
+}
+
+/// Commits a transaction of a session, which ends with its era.
+async fn run_as(
+    session: &EtcdSession,
+    calls: &Calls,
+    txn: Txn,
+) -> Result<TxnResponse, EngineError> {
+    if calls.history.now().era != session.era {
+        return Err(EngineError::SessionEnded);
+    }
+    run(calls, session.limit(calls), txn).await
 }
 
 /// Commits a transaction that can be committed twice.
@@ -191,7 +233,10 @@ pub(super) async fn run(
         let txn = txn.clone();
         async move { client.txn(txn).await }
     };
-    calls.call(limit, commit).await
+    let before = calls.history.now();
+    let reply = calls.call(limit, commit).await?;
+    calls.history.check(before, reply.header())?;
+    Ok(reply)
 }
 
 type Read<T> = fn(&KeyValue) -> Result<T, EngineError>;
@@ -211,20 +256,34 @@ pub(super) fn read<T, const N: usize>(
     Ok(found)
 }
 
-/// The revision of what a transaction has put.
-fn revision(reply: &TxnResponse) -> Result<i64, EngineError> {
-    let header = reply.header().map(ResponseHeader::revision);
-    header.ok_or_else(|| EngineError::Unreadable("a reply without a header".to_owned()))
+/// That a session owns a shard with this fence.
+pub(super) fn owns(
+    session: &EtcdSession,
+    shard: Shard,
+    fence: Fence,
+) -> Result<[Compare; 2], EngineError> {
+    let owner = format::owner_key(&session.set, shard)?;
+    let key = format::fence_key(&session.set, shard)?;
+    let last = Compare::value(key, CompareOp::Equal, format::fence_value(fence));
+    Ok([is_of(&owner, session.lease), last])
 }
 
-pub(super) fn is_absent(key: &str) -> Compare {
-    is_created(key, 0)
+fn is_absent(key: &str) -> Compare {
+    is_unchanged(key, 0)
 }
 
-pub(super) fn is_fence(owner: &str, fence: Fence) -> Compare {
-    is_created(owner, i64::try_from(fence.0).unwrap_or(i64::MAX))
+/// That a key was changed last by this revision; zero if it is absent.
+fn is_unchanged(key: &str, revision: i64) -> Compare {
+    Compare::mod_revision(key, CompareOp::Equal, revision)
 }
 
-fn is_created(key: &str, revision: i64) -> Compare {
-    Compare::create_revision(key, CompareOp::Equal, revision)
+/// That a key belongs to a session. Its number is in no other history, as a revision would be.
+fn is_of(key: &str, lease: i64) -> Compare {
+    Compare::lease(key, CompareOp::Equal, lease)
+}
+
+fn contended(key: &str) -> EngineError {
+    let why = format!("others have written {key} first, {ATTEMPTS} times");
+    let why: Box<dyn error::Error + Send + Sync> = why.into();
+    EngineError::Refused(Source::from(why))
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::calls::{Calls, Laps};
 use super::format::{self, Named};
+use super::history::lost;
 use crate::error::EngineError;
 use crate::view::View;
 
@@ -21,6 +22,8 @@ pub(super) struct Range<'c> {
     to: Vec<u8>,
     /// Everything up to this revision has been read; zero before the first list.
     pub(super) revision: i64,
+    /// Of the history that has been read.
+    era: u64,
     stream: Option<Stream>,
     laps: Laps,
     /// How often in a row a watch was denied.
@@ -72,49 +75,57 @@ pub(super) async fn follow(
                     ..View::default()
                 };
                 for pair in &pairs {
-                    put(&mut shown, pair, &prefix)?;
+                    put(&mut shown, pair, &prefix);
                 }
                 view.send_replace(shown);
             }
-            News::Changed(response) => change(view, &response, &prefix)?,
+            News::Changed(response) => change(view, &response, &prefix),
         }
     }
 }
 
-fn change(
-    view: &watch::Sender<View>,
-    response: &WatchResponse,
-    prefix: &str,
-) -> Result<(), EngineError> {
-    let mut outcome = Ok(());
+fn change(view: &watch::Sender<View>, response: &WatchResponse, prefix: &str) {
     view.send_modify(|view| {
         for event in response.events() {
             let Some(pair) = event.kv() else { continue };
-            if event.event_type() == EventType::Delete {
-                match format::read_name(pair, prefix) {
-                    Some(Named::Member(name)) => drop(view.members.remove(&name)),
-                    Some(Named::Owner(shard)) => drop(view.owners.remove(&shard)),
-                    None => {}
-                }
-            } else if let Err(error) = put(view, pair, prefix) {
-                outcome = Err(error);
+            match event.event_type() {
+                EventType::Delete => remove(view, pair, prefix),
+                EventType::Put => put(view, pair, prefix),
             }
         }
     });
-    outcome
 }
 
-fn put(view: &mut View, pair: &KeyValue, prefix: &str) -> Result<(), EngineError> {
+fn remove(view: &mut View, pair: &KeyValue, prefix: &str) {
     match format::read_name(pair, prefix) {
-        Some(Named::Member(name)) => {
-            view.members.insert(name, format::read_member(pair)?);
-        }
-        Some(Named::Owner(shard)) => {
-            view.owners.insert(shard, format::read_owner(pair)?);
-        }
-        None => {}
+        Some(Named::Member(name)) => drop(view.members.remove(&name)),
+        Some(Named::Owner(shard)) => drop(view.owners.remove(&shard)),
+        None => return,
     }
-    Ok(())
+    view.unreadable.remove(&format::shown_key(pair));
+}
+
+/// What cannot be read replaces what was there: it is missing from now on.
+fn put(view: &mut View, pair: &KeyValue, prefix: &str) {
+    remove(view, pair, prefix);
+    let is_read = match format::read_name(pair, prefix) {
+        Some(Named::Member(name)) => format::read_member(pair)
+            .map(|member| view.members.insert(name, member))
+            .is_some(),
+        Some(Named::Owner(shard)) => format::read_owner(pair)
+            .map(|owner| view.owners.insert(shard, owner))
+            .is_some(),
+        None => true,
+    };
+    if !is_read {
+        let lease = if pair.lease() == 0 {
+            ", without a lease"
+        } else {
+            ""
+        };
+        let value = format::shown_value(pair) + lease;
+        view.unreadable.insert(format::shown_key(pair), value);
+    }
 }
 
 impl<'c> Range<'c> {
@@ -124,6 +135,7 @@ impl<'c> Range<'c> {
             from,
             to,
             revision: 0,
+            era: 0,
             stream: None,
             laps: calls.laps(),
             denied: 0,
@@ -142,6 +154,10 @@ impl<'c> Range<'c> {
                 Err(stopped) => stopped,
             };
             self.stream = None;
+            let history = &self.calls.history;
+            if history.now().era != self.era {
+                return Err(lost("a watch was in the middle of it".to_owned()));
+            }
             if let Stopped::Compacted = stopped {
                 match self.list().await {
                     Ok(news) => return Ok(news),
@@ -189,6 +205,9 @@ impl<'c> Range<'c> {
             Ok(Ok(Some(response))) => response,
         };
         stream.is_asked = false;
+        if !calls.history.fits(self.revision, response.header()) {
+            self.verify().await.map_err(Stopped::Failed)?;
+        }
         if response.canceled() {
             return match (response.compact_revision(), response.cancel_reason()) {
                 // With an expired token too: the next client has another.
@@ -237,10 +256,22 @@ impl<'c> Range<'c> {
         Err(Stopped::Failed(error))
     }
 
+    /// Asks for something that etcd has to agree on, which is compared with what was seen.
+    async fn verify(&self) -> Result<(), EngineError> {
+        let (calls, before) = (self.calls, self.calls.history.now());
+        let options = GetOptions::new().with_keys_only();
+        let get = |mut client: Client| {
+            let (from, options) = (self.from.clone(), options.clone());
+            async move { client.get(from, Some(options)).await }
+        };
+        let got = calls.call(calls.timeout, get).await?;
+        calls.history.check(before, got.header())
+    }
+
     /// Lists everything as it is at one revision, by pages.
     async fn list(&mut self) -> Result<News, EngineError> {
         let mut pairs: Vec<KeyValue> = Vec::new();
-        let mut at = 0;
+        let (mut at, before) = (0, self.calls.history.now());
         loop {
             let mut from = self.from.clone();
             if let Some(last) = pairs.last() {
@@ -256,6 +287,7 @@ impl<'c> Range<'c> {
                 async move { client.get(from, Some(options)).await }
             };
             let mut page = self.calls.call(self.calls.timeout, get).await?;
+            self.calls.history.check(before, page.header())?;
             if at == 0 {
                 at = page.header().map_or(0, ResponseHeader::revision);
             }
@@ -264,7 +296,7 @@ impl<'c> Range<'c> {
                 break;
             }
         }
-        self.revision = at;
+        (self.revision, self.era) = (at, before.era);
         Ok(News::Listed(pairs))
     }
 }

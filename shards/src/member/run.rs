@@ -176,6 +176,8 @@ where
             key: key.encode().into_owned(),
             version,
             not_before: None,
+            is_old: false,
+            unreadable: None,
         };
         let session = &*self.tenure.session;
         let ended = config
@@ -195,6 +197,7 @@ where
             }
             Err(error) => {
                 warn!(set = config.set, shard = %mark.shard, %error, "cannot end a mark");
+                config.report(&error);
                 Ok(Action::Retry)
             }
         }

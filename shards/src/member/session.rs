@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use requeue_core::{RateLimiter, Storage};
 use requeue_tokio::{CancellationToken, Shared};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::backoff::Backoff;
 use crate::engine::Engine;
@@ -60,6 +60,7 @@ pub(super) async fn begin<E: Engine>(
             return Err(error);
         }
         warn!(set = config.set, member = config.member, %error, "cannot join; tries again");
+        config.report(&error);
         sleep(pause).await;
     }
 }
@@ -78,43 +79,35 @@ where
     Shared<K, L, S>: Send + Sync,
 {
     let config = &*parts.config;
-    let follow = follow(parts);
-    let sessions = async {
-        let mut next = first;
-        loop {
-            let session = match next.take() {
-                Some(session) => session,
-                None => match stop.run_until_cancelled(begin(config, None)).await {
-                    Some(session) => session?,
-                    None => return Ok(()),
-                },
-            };
-            let mut term = Term::new(parts, &session);
-            let has_left = term.serve(stop).await;
-            drop(term);
-            if has_left {
-                return Ok(());
-            }
-            info!(
-                set = config.set,
-                member = config.member,
-                "the session has ended"
-            );
-            parts.table().counters.sessions_lost += 1;
-            parts.lose_all();
-            // The engine may count it as alive for a while longer, and its name as taken.
-            let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        ended = sessions => ended,
-        () = follow => Ok(()),
+    let mut next = first;
+    loop {
+        let session = match next.take() {
+            Some(session) => session,
+            None => match stop.run_until_cancelled(begin(config, None)).await {
+                Some(session) => session?,
+                None => return Ok(()),
+            },
+        };
+        parts.begins(&session.until);
+        let mut term = Term::new(parts, &session);
+        let ended = tokio::select! {
+            biased;
+            ended = term.serve(stop) => ended,
+            error = follow(parts) => Err(error),
+        };
+        drop(term);
+        let Err(error) = ended else {
+            return Ok(());
+        };
+        parts.ends(&error);
+        // The engine may count it as alive for a while longer, and its name as taken.
+        let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
     }
 }
 
-/// Keeps the view up to date. Never ends.
-async fn follow<K, E, L, S>(parts: &Parts<K, E, L, S>)
+/// Keeps the view up to date, for one session: what the engine showed before it has lost its state
+/// is not continued. Ends if the engine has lost its state.
+async fn follow<K, E, L, S>(parts: &Parts<K, E, L, S>) -> EngineError
 where
     K: ShardKey,
     E: Engine,
@@ -127,9 +120,12 @@ where
         let begun = Instant::now();
         let error = match config.engine.follow(&config.set, &parts.view).await {
             Ok(never) => match never {},
+            Err(error @ EngineError::StateLost(_)) => return error,
             Err(error) => error,
         };
         warn!(set = config.set, %error, "cannot follow who owns what; tries again");
+        config.report(&error);
+        parts.view.send_modify(|view| view.is_complete = false);
         sleep(backoff.next_after(begun.elapsed())).await;
     }
 }
@@ -176,8 +172,8 @@ where
         }
     }
 
-    /// Works until the member has left, or the session has ended. Returns whether it has left.
-    async fn serve(&mut self, stop: &CancellationToken) -> bool {
+    /// Works until the member has left. The error says that the session has ended before.
+    async fn serve(&mut self, stop: &CancellationToken) -> Result<(), EngineError> {
         let parts = self.parts;
         let mut view = parts.view.subscribe();
         view.mark_changed();
@@ -185,8 +181,9 @@ where
         loop {
             let now = Instant::now();
             if now >= self.session.until.get() {
-                return false;
+                return Err(EngineError::SessionEnded);
             }
+            parts.notice_unreadable();
             let is_leaving = stop.is_cancelled();
             if is_leaving && !std::mem::replace(&mut parts.table().is_leaving, true) {
                 self.retire();
@@ -196,16 +193,12 @@ where
                 // If that fails, the TTL ends the session.
                 let leave = parts.config.engine.leave(&self.session.id);
                 let _ = timeout(parts.patience(), leave).await;
-                return true;
+                return Ok(());
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled(), if !is_leaving => {}
-                Some(event) = self.work.next() => {
-                    if !self.apply(event) {
-                        return false;
-                    }
-                }
+                Some(event) = self.work.next() => self.apply(event)?,
                 Ok(()) = view.changed() => {}
                 () = parts.drained.notified() => {}
                 () = sleep_until(wake) => {}
@@ -235,20 +228,23 @@ where
         times.into_iter().flatten().min().unwrap_or(now)
     }
 
-    /// Returns whether the session goes on.
-    fn apply(&mut self, event: Event) -> bool {
+    /// The error says that the session has ended.
+    fn apply(&mut self, event: Event) -> Result<(), EngineError> {
         let config = &*self.parts.config;
         let now = Instant::now();
         match event {
             Event::Kept(sent, Ok(())) => {
                 if !self.session.until.extend(sent + config.ttl) {
-                    return false;
+                    return Err(EngineError::SessionEnded);
                 }
                 self.keep_at = Some(sent + config.ttl / 3);
             }
-            Event::Kept(_, Err(EngineError::SessionEnded)) => return false,
+            Event::Kept(_, Err(error)) | Event::Claimed(_, Err(error)) if ends(&error) => {
+                return Err(error);
+            }
             Event::Kept(_, Err(error)) => {
                 warn!(set = config.set, member = config.member, %error, "cannot keep the session");
+                config.report(&error);
                 self.keep_at = Some(now + config.ttl / 12);
             }
             Event::Claimed(shard, Ok(Some(fence))) => self.take(shard, fence),
@@ -257,9 +253,9 @@ where
                 let retry_at = now + config.ttl / 12;
                 self.parts.table().leave(shard, Some(retry_at));
             }
-            Event::Claimed(_, Err(EngineError::SessionEnded)) => return false,
             Event::Claimed(shard, Err(error)) => {
                 warn!(set = config.set, %shard, %error, "cannot claim a shard");
+                config.report(&error);
                 let retry_at = now + config.ttl / 6;
                 self.parts.table().leave(shard, Some(retry_at));
             }
@@ -269,7 +265,7 @@ where
             }
             Event::Other => {}
         }
-        true
+        Ok(())
     }
 
     /// A shard is owned from now on.
@@ -315,7 +311,7 @@ where
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
             let release = || parts.config.engine.release(&session.id, shard, fence);
-            until_done(release, parts.patience(), parts.config.seed).await;
+            until_done(&parts.config, release, parts.patience()).await;
             Event::Released(shard)
         });
     }
@@ -324,7 +320,7 @@ where
         let (parts, session) = (self.parts, self.session);
         self.push(async move {
             let retire = || parts.config.engine.retire(&session.id);
-            until_done(retire, parts.patience(), parts.config.seed).await;
+            until_done(&parts.config, retire, parts.patience()).await;
             Event::Other
         });
     }
@@ -332,6 +328,11 @@ where
     fn push(&mut self, work: impl Future<Output = Event> + Send + 'p) {
         self.work.push(Box::pin(work));
     }
+}
+
+/// Whether this error says that a session has ended.
+fn ends(error: &EngineError) -> bool {
+    matches!(error, EngineError::SessionEnded | EngineError::StateLost(_))
 }
 
 /// An operation of the engine, or an error once `patience` has passed.
@@ -344,15 +345,18 @@ pub(super) async fn in_time<T>(
 }
 
 /// Repeats an operation until it succeeds, or the session has ended. Dropped with the session.
-async fn until_done<F>(operation: impl Fn() -> F, patience: Duration, seed: u64)
+async fn until_done<E, F>(config: &Config<E>, operation: impl Fn() -> F, patience: Duration)
 where
     F: Future<Output = Result<(), EngineError>>,
 {
-    let mut backoff = Backoff::new(patience, seed);
+    let mut backoff = Backoff::new(patience, config.seed);
     loop {
         match in_time(operation(), patience).await {
             Ok(()) | Err(EngineError::SessionEnded) => return,
-            Err(error) => warn!(%error, "the engine failed; tries again"),
+            Err(error) => {
+                warn!(set = config.set, %error, "the engine failed; tries again");
+                config.report(&error);
+            }
         }
         sleep(backoff.next()).await;
     }

@@ -58,6 +58,8 @@ pub(super) struct Facts<'f> {
     pub(super) belongs: bool,
     /// Whether it may begin to move away.
     pub(super) may_move: bool,
+    /// Whether the engine shows all owners.
+    pub(super) is_known: bool,
     /// The owner that the engine shows.
     pub(super) owner: Option<&'f Owner>,
     pub(super) now: Instant,
@@ -75,7 +77,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
 
     /// Compares what is with what should be. What is returned counts as begun.
     pub(super) fn plan(&mut self, facts: &Facts<'_>, counters: &mut Counters) -> Option<Step> {
-        if self.is_overtaken(facts) {
+        if facts.is_known && self.is_overtaken(facts) {
             self.lose();
             counters.lost += 1;
         }
@@ -83,7 +85,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
             Phase::Foreign(retry_at) => {
                 *retry_at = retry_at.filter(|at| facts.now < *at);
                 let is_quiet = retry_at.is_some();
-                let may = !is_quiet && self.may_claim(facts);
+                let may = facts.is_known && !is_quiet && self.may_claim(facts);
                 may.then(|| {
                     self.phase = Phase::Claiming;
                     Step::Claim(facts.shard)

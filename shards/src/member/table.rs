@@ -56,10 +56,15 @@ pub struct Counters {
     pub relists_failed: u64,
     /// Keys that did not run because their shard was not owned.
     pub skipped: u64,
-    /// Marks that are no key of their shard. They stay.
+    /// Marks that are no key of their shard, which stay, and marks whose time cannot be read, whose
+    /// keys run at once.
     pub marks_unreadable: u64,
+    /// Values of members and owners that could not be read.
+    pub values_unreadable: u64,
     /// Sessions that ended without being left.
     pub sessions_lost: u64,
+    /// How often the engine had lost what it acknowledged.
+    pub states_lost: u64,
 }
 
 impl Counters {
@@ -106,10 +111,9 @@ impl<K: Eq + Hash, N> Table<K, N> {
     /// Compares what is owned with what should be, and returns what has to be done, which counts as
     /// begun. O(S), and [`place`] if the members have changed.
     pub(crate) fn plan(&mut self, view: &View, now: Instant) -> Vec<Step> {
-        if !view.is_complete {
-            return Vec::new();
+        if view.is_complete {
+            self.place(view);
         }
-        self.place(view);
         let mut moves = self.slots.iter().filter(|slot| slot.is_moving()).count();
         let mut steps = Vec::new();
         for (number, slot) in (0..).zip(&mut self.slots) {
@@ -119,6 +123,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
                 shard,
                 belongs: !self.is_leaving && self.places.get(index(shard)) == Some(&true),
                 may_move: self.is_leaving || moves < self.moves_max,
+                is_known: view.is_complete,
                 owner: view.owners.get(&shard),
                 now,
                 limit: now + self.drain_limit,

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::backoff::Backoff;
 use crate::engine::{Engine, Mark};
+use crate::error::EngineError;
 use crate::held::{SeenMark, Tenure};
 use crate::shard::{Shard, ShardKey, Taken, shard_of};
 use crate::shards::FAR;
@@ -111,6 +112,7 @@ where
                 };
                 if let Err(error) = ended {
                     warn!(set = config.set, %shard, %error, "cannot follow marks; tries again");
+                    config.report(&error);
                 }
                 // What was received and not added is sent again.
                 sleep(backoff.next_after(begun.elapsed())).await;
@@ -121,10 +123,16 @@ where
 
     async fn add_marked(&self, tenure: &Tenure<K, E::Session>, mark: Mark) {
         let (config, shard) = (&*self.config, tenure.shard());
+        let shown = mark.key.escape_ascii();
+        if let Some(value) = &mark.unreadable {
+            self.unreadable_mark(shard, format!("the mark {shown} = {value} runs at once"));
+        }
         let key = K::decode(&mark.key);
         let Some(key) = key.filter(|key| shard_of(key, config.count) == shard) else {
-            self.table().counters.marks_unreadable += 1;
-            warn!(set = config.set, %shard, key = ?mark.key, "a mark that is no key of the shard");
+            self.unreadable_mark(
+                shard,
+                format!("the mark {shown} is no key of shard {shard}"),
+            );
             return;
         };
         let now = (config.wall_clock)();
@@ -132,10 +140,9 @@ where
             .not_before
             .map(|due| due.duration_since(now).unwrap_or_default());
         // What was marked before the shard was taken goes behind what is new.
-        let is_old = mark.version < tenure.fence().0;
         let options = AddOptions {
             after: left,
-            priority: Some(if is_old { 0 } else { self.fresh() }),
+            priority: Some(if mark.is_old { 0 } else { self.fresh() }),
             merge: Merge::Once,
             ..AddOptions::new()
         };
@@ -151,5 +158,11 @@ where
                 warn!(set = config.set, %shard, why, "a mark that the queue does not take");
             }
         }
+    }
+
+    fn unreadable_mark(&self, shard: Shard, what: String) {
+        self.table().counters.marks_unreadable += 1;
+        warn!(set = self.config.set, %shard, what, "a mark that cannot be read");
+        self.config.report(&EngineError::Unreadable(what));
     }
 }

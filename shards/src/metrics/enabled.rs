@@ -9,7 +9,7 @@ use crate::member::Counters;
 /// What a member reports, labelled with the name of its set.
 pub(crate) struct MemberMetrics {
     owned: Gauge,
-    counters: [(Counter, Read); 9],
+    counters: [(Counter, Read); 11],
     /// What was reported last. Only the difference is: members of one set in one process, such as
     /// one that follows another, share the figures.
     reported: Mutex<Counters>,
@@ -18,7 +18,7 @@ pub(crate) struct MemberMetrics {
 type Read = fn(&Counters) -> u64;
 
 /// The name of each counter, what it counts, and where it is read.
-const COUNTERS: [(&str, &str, Read); 9] = [
+const COUNTERS: [(&str, &str, Read); 11] = [
     (
         "requeue_shards_taken_total",
         "Shards that were taken",
@@ -54,8 +54,18 @@ const COUNTERS: [(&str, &str, Read); 9] = [
     ),
     (
         "requeue_shards_marks_unreadable_total",
-        "Marks that are no key of their shard",
+        "Marks that are no key of their shard, or whose time cannot be read",
         |c| c.marks_unreadable,
+    ),
+    (
+        "requeue_shards_values_unreadable_total",
+        "Values of members and owners that could not be read",
+        |c| c.values_unreadable,
+    ),
+    (
+        "requeue_shards_states_lost_total",
+        "How often the engine had lost what it acknowledged",
+        |c| c.states_lost,
     ),
     (
         "requeue_shards_sessions_lost_total",

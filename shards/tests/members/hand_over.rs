@@ -188,7 +188,7 @@ async fn a_shard_that_the_engine_gave_to_another_is_lost() {
     let (engine, log, first) = alone(&["a"], 3600 * SECOND).await;
     // As if it had been removed by hand.
     let shard = first.member.shards().shard_of(&String::from("a"));
-    crate::bad_input::steal(&engine.memory, shard).await;
+    crate::bad_input::steal(&engine.memory(), shard).await;
     sleep(MS).await;
     assert!(log.lock().unwrap()[0].was_lost);
     assert_eq!(first.member.counters().lost, 1);

@@ -10,9 +10,11 @@ mod bad_input;
 #[cfg(feature = "conformance")]
 mod engines;
 mod hand_over;
+mod lost_state;
 mod marks;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod replica;
 mod simulation;
 mod switch;
+mod unreadable;

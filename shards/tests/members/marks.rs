@@ -55,7 +55,8 @@ async fn stored(engine: &Switch) -> Vec<Mark> {
     let mut stored = Vec::new();
     for shard in (0..16).map(Shard) {
         let (sender, mut marks) = mpsc::channel(100);
-        let follow = engine.memory.follow_marks(SET, shard, &sender);
+        let memory = engine.memory();
+        let follow = memory.follow_marks(SET, shard, &sender);
         let _ = timeout(Duration::ZERO, follow).await;
         while let Ok(mark) = marks.try_recv() {
             stored.push(mark);

@@ -1,14 +1,17 @@
-//! An engine that can be out of reach, or refuse.
+//! An engine that can be out of reach, refuse, lose what it acknowledged, or hold what cannot be
+//! read.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use requeue_shards::{
     Engine, EngineError, Fence, Mark, Memory, MemorySession, NewMark, Shard, View,
 };
+use requeue_tokio::CancellationToken;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
@@ -32,19 +35,64 @@ pub(crate) enum Reach {
 /// A replica's way to an engine in memory.
 #[derive(Clone, Default)]
 pub(crate) struct Switch {
-    pub(crate) memory: Memory,
+    engine: Arc<Mutex<State>>,
     reach: Arc<watch::Sender<Reach>>,
     /// How often a mark was to be ended.
     pub(crate) ends: Arc<AtomicU32>,
+    /// What each view shows as unreadable.
+    pub(crate) unreadable: Arc<watch::Sender<BTreeMap<String, String>>>,
+    /// Whether the times of marks cannot be read.
+    pub(crate) garbles_marks: Arc<watch::Sender<bool>>,
+}
+
+#[derive(Default)]
+struct State {
+    memory: Memory,
+    /// How often the engine was emptied.
+    era: u64,
+    /// Cancelled when it is noticed that the engine was emptied.
+    noticed: CancellationToken,
+}
+
+/// A session, and the era that it ends with.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchSession {
+    era: u64,
+    session: MemorySession,
 }
 
 impl Switch {
     /// Another way to the same engine.
     pub(crate) fn another(&self) -> Self {
         Self {
-            memory: self.memory.clone(),
-            reach: Arc::default(),
-            ends: Arc::default(),
+            engine: Arc::clone(&self.engine),
+            ..Self::default()
+        }
+    }
+
+    /// Empties the engine. Its followers get an error, or what they follow never changes again.
+    pub(crate) fn empty(&self, is_noticed: bool) {
+        let mut engine = self.engine.lock().unwrap();
+        engine.memory = Memory::new();
+        engine.era += 1;
+        if is_noticed {
+            std::mem::take(&mut engine.noticed).cancel();
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        self.engine.lock().unwrap().memory.clone()
+    }
+
+    /// The engine of a session, if it is the one that it began at.
+    fn memory_of<'s>(
+        &self,
+        session: &'s SwitchSession,
+    ) -> Result<(Memory, &'s MemorySession), EngineError> {
+        let engine = self.engine.lock().unwrap();
+        match engine.era == session.era {
+            true => Ok((engine.memory.clone(), &session.session)),
+            false => Err(EngineError::SessionEnded),
         }
     }
 
@@ -92,13 +140,13 @@ fn unreachable() -> EngineError {
 }
 
 impl Engine for Switch {
-    type Session = MemorySession;
+    type Session = SwitchSession;
 
     const MARKS: bool = true;
 
     async fn open(&self, set: &str, count: u32) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.open(set, count).await
+        self.memory().open(set, count).await
     }
 
     async fn join(
@@ -106,44 +154,53 @@ impl Engine for Switch {
         set: &str,
         member: &str,
         ttl: Duration,
-    ) -> Result<MemorySession, EngineError> {
+    ) -> Result<SwitchSession, EngineError> {
         self.check().await?;
-        self.memory.join(set, member, ttl).await
+        let era = self.engine.lock().unwrap().era;
+        let session = self.memory().join(set, member, ttl).await?;
+        Ok(SwitchSession { era, session })
     }
 
-    async fn keep(&self, session: &MemorySession) -> Result<(), EngineError> {
+    async fn keep(&self, session: &SwitchSession) -> Result<(), EngineError> {
         self.check().await?;
-        let kept = self.memory.keep(session).await;
+        let (memory, session) = self.memory_of(session)?;
+        let kept = memory.keep(session).await;
         self.reply(kept).await
     }
 
-    async fn retire(&self, session: &MemorySession) -> Result<(), EngineError> {
+    async fn retire(&self, session: &SwitchSession) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.retire(session).await
+        let (memory, session) = self.memory_of(session)?;
+        memory.retire(session).await
     }
 
-    async fn leave(&self, session: &MemorySession) -> Result<(), EngineError> {
+    async fn leave(&self, session: &SwitchSession) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.leave(session).await
+        match self.memory_of(session) {
+            Ok((memory, session)) => memory.leave(session).await,
+            Err(_) => Ok(()),
+        }
     }
 
     async fn claim(
         &self,
-        session: &MemorySession,
+        session: &SwitchSession,
         shard: Shard,
     ) -> Result<Option<Fence>, EngineError> {
         self.check().await?;
-        self.memory.claim(session, shard).await
+        let (memory, session) = self.memory_of(session)?;
+        memory.claim(session, shard).await
     }
 
     async fn release(
         &self,
-        session: &MemorySession,
+        session: &SwitchSession,
         shard: Shard,
         fence: Fence,
     ) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.release(session, shard, fence).await
+        let (memory, session) = self.memory_of(session)?;
+        memory.release(session, shard, fence).await
     }
 
     async fn follow(
@@ -152,9 +209,29 @@ impl Engine for Switch {
         view: &watch::Sender<View>,
     ) -> Result<Infallible, EngineError> {
         self.check().await?;
+        let (memory, noticed) = {
+            let engine = self.engine.lock().unwrap();
+            (engine.memory.clone(), engine.noticed.clone())
+        };
+        let (sender, mut shown) = watch::channel(View::default());
+        let mut unreadable = self.unreadable.subscribe();
+        let show = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = shown.changed() => {}
+                    _ = unreadable.changed() => {}
+                }
+                let mut seen = shown.borrow_and_update().clone();
+                seen.unreadable = unreadable.borrow_and_update().clone();
+                view.send_replace(seen);
+            }
+        };
         tokio::select! {
             biased;
-            ended = self.memory.follow(set, view) => ended,
+            () = show => std::future::pending().await,
+            ended = memory.follow(set, &sender) => ended,
+            () = noticed.cancelled() => Err(EngineError::StateLost("it was emptied".to_owned())),
             () = self.broken() => {
                 self.check().await?;
                 std::future::pending().await
@@ -164,19 +241,20 @@ impl Engine for Switch {
 
     async fn put_marks(&self, set: &str, marks: &[NewMark]) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.put_marks(set, marks).await
+        self.memory().put_marks(set, marks).await
     }
 
     async fn end_mark(
         &self,
-        session: &MemorySession,
+        session: &SwitchSession,
         fence: Fence,
         mark: &Mark,
         again: Option<SystemTime>,
     ) -> Result<bool, EngineError> {
         self.check().await?;
         self.ends.fetch_add(1, Ordering::Relaxed);
-        let ended = self.memory.end_mark(session, fence, mark, again).await;
+        let (memory, session) = self.memory_of(session)?;
+        let ended = memory.end_mark(session, fence, mark, again).await;
         self.reply(ended).await
     }
 
@@ -187,6 +265,27 @@ impl Engine for Switch {
         marks: &mpsc::Sender<Mark>,
     ) -> Result<(), EngineError> {
         self.check().await?;
-        self.memory.follow_marks(set, shard, marks).await
+        let memory = self.memory();
+        if !*self.garbles_marks.borrow() {
+            return memory.follow_marks(set, shard, marks).await;
+        }
+        let (sender, mut stored) = mpsc::channel::<Mark>(8);
+        let relay = async {
+            while let Some(mark) = stored.recv().await {
+                let garbled = Mark {
+                    not_before: None,
+                    unreadable: Some("soon".to_owned()),
+                    ..mark
+                };
+                if marks.send(garbled).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = relay => Ok(()),
+            ended = memory.follow_marks(set, shard, &sender) => ended,
+        }
     }
 }

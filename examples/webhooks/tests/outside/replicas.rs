@@ -16,6 +16,8 @@ use crate::support::etcd::Etcd;
 use crate::support::postgres::Server;
 use crate::support::{BROKEN_AFTER, Manner, Place, Receiver, Service, User};
 
+mod engine;
+
 const RECEIVERS: usize = 12;
 const OBJECTS: u64 = 40;
 const ROUNDS: u64 = 10;
@@ -23,19 +25,38 @@ const WRITERS: u64 = 16;
 const SHARDS: usize = 16;
 
 pub async fn run() {
-    let name = "replicas::every_receiver_gets_the_last_version_though_a_replica_is_killed";
+    let first = "replicas::every_receiver_gets_the_last_version_though_a_replica_is_killed";
+    if let Some((server, etcd)) = servers(first) {
+        every_receiver_gets_the_last_version_though_a_replica_is_killed(&server, &etcd).await;
+        println!("test {first} ... ok");
+    }
+    let second = "replicas::all_is_delivered_after_etcd_was_emptied_and_restored";
+    if let Some((server, mut etcd)) = servers(second) {
+        engine::all_is_delivered_after_etcd_was_emptied_and_restored(&server, &mut etcd).await;
+        println!("test {second} ... ok");
+    }
+    let third = "replicas::values_that_cannot_be_read_block_nothing_else";
+    if let Some((server, mut etcd)) = servers(third) {
+        engine::values_that_cannot_be_read_block_nothing_else(&server, &mut etcd).await;
+        println!("test {third} ... ok");
+    }
+}
+
+/// Starts what a test needs, if it is selected and can run here.
+fn servers(name: &str) -> Option<(Server, Etcd)> {
     if !is_selected(name) {
-        return;
+        return None;
     }
     if !cfg!(feature = "replicas") {
-        return println!("NOT RUN: {name}: built without `--features replicas`");
+        println!("NOT RUN: {name}: built without `--features replicas`");
+        return None;
     }
     match (Server::start(), Etcd::start()) {
-        (Ok(server), Ok(etcd)) => {
-            every_receiver_gets_the_last_version_though_a_replica_is_killed(&server, &etcd).await;
-            println!("test {name} ... ok");
+        (Ok(server), Ok(etcd)) => Some((server, etcd)),
+        (Err(why), _) | (_, Err(why)) => {
+            println!("NOT RUN: {name}: {why}");
+            None
         }
-        (Err(why), _) | (_, Err(why)) => println!("NOT RUN: {name}: {why}"),
     }
 }
 
@@ -142,8 +163,8 @@ async fn refuse(user: &User, etcd: &Etcd) {
             .await;
         answer.unwrap().json
     };
-    // In base64: `/requeue/webhooks/count`, and `1 7`.
-    let count = json!({ "key": "L3JlcXVldWUvd2ViaG9va3MvY291bnQ=", "value": "MSA3" });
+    // In base64: `/requeue/webhooks/count`, and `2 7`.
+    let count = json!({ "key": "L3JlcXVldWUvd2ViaG9va3MvY291bnQ=", "value": "MiA3" });
     call("/v3/kv/put", count).await;
     let sessions = call("/v3/lease/leases", json!({})).await;
     for session in sessions["leases"].as_array().unwrap() {

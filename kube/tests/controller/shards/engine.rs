@@ -257,16 +257,50 @@ async fn what_it_has_not_written_is_unreadable() {
     edit(&cluster, "web.set", shards);
     assert_unreadable(leases.open("web", 4).await);
 
-    leases.claim(&session, Shard(0)).await.unwrap();
-    let owner = json!({"metadata": {}, "spec": {"holderIdentity": "person"}});
-    edit(&cluster, "web.shard-0", owner);
-    assert_unreadable(leases.claim(&session, Shard(0)).await);
-    assert!(first_view(&leases, "web").await.owners.is_empty());
     // No greater fence is left.
+    leases.claim(&session, Shard(0)).await.unwrap();
     let last =
         json!({"metadata": {}, "spec": {"holderIdentity": "", "leaseTransitions": i32::MAX}});
     edit(&cluster, "web.shard-0", last);
     assert_unreadable(leases.claim(&session, Shard(0)).await);
+    let view = first_view(&leases, "web").await;
+    assert!(view.unreadable["web.shard-0"].contains("leaseTransitions 2147483647"));
+    // Another shard is not in its way.
+    assert!(leases.claim(&session, Shard(1)).await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_no_member_is_shown_and_replaced() {
+    let (cluster, leases) = cluster();
+    let session = with_member(&leases, "web-0").await;
+    let fence = leases.claim(&session, Shard(0)).await.unwrap();
+    leases.claim(&session, Shard(1)).await.unwrap();
+    let owner = json!({"metadata": {}, "spec": {"holderIdentity": "person"}});
+    edit(&cluster, "web.shard-0", owner);
+    let view = first_view(&leases, "web").await;
+    assert_eq!(view.owners.keys().collect::<Vec<_>>(), [&Shard(1)]);
+    let shown = &view.unreadable["web.shard-0"];
+    assert!(shown.contains("person"), "{shown}");
+    assert!(leases.claim(&session, Shard(0)).await.unwrap() > fence);
+    let view = first_view(&leases, "web").await;
+    assert_eq!((view.owners.len(), view.unreadable.len()), (2, 0));
+}
+
+/// Its Lease is not listed, so that no replica would end its session.
+#[tokio::test(start_paused = true)]
+async fn the_shards_of_a_dead_member_are_free_although_its_label_is_gone() {
+    let (cluster, leases) = cluster();
+    let dead = with_member(&leases, "dead").await;
+    leases.claim(&dead, Shard(0)).await.unwrap();
+    let unlabelled = json!({"metadata": {"labels": {"requeue.dev/set": null}}});
+    edit(&cluster, "web.member.dead", unlabelled);
+    let session = with_member(&leases, "web-0").await;
+    assert_eq!(leases.claim(&session, Shard(0)).await.unwrap(), None);
+    sleep(TTL / 2).await;
+    leases.keep(&session).await.unwrap();
+    assert_eq!(leases.claim(&session, Shard(0)).await.unwrap(), None);
+    sleep(TTL / 2).await;
+    assert!(leases.claim(&session, Shard(0)).await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -103,6 +103,36 @@ impl Cluster {
         self.elect().await
     }
 
+    /// Kills the only node, and starts it without any data.
+    pub(crate) async fn empty(&mut self) -> io::Result<()> {
+        self.kill(0).await?;
+        fs::remove_dir_all(self.data())?;
+        self.begin(0)?;
+        self.elect().await
+    }
+
+    /// Kills the only node, copies its data as a backup, and starts it again.
+    pub(crate) async fn back_up(&mut self) -> io::Result<()> {
+        self.kill(0).await?;
+        copy(&self.data(), &self.folder.join("backup"))?;
+        self.begin(0)?;
+        self.elect().await
+    }
+
+    /// Kills the only node, and starts it with the data of the backup.
+    pub(crate) async fn restore(&mut self) -> io::Result<()> {
+        self.kill(0).await?;
+        fs::remove_dir_all(self.data())?;
+        copy(&self.folder.join("backup"), &self.data())?;
+        self.begin(0)?;
+        self.elect().await
+    }
+
+    /// Where the first node keeps its data.
+    fn data(&self) -> PathBuf {
+        self.folder.join("n0")
+    }
+
     /// Starts a node that is not there.
     pub(crate) fn begin(&mut self, index: usize) -> io::Result<()> {
         let url = |address: SocketAddr| format!("http://{address}");
@@ -198,6 +228,18 @@ pub(crate) async fn send(process: &Child, signal: &str) -> io::Result<()> {
     let mut kill = Command::new("kill");
     kill.args([signal, &id.to_string()]).status().await?;
     Ok(())
+}
+
+/// Copies a folder into one that is not there.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let status = std::process::Command::new("cp")
+        .arg("-r")
+        .args([from, to])
+        .status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("the data cannot be copied")),
+    }
 }
 
 fn free_port() -> io::Result<std::net::TcpListener> {

@@ -1,17 +1,19 @@
-//! What every engine promises, on real nodes, and what etcd adds to it: users, TLS, and nodes
-//! that are dead.
+//! What every engine promises, on real nodes, and what etcd adds to it: users, TLS, nodes that are
+//! dead, and nodes that have lost what they acknowledged.
 
 #![allow(clippy::panic)] // A check that fails panics.
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use requeue_shards::etcd_client::{
-    Client, ConnectOptions, Error, Permission, PermissionType, ResponseHeader,
+    Client, ConnectOptions, Error, Permission, PermissionType, PutOptions, ResponseHeader,
 };
-use requeue_shards::{Engine, EngineError, Etcd, Mark, NewMark, Shard, conformance};
-use tokio::sync::mpsc;
+use requeue_shards::{
+    Engine, EngineError, Etcd, EtcdSession, Mark, NewMark, Shard, View, conformance,
+};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{Access, Cluster};
@@ -54,6 +56,8 @@ async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
     compacted(&mut cluster).await?;
     let endpoints = cluster.endpoints();
     removed(&endpoints, &connect(&cluster).await?).await;
+    unreadable(&endpoints, &connect(&cluster).await?).await;
+    lost(&mut cluster).await?;
     users(&endpoints).await.map_err(io::Error::other)?;
     let options = ConnectOptions::new().with_user("alice", "right");
     let etcd = Etcd::with_options(endpoints.clone(), options).await;
@@ -130,6 +134,192 @@ async fn removed(endpoints: &[String], etcd: &Etcd) {
     assert!(etcd.leave(&session).await.is_ok());
     assert!(etcd.keep(&next).await.is_ok());
     assert!(etcd.leave(&next).await.is_ok());
+}
+
+/// Writes a key by hand, perhaps with a lease.
+async fn put(endpoints: &[String], key: &str, value: &[u8], lease: i64) -> Result<(), Error> {
+    let mut client = Client::connect(endpoints, None).await?;
+    let options = PutOptions::new().with_lease(lease);
+    client.put(key, value, Some(options)).await.map(drop)
+}
+
+/// Waits until a view is as expected, while it is kept up to date.
+async fn shown(etcd: &Etcd, set: &str, is_so: impl FnMut(&View) -> bool) -> View {
+    let view = watch::Sender::<View>::default();
+    let mut seen = view.subscribe();
+    tokio::select! {
+        Err(error) = etcd.follow(set, &view) => panic!("follow has ended: {error}"),
+        seen = timeout(PATIENCE, seen.wait_for(is_so)) => match seen {
+            Ok(Ok(view)) => view.clone(),
+            seen => panic!("not shown: {:?}", seen.is_ok()),
+        },
+    }
+}
+
+/// A value that cannot be read counts as missing, is shown, and blocks nothing but itself. One
+/// without a lease belongs to no session, and is replaced.
+async fn unreadable(endpoints: &[String], etcd: &Etcd) {
+    const SET: &str = "unreadable";
+    let key = |key: &str| format!("/requeue/unreadable/{key}");
+    let put = async |name: &str, value: &[u8], lease| {
+        let put = put(endpoints, &key(name), value, lease).await;
+        put.unwrap_or_else(|error| panic!("cannot put {name}: {error}"));
+    };
+    let foreign = async {
+        let mut client = Client::connect(endpoints, None).await?;
+        client.lease_grant(60, None).await.map(|lease| lease.id())
+    };
+    let foreign = foreign.await.unwrap_or_else(|error| panic!("{error}"));
+    conformance::counts(etcd, SET).await;
+    put("member/ghost", b"\xff\xfe", 0).await;
+    put("owner/1", b"{}", foreign).await;
+    // It could be read, but nothing would ever end it.
+    put("owner/2", b"1 5 ghost", 0).await;
+    put("owner/3", b"{}", 0).await;
+    put("fence/0", b"many", 0).await;
+
+    let join = async |name| {
+        let joined = etcd.join(SET, name, PATIENCE).await;
+        joined.unwrap_or_else(|error| panic!("{name} cannot join: {error}"))
+    };
+    let first = join("first").await;
+    let view = shown(etcd, SET, |view| view.is_complete).await;
+    assert_eq!(view.members.keys().collect::<Vec<_>>(), ["first"]);
+    assert!(view.owners.is_empty());
+    let names = ["member/ghost", "owner/1", "owner/2", "owner/3"].map(key);
+    assert_eq!(view.unreadable.keys().collect::<Vec<_>>(), names.each_ref());
+
+    for (shard, is_free) in [(0, true), (1, false), (2, true), (3, true), (4, true)] {
+        let claimed = etcd.claim(&first, Shard(shard)).await;
+        assert!(
+            claimed
+                .as_ref()
+                .is_ok_and(|fence| fence.is_some() == is_free),
+            "{claimed:?}"
+        );
+    }
+    // What is written over an owner ends its ownership, and no other.
+    put("owner/4", b"?", 0).await;
+    let again = etcd.claim(&first, Shard(4)).await;
+    assert!(matches!(again, Ok(Some(_))), "{again:?}");
+    let ghost = join("ghost").await;
+    let view = shown(etcd, SET, |view| view.unreadable.len() == 1).await;
+    assert!(view.unreadable.contains_key(&key("owner/1")));
+    assert_eq!((view.members.len(), view.owners.len()), (2, 4));
+
+    unreadable_mark(endpoints, etcd, SET).await;
+    for session in [first, ghost] {
+        assert!(etcd.leave(&session).await.is_ok());
+    }
+}
+
+/// The key of a mark is known whatever its value is: it runs at once.
+async fn unreadable_mark(endpoints: &[String], etcd: &Etcd, set: &str) {
+    let key = format!("/requeue/{set}/mark/0/k");
+    let put = put(endpoints, &key, b"soon", 0).await;
+    assert!(put.is_ok(), "{put:?}");
+    let (sender, mut marks) = mpsc::channel::<Mark>(8);
+    let hear = async {
+        let put = etcd.put_marks(set, &[mark("l")]).await;
+        assert!(put.is_ok(), "{put:?}");
+        let [k, l] = [marks.recv().await, marks.recv().await];
+        assert_eq!(l.map(|mark| mark.key), Some("l".into()));
+        let k = k.map(|mark| (mark.key, mark.not_before, mark.unreadable));
+        assert_eq!(k, Some(("k".into(), None, Some("soon".to_owned()))));
+        let later = NewMark {
+            not_before: SystemTime::now().checked_add(PATIENCE),
+            ..mark("k")
+        };
+        let put = etcd.put_marks(set, &[later]).await;
+        assert!(put.is_ok(), "{put:?}");
+        let k = marks.recv().await;
+        let k = k.map(|mark| (mark.not_before, mark.unreadable));
+        assert_eq!(k, Some((None, None)));
+    };
+    tokio::select! {
+        ended = etcd.follow_marks(set, Shard(0), &sender) => panic!("has ended: {ended:?}"),
+        heard = timeout(PATIENCE, hear) => assert!(heard.is_ok(), "no mark"),
+    }
+}
+
+/// A node that was emptied, or restored from a backup, goes back in its history: followers get an
+/// error, sessions have ended, and fences rise all the same.
+async fn lost(cluster: &mut Cluster) -> io::Result<()> {
+    const SET: &str = "lost";
+    let etcd = connect(cluster).await?;
+    let join = async || {
+        etcd.open(SET, 4).await.map_err(io::Error::other)?;
+        etcd.join(SET, "a", PATIENCE)
+            .await
+            .map_err(io::Error::other)
+    };
+    let claim = async |session, shard| {
+        let claimed = etcd.claim(session, Shard(shard)).await;
+        claimed.map_err(io::Error::other)
+    };
+    let session = join().await?;
+    let before = claim(&session, 0).await?;
+    learns(&etcd, SET, cluster.empty()).await?;
+    has_ended(&etcd, &session).await;
+    let session = join().await?;
+    let after = claim(&session, 0).await?;
+    assert!(after > before, "{after:?} after {before:?}");
+
+    cluster.back_up().await?;
+    let kept = etcd.keep(&session).await;
+    assert!(kept.is_ok(), "{kept:?}");
+    let before = claim(&session, 1).await?;
+    learns(&etcd, SET, cluster.restore()).await?;
+    // The backup holds its lease, and that it owns a shard.
+    has_ended(&etcd, &session).await;
+    assert!(etcd.leave(&session).await.is_ok());
+    let session = join().await?;
+    let rest = claim(&session, 0).await?;
+    assert!(rest > after, "{rest:?} after {after:?}");
+    let after = claim(&session, 1).await?;
+    assert!(after > before, "{after:?} after {before:?}");
+    assert!(etcd.leave(&session).await.is_ok());
+    Ok(())
+}
+
+/// Follows a set while etcd loses its state, and marks too: one of the two has to notice it, and
+/// both have to end.
+async fn learns(
+    etcd: &Etcd,
+    set: &str,
+    loses: impl Future<Output = io::Result<()>>,
+) -> io::Result<()> {
+    let view = watch::Sender::<View>::default();
+    let mut seen = view.subscribe();
+    let (sender, mut marks) = mpsc::channel::<Mark>(8);
+    let followed = async {
+        let marks = etcd.follow_marks(set, Shard(0), &sender);
+        let (view, marks) = tokio::join!(etcd.follow(set, &view), marks);
+        for ended in [view.map(|never| match never {}), marks] {
+            assert!(matches!(ended, Err(EngineError::StateLost(_))), "{ended:?}");
+        }
+    };
+    let loses = async {
+        let complete = seen.wait_for(|view| view.is_complete).await.map(drop);
+        let put = etcd.put_marks(set, &[mark("k")]).await;
+        let heard = marks.recv().await;
+        assert!(complete.is_ok() && put.is_ok() && heard.is_some());
+        loses.await
+    };
+    let (told, lost) = tokio::join!(timeout(PATIENCE, followed), loses);
+    assert!(told.is_ok(), "it is followed as if nothing had been lost");
+    lost
+}
+
+async fn has_ended(etcd: &Etcd, session: &EtcdSession) {
+    for outcome in [
+        etcd.keep(session).await,
+        etcd.claim(session, Shard(0)).await.map(drop),
+        etcd.retire(session).await,
+    ] {
+        let has_ended = matches!(outcome, Err(EngineError::SessionEnded));
+        assert!(has_ended, "{outcome:?}");
+    }
 }
 
 /// Throws away what happened before now.

@@ -1,0 +1,131 @@
+//! How far etcd has come. Its revision never goes back, unless it has lost what it acknowledged.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use etcd_client::ResponseHeader;
+
+use crate::error::EngineError;
+
+/// What the replies of one cluster have shown, shared by all calls and watches of an engine.
+#[derive(Debug, Default)]
+pub(super) struct History(Mutex<Point>);
+
+/// A point in a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Point {
+    /// How often the state was lost. What belongs to an era ends with it.
+    pub(super) era: u64,
+    /// Zero before the first reply.
+    cluster: u64,
+    revision: i64,
+}
+
+impl History {
+    /// The greatest point that was seen.
+    pub(super) fn now(&self) -> Point {
+        *self.lock()
+    }
+
+    /// Notes a reply. `before` was seen before the call, and the reply holds everything that was
+    /// acknowledged until then.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::StateLost`] if the reply is from before that point or from another cluster.
+    /// Its era has ended then.
+    pub(super) fn check(
+        &self,
+        before: Point,
+        header: Option<&ResponseHeader>,
+    ) -> Result<(), EngineError> {
+        let Some(header) = header else {
+            let why = "a reply without a header".to_owned();
+            return Err(EngineError::Unreadable(why));
+        };
+        self.compare(before, header.cluster_id(), header.revision())
+    }
+
+    fn compare(&self, before: Point, cluster: u64, revision: i64) -> Result<(), EngineError> {
+        let mut seen = self.lock();
+        if seen.era != before.era {
+            // Which of the two has replied is not known.
+            return Err(lost("another call has noticed it".to_owned()));
+        }
+        let why = if before.cluster != 0 && cluster != before.cluster {
+            format!(
+                "the cluster is {cluster:x} now, and was {:x}",
+                before.cluster
+            )
+        } else if revision < before.revision {
+            format!("its revision is {revision} after {}", before.revision)
+        } else {
+            seen.cluster = cluster;
+            seen.revision = seen.revision.max(revision);
+            return Ok(());
+        };
+        *seen = Point {
+            era: seen.era + 1,
+            cluster,
+            revision,
+        };
+        drop(seen);
+        let error = lost(why);
+        tracing::error!(%error);
+        Err(error)
+    }
+
+    /// Notes a response of a watch that has seen `revision` before. Returns whether the response
+    /// fits: if not, the node lags, or the state was lost.
+    pub(super) fn fits(&self, revision: i64, header: Option<&ResponseHeader>) -> bool {
+        let Some(header) = header else { return true };
+        let mut seen = self.lock();
+        let fits = header.cluster_id() == seen.cluster && header.revision() >= revision;
+        if fits {
+            seen.revision = seen.revision.max(header.revision());
+        }
+        fits
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Point> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The error of what belongs to an era that has ended.
+pub(super) fn lost(why: String) -> EngineError {
+    EngineError::StateLost(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_lost(outcome: &Result<(), EngineError>) -> bool {
+        matches!(outcome, Err(EngineError::StateLost(_)))
+    }
+
+    #[test]
+    fn a_revision_that_goes_back_ends_the_era_once() {
+        let history = History::default();
+        let first = history.now();
+        assert!(history.compare(first, 7, 900).is_ok());
+        // A call that was sent before that reply may be behind it.
+        assert!(history.compare(first, 7, 899).is_ok());
+        let before = history.now();
+        assert!(is_lost(&history.compare(before, 7, 1)));
+        // Replies to calls from before are of no known era.
+        assert!(is_lost(&history.compare(before, 7, 2)));
+        let after = history.now();
+        assert_eq!(after.era, before.era + 1);
+        assert!(history.compare(after, 7, 1).is_ok());
+        assert_eq!(history.now().era, after.era);
+    }
+
+    #[test]
+    fn another_cluster_ends_the_era_however_far_it_has_come() {
+        let history = History::default();
+        assert!(history.compare(history.now(), 7, 900).is_ok());
+        assert!(is_lost(&history.compare(history.now(), 8, 901)));
+        assert!(history.compare(history.now(), 8, 901).is_ok());
+    }
+}
