@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::binding::{FixedWaitList, Lock, State, Wait, WorkQueue};
-use requeue_core::{Fixed, GetError, Guard, NoMetrics, Queue};
+use requeue_core::binding::{FixedWaitList, Host, Lock, Shared, State, Wait};
+use requeue_core::{Fixed, GetError, Guard, NoMetrics};
 use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
     Setup, handed, panicking, poll_once,
 };
 
-// ---- The runtime: its lock, and its way of waiting. ----
+// ---- The runtime: its lock, what its queue is made of, and its way of waiting. ----
 
 struct Single<T>(RefCell<T>);
 
@@ -23,11 +23,22 @@ impl<T> Lock for Single<T> {
     }
 }
 
-type Guarded = State<Key, Fixed<8>, AnyLimiter, NoMetrics, FixedWaitList<4>>;
-type Shared = WorkQueue<Single<Guarded>, HandClock>;
+struct Loop;
+
+impl Host for Loop {
+    type Key = Key;
+    type Storage = Fixed<8>;
+    type Limiter = AnyLimiter;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<4>;
+    type Clock = HandClock;
+    type Lock = Single<State<Self>>;
+}
+
+type Keys = Shared<Loop>;
 
 /// Waits for a key.
-async fn get(queue: Rc<Shared>) -> Result<Guard<Key, Rc<Shared>>, GetError> {
+async fn get(queue: Rc<Keys>) -> Result<Guard<Loop, Rc<Keys>>, GetError> {
     let work = Wait::for_key(&*queue)
         .wait(None, |session, getter| session.poll_get(getter))
         .await?;
@@ -37,27 +48,23 @@ async fn get(queue: Rc<Shared>) -> Result<Guard<Key, Rc<Shared>>, GetError> {
 // ---- The binding. ----
 
 struct Bound {
-    queue: Rc<Shared>,
+    queue: Rc<Keys>,
     calls: Futures,
 }
 
 impl Runtime for Bound {
-    type Storage = Fixed<8>;
-    type Metrics = NoMetrics;
-    type Waiters = FixedWaitList<4>;
-    type Lock = Single<Guarded>;
-    type Clock = HandClock;
+    type Host = Loop;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(4);
 
     fn new(setup: &Setup) -> Self {
         let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
-        let queue = WorkQueue::new(Single(RefCell::new(state)), HandClock::new());
+        let queue = Shared::new(Single(RefCell::new(state)), HandClock::new());
         let (queue, calls) = (Rc::new(queue), Futures::new());
         Self { queue, calls }
     }
 
-    fn queue(&self) -> &Shared {
+    fn queue(&self) -> &Keys {
         &self.queue
     }
 

@@ -63,12 +63,12 @@ fn what_was_reserved_is_not_taken_again() {
     ];
     queues[1].reserve(KEYS as usize);
     // Where there are keys already, room for so many more.
-    let _ = queues[2].add_many(KEYS..2 * KEYS, now, |_| {});
+    let _ = queues[2].at(now).add_many(KEYS..2 * KEYS, |_| {});
     queues[2].reserve(KEYS as usize);
 
     for queue in &mut queues {
         let before = Region::new(ALLOCATOR);
-        let added = queue.add_many(0..KEYS, now, |_| {}).value;
+        let added = queue.at(now).add_many(0..KEYS, |_| {});
         let taken = before.change();
         assert_eq!(added.rejected, 0);
         assert_eq!(

@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, FixedWaitList, Lock, State, Timer, Wait, WorkQueue};
-use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics, Queue};
+use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
+use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
@@ -118,9 +118,22 @@ impl<P: Plan> Timer for Timers<P> {
 /// How many calls may wait.
 const PLACES: usize = 8;
 
-type Guarded = State<Key, Fixed<64>, AnyLimiter, NoMetrics, FixedWaitList<PLACES>>;
-type Shared<P> = WorkQueue<Exclusive<P, Guarded>, Timers<P>>;
-type ToyGuard<P> = Guard<Key, Rc<Shared<P>>>;
+/// What its queue is made of.
+struct ToyHost<P>(PhantomData<P>);
+
+impl<P: Plan> Host for ToyHost<P> {
+    type Key = Key;
+    type Storage = Fixed<64>;
+    type Limiter = AnyLimiter;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<PLACES>;
+    type Clock = Timers<P>;
+    type Lock = Exclusive<P, State<Self>>;
+}
+
+type Shared<P> = binding::Shared<ToyHost<P>>;
+type ToyGuard<P> = Guard<ToyHost<P>, Rc<Shared<P>>>;
+type ToyWait<P> = Wait<ToyHost<P>, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.
 struct Toys<P: Plan>(Rc<Shared<P>>);
@@ -132,7 +145,7 @@ impl<P: Plan> Clone for Toys<P> {
 }
 
 /// A call that waits for a key. Present until it is dropped.
-struct Getting<P: Plan>(Option<Wait<Rc<Shared<P>>>>);
+struct Getting<P: Plan>(Option<ToyWait<P>>);
 
 impl<P: Plan> Drop for Getting<P> {
     fn drop(&mut self) {
@@ -149,7 +162,7 @@ impl<P: Plan> Toys<P> {
 
     async fn wait(
         &self,
-        call: Wait<Rc<Shared<P>>>,
+        call: ToyWait<P>,
         deadline: Option<Instant>,
     ) -> Result<ToyGuard<P>, GetError> {
         let mut call = Getting(Some(call));
@@ -202,8 +215,8 @@ impl<P: Plan> Toys<P> {
             return poll_fn(|_| Poll::Pending).await;
         }
         let mut call = Wait::for_state(&*self.0);
-        let look = |queue: &mut Queue<_, _, _, _>, _, _: &mut _| queue.poll_drain(Some(&drain));
-        match call.wait(deadline, look).await {
+        let ended = call.wait(deadline, |session, _| session.poll_drain(Some(&drain)));
+        match ended.await {
             Ok(ended) => Answer::Drained(ended),
             Err(GetError::TooManyWaiters) => Answer::Refused,
             Err(_) => Answer::Drained(Drained::Pending),
@@ -242,11 +255,7 @@ struct Toy<P: Plan = Right> {
 }
 
 impl<P: Plan> Runtime for Toy<P> {
-    type Storage = Fixed<64>;
-    type Metrics = NoMetrics;
-    type Waiters = FixedWaitList<PLACES>;
-    type Lock = Exclusive<P, Guarded>;
-    type Clock = Timers<P>;
+    type Host = ToyHost<P>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(PLACES);
 
@@ -254,7 +263,7 @@ impl<P: Plan> Runtime for Toy<P> {
         let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
         let clock = Timers(HandClock::new(), PhantomData);
         let lock = Exclusive(Mutex::new(state), PhantomData);
-        let queue = WorkQueue::new(lock, clock);
+        let queue = Shared::<P>::new(lock, clock);
         Self {
             queue: Toys(Rc::new(queue)),
             calls: Futures::new(),

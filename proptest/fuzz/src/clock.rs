@@ -186,7 +186,7 @@ impl<S: Home> World<S> {
             },
         }
         if bytes.int_in_range(0..=5_u8)? == 0 {
-            let _ = self.queue.leave(&mut getter);
+            self.queue.at(now).leave(&mut getter);
             return Ok(());
         }
         let next = self.queue.at(now).poll_get(&mut getter);
@@ -237,9 +237,11 @@ impl<S: Home> World<S> {
             }
             1 => {
                 let mut getter = Getter::new();
-                let step = self.queue.poll_next(ticket, how, now, &mut getter).value;
-                self.completed(key, how, step.finished.ok());
-                self.came_back(step.next, getter);
+                let mut session = self.queue.at(now);
+                let finished = session.finish(ticket, how);
+                let next = session.poll_get(&mut getter);
+                self.completed(key, how, finished.ok());
+                self.came_back(next, getter);
             }
             _ => {
                 let finished = self.queue.at(now).finish(ticket, how);
@@ -268,7 +270,7 @@ impl<S: Home> World<S> {
     fn rest(&mut self, bytes: &mut Unstructured) -> Result<()> {
         let now = self.now;
         match bytes.int_in_range(0..=7_u8)? {
-            0 => drop(self.queue.at(now).shut_down()),
+            0 => self.queue.at(now).shut_down(),
             1 => {
                 let drain = self.queue.at(now).begin_drain();
                 let drained = self.queue.drain_status(&drain) == Drained::Complete;
@@ -279,12 +281,17 @@ impl<S: Home> World<S> {
                 left.into_iter().for_each(|left| self.gave_back(left.key));
             }
             3 => {
-                let left = self.queue.take_ready().value;
+                let left = self.queue.at(now).take_ready();
                 left.into_iter().for_each(|left| self.gave_back(left.key));
             }
-            4 => drop(self.queue.at(now).report_running()),
-            5 => drop(self.queue.forget(&script::key(bytes, KEYS)?)),
-            _ => drop(self.queue.at(now).len()),
+            4 => self.queue.at(now).report_running(),
+            5 => {
+                let key = script::key(bytes, KEYS)?;
+                self.queue.at(now).forget(&key);
+            }
+            _ => {
+                let _ = self.queue.at(now).len();
+            }
         }
         Ok(())
     }
@@ -313,6 +320,7 @@ impl<S: Home> World<S> {
     /// its hold.
     fn assert_nothing_lost(&mut self) {
         let (queue, now) = (&mut self.queue, self.now);
+        let _ = queue.at(now).close();
         queue.assert_valid();
         assert_eq!(queue.active_len(), self.tickets.len());
         assert_eq!(queue.asleep(), self.sleepers.len());

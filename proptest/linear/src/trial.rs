@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 
-use requeue_core::binding::{Clock, Finish, Lock, State, WaitList, WorkQueue};
-use requeue_core::{Action, Guard, Metrics, RateLimiter, Storage};
+use requeue_core::binding::{self, Host};
+use requeue_core::{Action, Guard};
 use requeue_proptest::subject::{Key, Known, Left, LimiterSpec, Scheduled, Setup};
 
 use crate::chart::draw_marked;
@@ -57,12 +57,12 @@ impl<G> Runs<G> {
     }
 }
 
-impl<H: Deref<Target: Finish>> Runs<Guard<Key, H>> {
+impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, R>> {
     /// Keeps what was handed out under `first` and the numbers that follow.
     pub fn handed(
         &mut self,
         first: u32,
-        guards: impl IntoIterator<Item = Guard<Key, H>>,
+        guards: impl IntoIterator<Item = Guard<H, R>>,
     ) -> Response {
         let mut work = Vec::new();
         for (run, guard) in (first..).zip(guards) {
@@ -73,21 +73,16 @@ impl<H: Deref<Target: Finish>> Runs<Guard<Key, H>> {
     }
 }
 
-/// Makes the calls that never wait on a queue that is core's [`WorkQueue`]. Returns
+/// Makes the calls that never wait on a queue that is core's [`Shared`](binding::Shared). Returns
 /// [`Response::Nothing`] for the others.
-pub fn without_waiting<S, L, M, W, Q, C, H>(
-    queue: &WorkQueue<Q, C>,
+pub fn without_waiting<H, R>(
+    queue: &binding::Shared<H>,
     request: &Request,
-    runs: &mut Runs<Guard<Key, H>>,
+    runs: &mut Runs<Guard<H, R>>,
 ) -> Response
 where
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<Key, S, L, M, W>>,
-    C: Clock,
-    H: Deref<Target: Finish>,
+    H: Host<Key = Key>,
+    R: Deref<Target = binding::Shared<H>>,
 {
     match *request {
         Request::Add(key) => Response::Added(queue.add(key)),

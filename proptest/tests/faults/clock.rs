@@ -7,12 +7,13 @@ mod waits;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use requeue_core::binding::{Clock, Finish, FixedWaitList, Lock, State, WaitList, WorkQueue};
+use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{
     Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Queue,
     RandomState, Reporter, Storage, Times, default_controller,
@@ -90,24 +91,14 @@ struct Owed {
 }
 
 /// A queue on a clock that the script moves, and what it owes.
-struct World<'q, Q, C>
-where
-    WorkQueue<Q, C>: Finish,
-{
-    queue: &'q WorkQueue<Q, C>,
+struct World<'q, H: Host> {
+    queue: &'q Shared<H>,
     owed: BTreeMap<u8, Owed>,
-    active: Vec<Guard<u8, &'q WorkQueue<Q, C>>>,
+    active: Vec<Guard<H, &'q Shared<H>>>,
 }
 
-impl<'q, S, M, W, Q, C> World<'q, Q, C>
-where
-    S: Storage,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<u8, S, DefaultController, M, W>>,
-    C: Clock,
-{
-    fn new(queue: &'q WorkQueue<Q, C>) -> Self {
+impl<'q, H: Host<Key = u8>> World<'q, H> {
+    fn new(queue: &'q Shared<H>) -> Self {
         Self {
             queue,
             owed: BTreeMap::new(),
@@ -207,14 +198,7 @@ where
     }
 }
 
-fn survives<S, M, W, Q, C>(queue: &WorkQueue<Q, C>, script: &[Step], mut set: impl FnMut(Instant))
-where
-    S: Storage,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<u8, S, DefaultController, M, W>>,
-    C: Clock,
-{
+fn survives<H: Host<Key = u8>>(queue: &Shared<H>, script: &[Step], mut set: impl FnMut(Instant)) {
     let mut world = World::new(queue);
     for step in script {
         match step {
@@ -243,9 +227,21 @@ impl<T> Lock for Single<T> {
     }
 }
 
+struct Bare<S>(PhantomData<S>);
+
+impl<S: Storage> Host for Bare<S> {
+    type Key = u8;
+    type Storage = S;
+    type Limiter = DefaultController;
+    type Metrics = Timed;
+    type Waiters = FixedWaitList<0>;
+    type Clock = Own;
+    type Lock = Single<State<Self>>;
+}
+
 fn bare<S: Storage>(queue: Keys<S, Timed>, script: &[Step]) {
-    let state = State::new(queue, FixedWaitList::<0>::new());
-    let queue = WorkQueue::new(Single(RefCell::new(state)), Own::default());
+    let state = State::new(queue, FixedWaitList::new());
+    let queue = Shared::<Bare<S>>::new(Single(RefCell::new(state)), Own::default());
     survives(&queue, script, |now| queue.clock().set(now));
 }
 

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::binding::{Finish, Lock};
+use requeue_core::binding::{Host, Lock, Shared};
 use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -39,7 +39,11 @@ trait Crowd {
 }
 
 /// A run with an await in its middle; dropped there, its key comes back.
-async fn work<H: Deref<Target: Finish>>(guard: Guard<u8, H>, owed: &Owed) {
+async fn work<H, R>(guard: Guard<H, R>, owed: &Owed)
+where
+    H: Host<Key = u8>,
+    R: Deref<Target = Shared<H>>,
+{
     struct Unfinished<'o>(&'o Owed, u8);
     impl Drop for Unfinished<'_> {
         fn drop(&mut self) {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use requeue_core::binding::{Clock, FixedWaitList, Lock, State, WaitList, WorkQueue};
+use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
@@ -36,7 +36,17 @@ impl Clock for Stopped {
     }
 }
 
-type Keys<W> = State<u32, Fixed<ROOM>, NoLimit, NoMetrics, W>;
+struct Behind;
+
+impl Host for Behind {
+    type Key = u32;
+    type Storage = Fixed<ROOM>;
+    type Limiter = NoLimit;
+    type Metrics = NoMetrics;
+    type Waiters = FixedWaitList<0>;
+    type Clock = Stopped;
+    type Lock = Locked<State<Self>>;
+}
 
 /// What became of the adds of one key.
 #[derive(Default)]
@@ -58,12 +68,7 @@ struct World {
 }
 
 impl World {
-    fn produce<W, Q, C>(&self, queue: &WorkQueue<Q, C>, mut rng: Rng)
-    where
-        W: WaitList,
-        Q: Lock<State = Keys<W>>,
-        C: Clock,
-    {
+    fn produce<H: Host<Key = u32>>(&self, queue: &Shared<H>, mut rng: Rng) {
         for _ in 0..ADDS {
             let key = rng.roll(u64::from(KEYS)) as u32;
             let ledger = &self.ledgers[key as usize];
@@ -90,12 +95,7 @@ impl World {
         }
     }
 
-    fn work<W, Q, C>(&self, queue: &WorkQueue<Q, C>)
-    where
-        W: WaitList,
-        Q: Lock<State = Keys<W>>,
-        C: Clock,
-    {
+    fn work<H: Host<Key = u32>>(&self, queue: &Shared<H>) {
         loop {
             // Asked first: what is added before the end is found after it.
             let is_over = self.is_over.load(Ordering::SeqCst);
@@ -132,11 +132,9 @@ impl World {
 }
 
 /// Producers that are too many, and workers that are too few.
-fn crowd<W, Q, C>(queue: &WorkQueue<Q, C>)
+fn crowd<H: Host<Key = u32>>(queue: &Shared<H>)
 where
-    W: WaitList,
-    Q: Lock<State = Keys<W>> + Sync,
-    C: Clock + Sync,
+    Shared<H>: Sync,
 {
     for round in 0..u64::from(rounds(60)) {
         let world = &World::default();
@@ -174,8 +172,8 @@ where
 #[test]
 fn a_full_queue_behind_a_lock_hands_back_what_it_refuses_and_loses_nothing() {
     in_time(|| {
-        let state = State::new(Queue::new(NoLimit), FixedWaitList::<0>::new());
-        crowd(&WorkQueue::new(Locked(Mutex::new(state)), Stopped));
+        let state = State::new(Queue::new(NoLimit), FixedWaitList::new());
+        crowd(&Shared::<Behind>::new(Locked(Mutex::new(state)), Stopped));
     });
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Getter, Lock, Next, State, WaitList, WorkQueue};
-use requeue_core::{Added, Fixed, Instant, Metrics, NoMetrics, Queue, RateLimiter, Storage};
+use requeue_core::binding::{Getter, Host, Lock, Next, Shared};
+use requeue_core::{Added, Fixed, Instant, NoMetrics, Queue, RateLimiter};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 
@@ -28,13 +28,9 @@ impl RateLimiter for Never {
 }
 
 /// `advance` moves the clock as far as it goes.
-fn is_held_back<S, M, W, Q, C>(queue: &WorkQueue<Q, C>, advance: impl FnOnce())
+fn is_held_back<H>(queue: &Shared<H>, advance: impl FnOnce())
 where
-    S: Storage,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<u32, S, Never, M, W>>,
-    C: Clock,
+    H: Host<Key = u32, Limiter = Never>,
 {
     let limited = queue.add_rate_limited(1).unwrap();
     assert_eq!(
@@ -44,7 +40,7 @@ where
 
     let mut getter = Getter::new();
     assert_eq!(
-        queue.with(|queue, now| queue.poll_get(now, &mut getter)),
+        queue.with(|session| session.poll_get(&mut getter)),
         Next::Wait { until: None },
         "no timer"
     );
@@ -54,7 +50,7 @@ where
     );
     advance();
     assert_eq!(
-        queue.with(|queue, now| queue.poll_get(now, &mut getter)),
+        queue.with(|session| session.poll_get(&mut getter)),
         Next::Wait { until: None },
         "not now, either"
     );

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{Lock, State, WaitList};
+use requeue_core::binding::{Host, Lock, Shared};
 use requeue_core::{
     Action, Drained, Growable, Instant, Metrics, Queue, RateLimiter, Reporter, Times, Workers,
 };
@@ -140,12 +140,8 @@ impl World {
         self.unsettled() <= kept
     }
 
-    fn assert_over<W, Q>(&self, lock: &Q)
-    where
-        W: WaitList,
-        Q: Lock<State = State<Key, Growable, Foreign, Reporter, W>>,
-    {
-        lock.with(|state| {
+    fn assert_over<H: Host>(&self, queue: &Shared<H>) {
+        queue.lock().with(|state| {
             let queue = state.queue();
             queue.assert_valid();
             let kept = usize::from(self.point.breaks_a_contract());
@@ -265,7 +261,7 @@ fn threads(point: Point, nth: u32) -> bool {
             assert!(panic.is::<OnPurpose>() || panic.is::<&str>(), "{world:?}");
         }
     });
-    world.assert_over(queue.lock());
+    world.assert_over(&queue);
     world.has_panicked()
 }
 
@@ -307,7 +303,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
             assert!(ended.into_panic().is::<OnPurpose>(), "{world:?}");
         }
     }
-    world.assert_over(queue.lock());
+    world.assert_over(&queue);
     world.has_panicked()
 }
 

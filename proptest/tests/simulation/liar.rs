@@ -1,6 +1,7 @@
 //! A queue that lies in one way.
 
 use std::collections::BTreeSet;
+use std::mem::{replace, take};
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
@@ -43,6 +44,10 @@ pub(crate) struct Liar {
     active: BTreeSet<u8>,
     /// Those whose ticket is the other queue's.
     twice_active: BTreeSet<u8>,
+    /// A wake that no queue has asked for.
+    forged: Wake,
+    /// The next wake goes nowhere.
+    loses_wake: bool,
 }
 
 impl Liar {
@@ -55,6 +60,8 @@ impl Liar {
             twice: honest(),
             active: BTreeSet::new(),
             twice_active: BTreeSet::new(),
+            forged: Wake::NONE,
+            loses_wake: false,
         }
     }
 }
@@ -70,49 +77,42 @@ impl Driven<u8> for Liar {
         match self.lie {
             Lie::LosesDirtyMarks if is_active => {
                 // What another queue would have answered.
-                let added = self.twice.add_with(key, options, now);
-                let _ = self.twice.try_get(now).value.map(|work| {
-                    let done = self.twice.release(work.ticket, now);
-                    done.value
-                });
-                let wake = Wake::NONE;
-                Effect { wake, ..added }
+                let mut twice = self.twice.at(now);
+                let added = twice.add_with(key, options);
+                let work = twice.try_get();
+                let _ = work.map(|work| twice.release(work.ticket));
+                added
             }
             Lie::HandsOutTwice if is_active => {
-                let added = self.twice.add_with(key, options, now);
-                let wake = Wake::ONE;
-                Effect { wake, ..added }
+                self.forged = Wake::ONE;
+                self.twice.at(now).add_with(key, options)
             }
             Lie::WakesNone => {
-                let added = self.queue.at(now).add_with(key, options);
-                let wake = Wake::NONE;
-                Effect { wake, ..added }
+                self.loses_wake = true;
+                self.queue.at(now).add_with(key, options)
             }
             _ => self.queue.at(now).add_with(key, options),
         }
     }
 
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<u8>> {
-        if let Some(work) = self.twice.try_get(now).value {
+        if let Some(work) = self.twice.at(now).try_get() {
             self.twice_active.insert(work.key);
-            return Effect {
-                value: Next::Work(Taken::from(work)),
-                wake: Wake::NONE,
-            };
+            return Next::Work(Taken::from(work));
         }
-        let Effect { mut value, wake } = Driven::get(&mut self.queue, now, getter);
-        match &mut value {
+        let mut next = Driven::get(&mut self.queue, now, getter);
+        match &mut next {
             Next::Work(work) => {
                 self.active.insert(work.key);
             }
             Next::Wait { until } if self.lie == Lie::SleepsPastDeadlines => *until = None,
             Next::Wait { .. } | Next::Closed => {}
         }
-        Effect { value, wake }
+        next
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        self.queue.leave(getter)
+        Driven::leave(&mut self.queue, getter);
     }
 
     fn finish(
@@ -124,7 +124,7 @@ impl Driven<u8> for Liar {
     ) -> Result<Finished, NotActive> {
         assert!(self.lie != Lie::Panics, "nothing is left");
         if self.twice_active.remove(key) {
-            return self.twice.finish(ticket, action, now);
+            return self.twice.at(now).finish(ticket, action);
         }
         self.active.remove(key);
         let action = match action {
@@ -139,11 +139,8 @@ impl Driven<u8> for Liar {
     }
 
     fn shut_down(&mut self, now: Instant) {
-        let mut effect = Driven::shut_down(&mut self.queue, now);
-        if self.lie == Lie::WakesNoneAtShutdown {
-            effect.wake = Wake::NONE;
-        }
-        effect
+        Driven::shut_down(&mut self.queue, now);
+        self.loses_wake = self.lie == Lie::WakesNoneAtShutdown;
     }
 
     fn is_drained(&self) -> bool {
@@ -153,9 +150,17 @@ impl Driven<u8> for Liar {
     fn take_leftover(&mut self, now: Instant) -> Option<Leftover<u8>> {
         let leftover = self.queue.take_leftover(now);
         if self.lie == Lie::KeepsLeftovers {
-            return leftover.map(|_| None);
+            return None;
         }
         leftover
+    }
+
+    fn wake(&mut self) -> Wake {
+        let wake = Driven::wake(&mut self.queue) | replace(&mut self.forged, Wake::NONE);
+        if take(&mut self.loses_wake) {
+            return Wake::NONE;
+        }
+        wake
     }
 
     fn assert_valid(&self) {

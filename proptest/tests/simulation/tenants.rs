@@ -1,6 +1,7 @@
 //! Tenants that hang, flood and change their limits, and a queue whose groups they are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -45,6 +46,8 @@ pub(crate) struct Audited {
     queue: Queue<Object, Growable<RandomState, Groups<u8>>, ItemExponentialFailure>,
     accounts: BTreeMap<u8, Account>,
     closed: bool,
+    /// The next wake goes nowhere.
+    loses_wake: bool,
 }
 
 impl Audited {
@@ -58,6 +61,7 @@ impl Audited {
             queue: Queue::growable_with_groups(limiter, NoMetrics, hasher, 0, tenant),
             accounts: (0..TENANTS).map(|tenant| (tenant, Account::NEW)).collect(),
             closed: false,
+            loses_wake: false,
         };
         let limits = audited.limits(Plan::FIRST);
         let _ = audited.queue.at(Instant::EPOCH).limit_groups(limits);
@@ -87,25 +91,24 @@ impl Audited {
         }
         let limits = self.limits(plan);
         let limited = self.queue.at(now).limit_group(tenant, Some(limits));
-        self.changed(limited.map(|limited| assert_eq!(limited, Ok(()))))
+        assert_eq!(limited, Ok(()));
+        self.changed();
     }
 
     fn pause(&mut self, tenant: u8, paused: bool, now: Instant) {
         self.account(tenant).paused = paused;
-        let effect = if paused {
-            let paused = self.queue.at(now).pause_group(tenant);
-            paused.map(|paused| assert_eq!(paused, Ok(())))
+        let mut session = self.queue.at(now);
+        if paused {
+            assert_eq!(session.pause_group(tenant), Ok(()));
         } else {
-            self.queue.at(now).resume_group(&tenant)
-        };
-        self.changed(effect)
+            session.resume_group(&tenant);
+        }
+        self.changed();
     }
 
-    fn changed(&mut self, mut effect: ()) {
-        if self.defect == Defect::WakesNoneAfterAChange {
-            effect.wake = Wake::NONE;
-        }
-        self.audited(effect)
+    fn changed(&mut self) {
+        self.loses_wake = self.defect == Defect::WakesNoneAfterAChange;
+        self.audit();
     }
 
     fn account(&mut self, tenant: u8) -> &mut Account {
@@ -113,7 +116,7 @@ impl Audited {
     }
 
     /// Sees which tenants could have a key handed out now.
-    fn audited<T>(&mut self, effect: T) -> T {
+    fn audit(&mut self) {
         for (tenant, account) in &mut self.accounts {
             let ready = self.queue.group(tenant).map_or(0, |group| group.ready);
             // When a tenant with a rate comes back depends on what else becomes due then.
@@ -124,7 +127,6 @@ impl Audited {
                 account.waits = Some(BTreeMap::new());
             }
         }
-        effect
     }
 
     fn handed_out(&mut self, tenant: u8, now: Instant) {
@@ -157,24 +159,26 @@ impl Driven<Object> for Audited {
         now: Instant,
     ) -> Result<Scheduled, Rejected<Object>> {
         let added = self.queue.at(now).add_with(key, options);
-        self.audited(added)
+        self.audit();
+        added
     }
 
     fn get(&mut self, now: Instant, getter: &mut Getter) -> Next<Taken<Object>> {
         let mut next = Driven::get(&mut self.queue, now, getter);
-        match &mut next.value {
+        match &mut next {
             Next::Work(work) => self.handed_out(work.key.0, now),
             Next::Wait { until } if self.defect == Defect::SleepsOverATokenThatIsEarned => {
                 *until = None
             }
             _ => {}
         }
-        self.audited(next)
+        self.audit();
+        next
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        let left = self.queue.leave(getter);
-        self.audited(left)
+        Driven::leave(&mut self.queue, getter);
+        self.audit();
     }
 
     fn finish(
@@ -184,12 +188,11 @@ impl Driven<Object> for Audited {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        let mut finished = self.queue.at(now).finish(ticket, action);
+        let finished = self.queue.at(now).finish(ticket, action);
         self.account(key.0).active -= 1;
-        if self.defect == Defect::WakesNoneAtTheEndOfARun {
-            finished.wake = Wake::NONE;
-        }
-        self.audited(finished)
+        self.loses_wake = self.defect == Defect::WakesNoneAtTheEndOfARun;
+        self.audit();
+        finished
     }
 
     fn due(&mut self, key: &Object, now: Instant) -> Option<Instant> {
@@ -197,12 +200,10 @@ impl Driven<Object> for Audited {
     }
 
     fn shut_down(&mut self, now: Instant) {
-        let mut effect = Driven::shut_down(&mut self.queue, now);
-        if self.defect == Defect::SleepsThroughADrain {
-            effect.wake = Wake::NONE;
-        }
+        Driven::shut_down(&mut self.queue, now);
+        self.loses_wake = self.defect == Defect::SleepsThroughADrain;
         self.closed = true;
-        self.audited(effect)
+        self.audit();
     }
 
     fn is_drained(&self) -> bool {
@@ -211,6 +212,14 @@ impl Driven<Object> for Audited {
 
     fn take_leftover(&mut self, now: Instant) -> Option<Leftover<Object>> {
         Driven::take_leftover(&mut self.queue, now)
+    }
+
+    fn wake(&mut self) -> Wake {
+        let wake = Driven::wake(&mut self.queue);
+        if take(&mut self.loses_wake) {
+            return Wake::NONE;
+        }
+        wake
     }
 
     fn holds_back(&self, key: &Object, until: Instant) -> bool {
@@ -272,7 +281,7 @@ impl World for Tenants {
     }
 
     fn happen(&mut self, event: &Event, keys: &Keys<Object>) {
-        let change = |tenant, change: &dyn Fn(&mut Audited, Instant) -> ()| {
+        let change = |tenant, change: &dyn Fn(&mut Audited, Instant)| {
             let changed = keys.with_queue(|queue: &mut Audited, now| change(queue, now));
             assert_eq!(changed, Some(()), "the queue of tenant {tenant}");
         };
