@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Session, Reporter,
-    Storage,
+    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Reporter,
+    Session, Storage,
 };
 use requeue_std::{Guard, WorkQueue};
 
@@ -69,7 +69,9 @@ where
 
     #[inline]
     fn add_at(&mut self, key: K, due: u64, now: u64) {
-        closed(self, now, |session| session.add_at(key, Instant::from_nanos(due)).is_ok());
+        closed(self, now, |session| {
+            session.add_at(key, Instant::from_nanos(due)).is_ok()
+        });
     }
 
     #[inline]

@@ -91,10 +91,10 @@ mod tests {
             Queue::with_metrics(NoLimit, figures);
         let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
         for _ in 0..3 {
-            let _ = queue.add(1, at(0));
+            let _ = queue.at(at(0)).add(1);
         }
-        let _ = queue.add_after(2, Duration::from_millis(5), at(0));
-        let _ = queue.try_get(at(100));
+        let _ = queue.at(at(0)).add_after(2, Duration::from_millis(5));
+        let _ = queue.at(at(100)).try_get();
 
         let shown = queue.metrics().shown();
         assert_eq!((shown.adds, shown.coalesced, shown.retries), (2, 2, 1));

@@ -7,7 +7,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use requeue::binding::Effect;
 use requeue::std::{Leftover, WorkQueue, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -173,14 +172,10 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.with(|queue, now| {
-        let Effect { value: ready, wake } = queue.len(now);
-        let load = Load {
-            ready,
-            active: queue.active_len(),
-            delayed: queue.delayed_len(),
-        };
-        Effect { value: load, wake }
+    queue.with(|session| Load {
+        ready: session.len(),
+        active: session.active_len(),
+        delayed: session.delayed_len(),
     })
 }
 

@@ -143,13 +143,13 @@ impl Stats {
     fn look(&self, seq: u64) -> Look {
         let subscriptions = self.shares.subscriptions();
         // All under one lock: otherwise a key that changes its state in between would be missed.
-        let (depth, parked, in_flight, delayed) = self.queue.with(|queue, now| {
-            let ready = queue.len(now);
-            let groups = subscriptions.iter().filter_map(|id| queue.group(id));
+        let (depth, parked, in_flight, delayed) = self.queue.with(|session| {
+            let ready = session.len();
+            let groups = subscriptions.iter().filter_map(|id| session.group(id));
             let blocked = groups.filter(|group| group.blocked);
             let parked = blocked.map(|group| group.ready).sum::<usize>();
-            let (active, delayed) = (queue.active_len(), queue.delayed_len());
-            ready.map(|ready| (ready.saturating_sub(parked), parked, active, delayed))
+            let (active, delayed) = (session.active_len(), session.delayed_len());
+            (ready.saturating_sub(parked), parked, active, delayed)
         });
         Look {
             seq,
