@@ -40,7 +40,9 @@ pub(crate) type Tasks = requeue_tokio::WorkQueue<u32, NoLimit, Fixed<2>>;
 
 fn queue() -> Queue<u32, Fixed<2>, NoLimit, Reporter> {
     let mut queue = Queue::with_metrics(NoLimit, Reporter::NONE);
-    let _ = queue.add_many([1, 2], requeue_std::core::Instant::EPOCH, |_| {});
+    let _ = queue
+        .at(requeue_std::core::Instant::EPOCH)
+        .add_many([1, 2], |_| {});
     queue
 }
 

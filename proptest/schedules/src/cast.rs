@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_std::core::binding::{Clock, Lock, State, WaitList, WorkQueue};
-use requeue_std::core::{Metrics, RateLimiter, Storage};
+use requeue_std::core::binding::{Host, Lock, Shared};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
@@ -116,16 +115,7 @@ const WHILE_MAX: u32 = 16;
 ///
 /// If that is not so.
 #[track_caller]
-pub fn is_at_rest<K, S, L, M, W, Q, C>(queue: &WorkQueue<Q, C>)
-where
-    K: Eq + std::hash::Hash,
-    S: Storage,
-    L: RateLimiter,
-    M: Metrics,
-    W: WaitList,
-    Q: Lock<State = State<K, S, L, M, W>>,
-    C: Clock,
-{
+pub fn is_at_rest<H: Host>(queue: &Shared<H>) {
     queue.lock().with(|state| {
         let queue = state.queue();
         queue.assert_valid();

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::task::{self, Context, Wake};
 use std::time::Duration;
 
-use requeue_std::QueueClock;
-use requeue_std::core::binding::{self, Clock, GrowableWaitList, Lock, WorkQueue};
+use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
     Action, Batch, Drained, GetError, Groups, Growable, Guard, ItemExponentialFailure, KeyState,
     Leftover, Queue, RandomState, RateLimiter, Reporter, Storage, WithRunRate, Workers,
 };
+use requeue_std::{QueueClock, ThreadHost};
+use requeue_tokio::TaskHost;
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,14 +22,10 @@ use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
-    /// Its limiter.
-    type Limiter: Limiter;
+    /// The types that it is made of.
+    type Host: Host<Key = u32, Storage = Self::Stored>;
     /// Where it keeps its keys.
     type Stored: Stored;
-    /// Its lock.
-    type Lock: Lock<State = State<Self::Limiter, Self::Stored>>;
-    /// Its clock.
-    type Clock: Clock;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self>>;
     /// An instant of its clock, as it takes one.
@@ -63,7 +60,7 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError>;
 
     /// The runtime's `get_many`.
-    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>>;
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
 
     /// The runtime's `next`.
     fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>>;
@@ -135,14 +132,14 @@ impl Stored for Grouped {
     }
 }
 
-/// What the lock of a queue holds.
-pub type State<L, S = Growable> = binding::State<u32, S, L, Reporter, GrowableWaitList>;
+/// The state machine of a queue under test.
+type Machine<L, S> = Queue<u32, S, L, Reporter>;
 
 /// What the queue of a runtime dereferences to.
-pub type Shared<Q> = WorkQueue<<Q as Waits>::Lock, <Q as Waits>::Clock>;
+pub type Shared<Q> = binding::Shared<<Q as Waits>::Host>;
 
 /// An active key.
-pub type Keys<'q, Q> = Guard<u32, <Q as Waits>::Handle<'q>>;
+pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
 pub type Threads = requeue_std::WorkQueue<u32, ItemExponentialFailure>;
@@ -164,12 +161,10 @@ pub type GroupedTasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure, Gr
 
 impl<L: Limiter, S: Stored> Waits for requeue_std::WorkQueue<u32, L, S>
 where
-    State<L, S>: Send,
+    Machine<L, S>: Send,
 {
-    type Limiter = L;
+    type Host = ThreadHost<u32, L, S>;
     type Stored = S;
-    type Lock = requeue_std::Locked<State<L, S>>;
-    type Clock = QueueClock;
     type Handle<'q> = &'q Shared<Self>;
     type Deadline = requeue_std::core::Instant;
 
@@ -201,7 +196,7 @@ where
         self.get_deadline(deadline)
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
         self.get_many(max)
     }
 
@@ -241,12 +236,10 @@ where
 
 impl<L: Limiter, S: Stored> Waits for requeue_tokio::WorkQueue<u32, L, S>
 where
-    State<L, S>: Send,
+    Machine<L, S>: Send,
 {
-    type Limiter = L;
+    type Host = TaskHost<u32, L, S>;
     type Stored = S;
-    type Lock = requeue_tokio::Locked<State<L, S>>;
-    type Clock = requeue_tokio::TokioClock;
     type Handle<'q> = Arc<Shared<Self>>;
     type Deadline = tokio::time::Instant;
 
@@ -282,7 +275,7 @@ where
         block_on(curious(self, self.get_deadline(deadline)))
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<u32, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
         block_on(curious(self, self.get_many(max)))
     }
 
@@ -336,7 +329,7 @@ pub fn curious<L: Limiter, S: Stored, F: Future>(
     work: F,
 ) -> impl Future<Output = F::Output> + use<L, S, F>
 where
-    State<L, S>: Send,
+    Machine<L, S>: Send,
 {
     let queue = queue.clone();
     let mut work = Box::pin(work);
@@ -354,7 +347,7 @@ struct Curious<L: Limiter, S: Stored> {
 
 impl<L: Limiter, S: Stored> Wake for Curious<L, S>
 where
-    State<L, S>: Send,
+    Machine<L, S>: Send,
 {
     fn wake(self: Arc<Self>) {
         self.queue.lock().with(|state| state.queue().asleep());
