@@ -8,8 +8,8 @@ use crate::lists::leveled::ConstDefault;
 use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
-/// longer than [a given time](crate::Queue::age_after) is served before the younger keys of higher
-/// levels.
+/// longer than [a given time](crate::Session::age_after) is served before the younger keys of
+/// higher levels.
 ///
 /// `P` are the levels, [`Levels`](crate::Levels). A queue with groups has
 /// `Groups<G, Aging<Levels<2>>>`.

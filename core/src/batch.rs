@@ -85,7 +85,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
 
     /// Looks for the first keys of a batch that is empty: the look of a [`Wait`] that waits for
     /// up to `max` of them. [`fill_further`](Self::fill_further) adds the rest. For runtimes. Costs
-    /// as [`Queue::poll_get_many`].
+    /// as [`Session::poll_get_many`](crate::Session::poll_get_many).
     pub fn poll_get(
         &mut self,
         max: usize,
@@ -172,8 +172,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         self.work.iter().map(|work| &work.key)
     }
 
-    /// Returns the keys that were [cancelled](WorkQueue::cancel) since they were handed out. O(1)
-    /// per key, each under a lock of its own. See [`Guard::is_cancelled`].
+    /// Returns the keys that were [cancelled](crate::binding::Shared::cancel) since they were
+    /// handed out. O(1) per key, each under a lock of its own. See [`Guard::is_cancelled`].
     ///
     /// # Examples
     ///

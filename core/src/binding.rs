@@ -1,16 +1,18 @@
 //! For authors of a runtime binding: the parts of a queue, and how a call waits for it.
 //!
-//! Users of a runtime's own `Shared` do not need this module. A binding consists of
+//! Users of a runtime's own `WorkQueue` do not need this module. A binding consists of
 //!
-//! 1. a [`Lock`] around a [`State`], and a [`Clock`]. Together they make a [`Shared`], which has
-//!    the whole producer side and everything else that does not wait;
+//! 1. a [`Lock`] around a [`State`], a [`Clock`], and a type that names both: its [`Host`].
+//!    Together
+//!    they make a [`Shared`], which has the whole producer side and everything else that does not
+//!    wait;
 //! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
 //!    [`get`](Shared::get), [`next`](Shared::next), [`drain`](Shared::drain),
 //!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
 //!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
 //!
-//! A bare loop needs only the [`Queue`] itself. Its operations return an [`Effect`]; those that may
-//! have to wait also take a [`Getter`]. [`Queue::poll_get`] has an example.
+//! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
+//! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
 pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]

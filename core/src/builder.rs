@@ -243,7 +243,8 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         self.with_priorities()
     }
 
-    /// Lets keys age: see [`Aging`]. They do once [`Queue::age_after`] has said after which time.
+    /// Lets keys age: see [`Aging`]. They do once [`Session::age_after`](crate::Session::age_after)
+    /// has said after which time.
     ///
     /// # Examples
     ///
@@ -282,7 +283,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// The type of the queue stays the same, and it behaves as one of [`Fixed`](crate::Fixed)
     /// storage with so much room: a new key for which there is none is
     /// [refused](crate::Rejected::Full), or waits for room. With zero, the queue takes no key.
-    /// [`Queue::limit_keys`] changes the limit later.
+    /// [`Session::limit_keys`](crate::Session::limit_keys) changes the limit later.
     ///
     /// # Examples
     ///

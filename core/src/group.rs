@@ -73,7 +73,7 @@ use crate::priority::{Naming, NoPriorities, Priorities, sealed};
 ///
 /// There is no method that acts on all keys of a group:
 /// [`retain`](crate::binding::Shared::retain) cancels them, by what they are named, and so does
-/// [`retain_some`](crate::Queue::retain_some).
+/// [`retain_some`](crate::Session::retain_some).
 pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);
 
 impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
@@ -232,6 +232,6 @@ pub struct GroupState {
     pub held: usize,
     /// Whether it may not start a run at present, because of its limits or a pause.
     pub blocked: bool,
-    /// Whether it is [paused](crate::Queue::pause_group).
+    /// Whether it is [paused](crate::Session::pause_group).
     pub paused: bool,
 }

@@ -18,7 +18,7 @@ use crate::work::{Ticket, Work};
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
 /// when its limiter says so, as after [`retry`](Self::retry). So nothing is lost if a worker
 /// panics, a task is cancelled, or a `?` returns early. While the queue shuts down, such a key is
-/// kept for [`take_delayed`](crate::Queue::take_delayed).
+/// kept for [`take_delayed`](crate::Session::take_delayed).
 ///
 /// A guard that is leaked (`mem::forget`) keeps its key active for ever, so that a drain never
 /// ends: give the drain a timeout, or end the run with
@@ -122,12 +122,12 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.priority
     }
 
-    /// Returns whether the key was [cancelled](WorkQueue::cancel) since this run began. O(1), under
-    /// the lock.
+    /// Returns whether the key was [cancelled](crate::binding::Shared::cancel) since this run
+    /// began. O(1), under the lock.
     ///
     /// A run that takes long asks now and then, and stops. It stays so even if the key is added
     /// meanwhile: that makes another run. A reconciler of a `run`, which has no guard, asks
-    /// [`state`](WorkQueue::state).
+    /// [`state`](crate::binding::Shared::state).
     ///
     /// # Examples
     ///
@@ -270,12 +270,12 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Release)
     }
 
-    /// Ends the run with an action. Costs as [`WorkQueue::finish`].
+    /// Ends the run with an action. Costs as [`Shared::finish`](crate::binding::Shared::finish).
     ///
     /// # Errors
     ///
-    /// [`NotActive`] if [`release_key`](WorkQueue::release_key) has ended the run before: nothing
-    /// changes.
+    /// [`NotActive`] if [`release_key`](crate::binding::Shared::release_key) has ended the run
+    /// before: nothing changes.
     ///
     /// # Examples
     ///
@@ -293,7 +293,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 
     /// Turns the guard into its ticket, by which the run then has to be ended. Always `Some` for a
-    /// guard that has not ended its run. [`WorkQueue::finish`] has an example.
+    /// guard that has not ended its run. [`Shared::finish`](crate::binding::Shared::finish) has an
+    /// example.
     pub fn into_ticket(self) -> Option<Ticket> {
         let Self { mut run, key, .. } = self;
         // If its `Drop` panics, the run counts as failed, as with any guard that is dropped.

@@ -119,8 +119,8 @@ pub trait RateLimiter {
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, record: &Self::Record) -> u32;
 
-    /// Sets how many failures are on record, for [`Queue::restore`](crate::Queue::restore). Charges
-    /// nothing, and leaves what else is on record as it is.
+    /// Sets how many failures are on record, for [`Queue::restore`](crate::Session::restore).
+    /// Charges nothing, and leaves what else is on record as it is.
     ///
     /// Zero failures MUST leave a default record as it is. A limiter that keeps more than a count,
     /// such as the time of the first failure, sets what delays the next retry by as much as is

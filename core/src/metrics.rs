@@ -74,7 +74,7 @@ pub trait Metrics {
     }
 
     /// Receives how long all active keys together have been running: a gauge, set by
-    /// [`Queue::report_running`](crate::Queue::report_running).
+    /// [`Queue::report_running`](crate::Session::report_running).
     fn unfinished_work(&mut self, sum: Duration) {
         let _ = sum;
     }

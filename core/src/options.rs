@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-/// How a key is added: the options of [`add_with`](crate::Queue::add_with).
+/// How a key is added: the options of [`add_with`](crate::Session::add_with).
 ///
 /// Fields may be added in later versions: set those that matter, and take the rest from
 /// [`new`](Self::new).
@@ -38,12 +38,12 @@ use core::time::Duration;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AddOptions {
     /// How long the key has to wait, `None` for not at all. As with
-    /// [`add_after`](crate::Queue::add_after), zero means not at all too, and `Duration::MAX` means
-    /// never.
+    /// [`add_after`](crate::Session::add_after), zero means not at all too, and `Duration::MAX`
+    /// means never.
     pub after: Option<Duration>,
 
     /// Counts a failure, and asks the limiter how long the key has to wait, as
-    /// [`add_rate_limited`](crate::Queue::add_rate_limited) does. If `after` is set too, the
+    /// [`add_rate_limited`](crate::Session::add_rate_limited) does. If `after` is set too, the
     /// shorter of the two delays counts.
     pub rate_limited: bool,
 
@@ -122,7 +122,7 @@ pub enum Merge {
 }
 
 impl AddOptions {
-    /// Creates options that have the same effect as [`add`](crate::Queue::add).
+    /// Creates options that have the same effect as [`add`](crate::Session::add).
     ///
     /// # Examples
     ///

@@ -126,7 +126,7 @@ pub struct Scheduled {
     pub added: Added,
 }
 
-/// How many of the keys of an [`add_many`](crate::Queue::add_many) were taken, and how.
+/// How many of the keys of an [`add_many`](crate::Session::add_many) were taken, and how.
 ///
 /// # Examples
 ///
@@ -207,7 +207,7 @@ pub enum Next<T> {
 /// What became of a key whose run has ended.
 ///
 /// A delay that the key had before is not shown: it still counts in any of these cases, and
-/// [`Queue::state`](crate::Queue::state) shows the deadline.
+/// [`Queue::state`](crate::Session::state) shows the deadline.
 ///
 /// # Examples
 ///
@@ -240,7 +240,7 @@ pub enum Finished {
     /// if the key was added during its run.
     Delayed(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for
-    /// [`take_delayed`](crate::Queue::take_delayed).
+    /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
 }
 
@@ -321,7 +321,7 @@ impl From<TooManyWaiters> for GetError {
 }
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
-/// [`restore`](crate::Queue::restore) adds it to another queue.
+/// [`restore`](crate::Session::restore) adds it to another queue.
 ///
 /// With the feature `serde` it can be saved as it is.
 ///
@@ -413,7 +413,7 @@ pub struct KeyState {
     pub active: bool,
     /// The key is active, and will run again after its present run.
     pub dirty: bool,
-    /// The key is active, and was [cancelled](crate::Queue::cancel) since its present run began.
+    /// The key is active, and was [cancelled](crate::Session::cancel) since its present run began.
     pub cancelled: bool,
     /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
     /// a deadline that never comes.
@@ -426,7 +426,7 @@ pub struct KeyState {
     pub priority: u8,
 }
 
-/// A key that the queue holds, as a [snapshot](crate::Queue::snapshot_some) shows it.
+/// A key that the queue holds, as a [snapshot](crate::Session::snapshot_some) shows it.
 ///
 /// # Examples
 ///
@@ -461,8 +461,8 @@ pub struct Entry<K> {
 }
 
 impl<K> Entry<K> {
-    /// Returns the key as something that another queue can [restore](crate::Queue::restore), `None`
-    /// if it is held for its failures alone. O(1).
+    /// Returns the key as something that another queue can [restore](crate::Session::restore),
+    /// `None` if it is held for its failures alone. O(1).
     ///
     /// A key that is ready or active is ready there, because the end of its run cannot be known; a
     /// delay that it also has is left out.
@@ -495,7 +495,7 @@ impl<K: Clone> Entry<&K> {
 /// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an
 /// example.
 ///
-/// [`Queue::begin_drain`]: crate::Queue::begin_drain
+/// [`Queue::begin_drain`]: crate::Session::begin_drain
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "pass the drain to `drain_status` or `poll_drain`"]
@@ -568,10 +568,10 @@ impl Wake {
     pub const NONE: Self = Self(0);
     /// Any one sleeping getter. It wakes the next one if there is more to do.
     pub const ONE: Self = Self(1);
-    /// The first call that [waits for room](crate::Queue::poll_add). It wakes the next one if there
-    /// is more room.
+    /// The first call that [waits for room](crate::Session::poll_add). It wakes the next one if
+    /// there is more room.
     pub const ROOM: Self = Self(1 << 1);
-    /// Every call that waits for a state of the queue: [`poll_idle`](crate::Queue::poll_idle) and
+    /// Every call that waits for a state of the queue: [`poll_idle`](crate::Session::poll_idle) and
     /// its neighbours.
     pub const WATCHERS: Self = Self(1 << 2);
     /// Every call.

@@ -78,7 +78,7 @@ pub struct NoPriorities;
 /// - A key that is retried runs again at the level of its run.
 /// - A key that is added during its run joins the end of its level when the run ends.
 ///
-/// [`add_with`](crate::Queue::add_with) sets a level; every other add means 0.
+/// [`add_with`](crate::Session::add_with) sets a level; every other add means 0.
 ///
 /// # Cost
 ///

@@ -53,9 +53,10 @@ use watch::Watched;
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///
-/// The time is an argument (`now`), and the results say which wake the caller has to send. A
-/// runtime puts the queue behind a lock and waits for it:
-/// [`WorkQueue`](crate::binding::WorkQueue) and [`Wait`](crate::binding::Wait) do that.
+/// [`at`](Self::at) begins a [`Session`] at a point in time. Its operations return plain values,
+/// and [`close`](Session::close) names the waiting calls to wake. A runtime puts the queue behind a
+/// lock and waits for it: [`Shared`](crate::binding::Shared) and [`Wait`](crate::binding::Wait) do
+/// that.
 ///
 /// A key is in one of these states, client-go's dirty and processing sets in one value:
 ///
@@ -75,17 +76,14 @@ use watch::Watched;
 ///
 /// # Order of calling
 ///
-/// - **Producers**: [`add`](Self::add), [`add_after`](Self::add_after), [`add_at`](Self::add_at),
-///   [`add_rate_limited`](Self::add_rate_limited), [`add_with`](Self::add_with),
-///   [`forget`](Self::forget), in any order.
-/// - **Workers**: [`poll_get`](Self::poll_get) or [`try_get`](Self::try_get), then exactly one of
-///   [`finish`](Self::finish), [`release`](Self::release) and [`poll_next`](Self::poll_next) with
-///   the ticket.
-/// - **Shutdown**: [`shut_down`](Self::shut_down) or [`begin_drain`](Self::begin_drain), then
-///   [`take_delayed`](Self::take_delayed) and [`take_ready`](Self::take_ready) for what is left.
-/// - `now` never goes backwards from one call to the next. It may be anything while
-///   [`needs_time`](Self::needs_time) is false, except for methods that always read it, as their
-///   documentation says.
+/// - **Producers**: [`add`](Session::add), [`add_after`](Session::add_after),
+///   [`add_at`](Session::add_at), [`add_rate_limited`](Session::add_rate_limited),
+///   [`add_with`](Session::add_with), [`forget`](Session::forget), in any order.
+/// - **Workers**: [`poll_get`](Session::poll_get) or [`try_get`](Session::try_get), then exactly
+///   one of [`finish`](Session::finish) and [`release`](Session::release) with the ticket.
+/// - **Shutdown**: [`shut_down`](Session::shut_down) or [`begin_drain`](Session::begin_drain), then
+///   [`take_delayed`](Session::take_delayed) and [`take_ready`](Session::take_ready) for what is
+///   left.
 ///
 /// # Invariants
 ///
@@ -127,13 +125,13 @@ use watch::Watched;
 /// `Drop` runs then only for a key that the queue stores and lets go: when its run ends and nothing
 /// else holds it, when its failure record is forgotten or discarded, and when it is taken out as a
 /// leftover, because to move the key out of the lock would cost every run a copy. A
-/// [`WorkQueue`](crate::binding::WorkQueue) drops the caller's copy of a key that it holds already
+/// [`Shared`](crate::binding::Shared) drops the caller's copy of a key that it holds already
 /// after the lock, and hands a refused key back.
 ///
 /// If one of the first three panics, nothing has happened to that key. What the operation did
-/// before that remains: deadlines that had passed, earlier keys of a batch, the run that
-/// [`poll_next`](Self::poll_next) ends first. If `Drop` panics, the operation has happened. The
-/// result is lost in either case, and the next operation returns the wake instead.
+/// before that remains: deadlines that had passed, earlier keys of a batch. If `Drop` panics, the
+/// operation has happened. The result is lost in either case, and the next session that is closed
+/// returns the wake.
 ///
 /// # Examples
 ///

@@ -280,7 +280,8 @@ impl<H: Host> Shared<H> {
     /// Runs `work` in one session under the lock, then wakes the calls that the session names. For
     /// runtimes. Costs as `work`.
     ///
-    /// The session knows the time only if [`Queue::needs_time`] returns true, else [`Instant::EPOCH`].
+    /// The session knows the time only if [`Queue::needs_time`] returns true, else
+    /// [`Instant::EPOCH`].
     ///
     /// # Examples
     ///
@@ -466,7 +467,7 @@ impl<H: Host> Shared<H> {
         self.with_now(|session| session.add_rate_limited(key))
     }
 
-    /// Adds a key as the options say: [`Queue::add_with`]. O(log n).
+    /// Adds a key as the options say: [`Session::add_with`](crate::Session::add_with). O(log n).
     ///
     /// # Errors
     ///
@@ -492,8 +493,8 @@ impl<H: Host> Shared<H> {
     }
 
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
-    /// of them, if that is sooner: [`Session::add_debounced`](crate::Session::add_debounced). Needs a
-    /// limiter that [debounces](crate::WithDebounce). O(log n).
+    /// of them, if that is sooner: [`Session::add_debounced`](crate::Session::add_debounced). Needs
+    /// a limiter that [debounces](crate::WithDebounce). O(log n).
     ///
     /// # Errors
     ///
@@ -1089,7 +1090,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Reports how long the active keys have been running, as client-go does every 500 ms. O(1).
-    /// [`Queue::report_running`] has an example.
+    /// [`Session::report_running`](crate::Session::report_running) has an example.
     pub fn report_running(&self) {
         self.with_now(|session| session.report_running());
     }
@@ -1317,7 +1318,7 @@ where
     /// that waits for room if there is some now. O(1), and O(1) per failure record that makes way.
     ///
     /// A queue that holds more keys keeps them, and refuses new ones until there is room again:
-    /// [`Queue::limit_keys`](crate::Queue::limit_keys) says it in full.
+    /// [`Queue::limit_keys`](crate::Session::limit_keys) says it in full.
     ///
     /// # Examples
     ///

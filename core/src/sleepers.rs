@@ -22,10 +22,11 @@ use crate::outcome::Wake;
 /// One call that waits, such as `get`, from its first look at the queue to its last.
 ///
 /// A runtime makes one per call. It passes the getter to
-/// [`Queue::poll_get`](crate::|session, getter| session.poll_get(getter)) each time it looks, and to
-/// [`Queue::leave`](crate::Queue::leave) if the call ends while it has to wait.
-/// [`Wait`](crate::binding::Wait) does all of that. A getter that is dropped while it has to wait
-/// counts as asleep for ever, and a wake that is sent to it is lost.
+/// [`Session::poll_get`](crate::Session::poll_get)(crate::|session, getter|
+/// session.poll_get(getter)) each time it looks, and to [`Queue::leave`](crate::Session::leave) if
+/// the call ends while it has to wait. [`Wait`](crate::binding::Wait) does all of that. A getter
+/// that is dropped while it has to wait counts as asleep for ever, and a wake that is sent to it is
+/// lost.
 ///
 /// # Examples
 ///

@@ -139,14 +139,14 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     }
 
     /// Creates a call that waits for a state of the queue: it looks with
-    /// [`poll_drain`](crate::Queue::poll_drain), [`poll_idle`](crate::Queue::poll_idle),
-    /// [`poll_settled`](crate::Queue::poll_settled) or [`poll_flush`](crate::Queue::poll_flush).
-    /// Added keys do not wake it. O(1).
+    /// [`poll_drain`](crate::Session::poll_drain), [`poll_idle`](crate::Session::poll_idle),
+    /// [`poll_settled`](crate::Session::poll_settled) or
+    /// [`poll_flush`](crate::Session::poll_flush). Added keys do not wake it. O(1).
     pub fn for_state(queue: R) -> Self {
         Self::new(queue, WaitsFor::State, None)
     }
 
-    /// Creates a call that waits for room: it looks with [`poll_add`](crate::Queue::poll_add).
+    /// Creates a call that waits for room: it looks with [`poll_add`](crate::Session::poll_add).
     /// O(1).
     pub fn for_room(queue: R) -> Self {
         Self::new(queue, WaitsFor::Room, None)
@@ -168,8 +168,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     }
 
     /// Takes the first ready key, if there is one, and does not wait. Ends the run of
-    /// [`after`](Self::after) under the same lock. Costs as [`WorkQueue::try_next`], which is less
-    /// than a [`look`](Self::look), and most calls of a busy worker find a key.
+    /// [`after`](Self::after) under the same lock. Costs as
+    /// [`Shared::try_next`](crate::binding::Shared::try_next), which is less than a
+    /// [`look`](Self::look), and most calls of a busy worker find a key.
     ///
     /// # Examples
     ///
@@ -197,9 +198,10 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// Looks at the queue: returns what `look` finds, or registers `waker` in the list of waiting
     /// calls.
     ///
-    /// `look` is [`Queue::poll_get`], or another method that takes a [`Getter`]. It runs under the
-    /// lock. With a growable list it runs a second time if the call has to wait: `waker` is cloned
-    /// in between, and only then. A fixed list expects a cheap waker, which is cloned first.
+    /// `look` is [`Session::poll_get`](crate::Session::poll_get), or another method that takes a
+    /// [`Getter`]. It runs under the lock. With a growable list it runs a second time if the call
+    /// has to wait: `waker` is cloned in between, and only then. A fixed list expects a cheap
+    /// waker, which is cloned first.
     ///
     /// A key that is ready is taken even if `deadline` has passed.
     ///

@@ -45,8 +45,8 @@ pub struct Work<K> {
 /// The right to end one run of one key.
 ///
 /// It cannot be cloned, because a run ends once. A ticket whose run was ended otherwise (by
-/// [`release_key`](crate::Queue::release_key)) is stale and changes nothing. A ticket means nothing
-/// to any other queue.
+/// [`release_key`](crate::Session::release_key)) is stale and changes nothing. A ticket means
+/// nothing to any other queue.
 ///
 /// # Examples
 ///

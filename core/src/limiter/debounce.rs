@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::{Instant, RateLimiter};
 
-/// Lets a queue debounce adds: [`add_debounced`](crate::Queue::add_debounced) exists with this
+/// Lets a queue debounce adds: [`add_debounced`](crate::Session::add_debounced) exists with this
 /// limiter. The delays are those of another limiter.
 ///
 /// What it keeps for a key is its present burst: when that began, and the deadline that it has set.

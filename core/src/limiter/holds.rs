@@ -21,8 +21,8 @@ use crate::{Instant, RateLimiter};
 /// | its deadline is later | stays as it is |
 /// | its run ends, and it was added meanwhile | delayed until the hold is over |
 /// | it fails while it is ready | delayed until the hold is over |
-/// | [`expedite`](crate::Queue::expedite) | delayed until the hold is over |
-/// | [`forget`](crate::Queue::forget), or a run that succeeds | holds and failures are forgotten |
+/// | [`expedite`](crate::Session::expedite) | delayed until the hold is over |
+/// | [`forget`](crate::Session::forget), or a run that succeeds | holds and failures are forgotten |
 /// | shutdown | a leftover, with the time that is left of the hold |
 ///
 /// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a

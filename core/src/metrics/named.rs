@@ -39,8 +39,8 @@ use ::metrics::{
 /// counts a key twice. It is reported after a call of [`levels`](Self::levels), which
 /// [`Builder::metrics`](crate::Builder) makes.
 ///
-/// The three ages are set by [`report_running`](crate::Queue::report_running). For an exporter that
-/// turns histograms into summaries by default, set [`DURATION_BUCKETS`].
+/// The three ages are set by [`report_running`](crate::Session::report_running). For an exporter
+/// that turns histograms into summaries by default, set [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///

@@ -17,8 +17,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
-    /// changes. A present run goes on, and [can ask](Self::is_cancelled). The failures of the key
-    /// stay on record, until [`forget`](Self::forget). The other keys keep their order.
+    /// changes. A present run goes on, and [can ask](crate::Queue::is_cancelled). The failures of
+    /// the key stay on record, until [`forget`](Self::forget). The other keys keep their order.
     ///
     /// After shutdown this works as before, and a drain ends if nothing is left.
     ///

@@ -435,7 +435,7 @@ mod growable {
         /// A queue that holds more keys than that keeps all that are ready, active or delayed, and
         /// discards failure records, the oldest first. It refuses new keys, and displaces none for
         /// them, until fewer keys are left than fit. With a limit of zero it takes no new key. If
-        /// the limit is raised, a call that [waits for room](crate::binding::WorkQueue) is woken.
+        /// the limit is raised, a call that [waits for room](crate::binding::Shared) is woken.
         ///
         /// [`Fixed`]: crate::Fixed
         ///

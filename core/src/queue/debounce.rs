@@ -26,7 +26,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// and stays as it is. A `quiet` of zero ends the burst now. With a `quiet` and a `max` of
     /// [`Duration::MAX`] the key waits for ever.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false.
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
     /// # Errors
     ///

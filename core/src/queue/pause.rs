@@ -62,7 +62,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Returns whether the queue is [paused](Self::pause). O(1).
+    /// Returns whether the queue is [paused](crate::Session::pause). O(1).
     pub const fn is_paused(&self) -> bool {
         self.paused
     }

@@ -62,7 +62,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// delay as it is. [`Duration::MAX`] means never, and sets no timer: the queue holds the key,
     /// and returns it after shutdown.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false.
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Counts a failure of a key, and adds the key when its limiter says so. O(log n) plus the
     /// limiter's cost.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false.
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// [`AddOptions`] lists the options, and [`Levels`](crate::Levels) says what a priority means.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, if
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, if
     /// [the options](AddOptions::needs_time) need it.
     ///
     /// # Errors

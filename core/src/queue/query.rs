@@ -202,14 +202,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Returns the number of active keys, including dirty ones. O(1). [`len`](Self::len) has an
-    /// example.
+    /// Returns the number of active keys, including dirty ones. O(1). [`len`](crate::Session::len)
+    /// has an example.
     pub fn active_len(&self) -> usize {
         self.active
     }
 
     /// Returns the number of keys that wait for a deadline, including those that are also ready or
-    /// active. O(1). [`len`](Self::len) has an example.
+    /// active. O(1). [`len`](crate::Session::len) has an example.
     ///
     /// Keys whose deadline has passed count until an operation reads the time.
     pub fn delayed_len(&self) -> usize {
@@ -217,7 +217,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Returns the number of keys that the queue holds: ready, active, delayed, or held for their
-    /// failures alone. O(1). [`len`](Self::len) has an example.
+    /// failures alone. O(1). [`len`](crate::Session::len) has an example.
     pub fn held_len(&self) -> usize {
         self.slots.len()
     }
@@ -238,13 +238,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
-    /// while the queue is [paused](Self::pause), and after shutdown. O(1).
+    /// while the queue is [paused](crate::Session::pause), and after shutdown. O(1).
     ///
     /// If ready keys wait for a [run rate](crate::WithRunRate), that counts as a deadline, also
     /// after shutdown.
     ///
     /// A ready key has no deadline, so this alone does not say whether a worker may sleep:
-    /// [`poll_get`](Self::poll_get) does, and has an example of a bare loop.
+    /// [`poll_get`](crate::Session::poll_get) does, and has an example of a bare loop.
     ///
     /// # Examples
     ///
@@ -322,8 +322,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.sleepers.asleep() as usize
     }
 
-    /// Returns whether the queue has been shut down. O(1). [`shut_down`](Self::shut_down) has an
-    /// example.
+    /// Returns whether the queue has been shut down. O(1). [`shut_down`](crate::Session::shut_down)
+    /// has an example.
     #[doc(alias = "ShuttingDown")]
     pub fn shutting_down(&self) -> bool {
         self.closed

@@ -23,7 +23,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
     /// failures the larger counts.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, unless
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, unless
     /// [`left`](Leftover::left) is zero.
     ///
     /// # Errors

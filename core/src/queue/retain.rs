@@ -9,8 +9,9 @@ use crate::storage::{Slots, Storage};
 
 use super::Session;
 
-/// How far [`Queue::retain_some`], [`Queue::expedite_some`] or [`Queue::snapshot_some`] has come.
-/// They have examples.
+/// How far [`Session::retain_some`](crate::Session::retain_some),
+/// [`Session::expedite_some`](crate::Session::expedite_some) or
+/// [`Session::snapshot_some`](crate::Session::snapshot_some) has come. They have examples.
 #[derive(Debug, Default)]
 #[must_use = "a sweep does nothing until it is passed to a queue"]
 pub struct Sweep {

@@ -15,7 +15,7 @@ use crate::storage::Storage;
 
 use super::{Queue, Session, Watched};
 
-/// A key that is added once there is room: see [`Queue::poll_add`].
+/// A key that is added once there is room: see [`Session::poll_add`](crate::Session::poll_add).
 #[derive(Debug)]
 pub struct Adding<K> {
     options: AddOptions,

@@ -182,7 +182,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// [`take_delayed`](Self::take_delayed) instead. A key that was added during its run is ready
     /// again in any case.
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, if
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, if
     /// [the action](Action::needs_time) needs it.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// are still handed out; after that getters find the queue closed. Drains that have not ended
     /// are interrupted. O(1).
     ///
-    /// Reads `now` even if [`needs_time`](Self::needs_time) is false, as does
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, as does
     /// [`begin_drain`](Self::begin_drain).
     ///
     /// # Examples
@@ -46,7 +46,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 
     /// As [`shut_down`](Self::shut_down), but interrupts no drain, and begins one: the caller waits
-    /// until [`drain_status`](Self::drain_status) is no longer pending. O(1).
+    /// until [`drain_status`](crate::Queue::drain_status) is no longer pending. O(1).
     ///
     /// # Examples
     ///
@@ -103,7 +103,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the status of a drain. O(1). [`Drained`] has an example.
     ///
-    /// A drain does not wait for delayed keys: [`take_delayed`](Self::take_delayed) returns them.
+    /// A drain does not wait for delayed keys: [`take_delayed`](crate::Session::take_delayed)
+    /// returns them.
     pub fn drain_status(&self, drain: &Drain) -> Drained {
         if self.is_drained() {
             Drained::Complete
@@ -155,7 +156,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// [`advance`](Self::advance) makes them ready in bounded steps.
     ///
     /// A key that is also ready or active stays so. The next operation returns the wake, if a call
-    /// waits for a queue that is [settled](Self::is_settled).
+    /// waits for a queue that is [settled](crate::Queue::is_settled).
     ///
     /// # Examples
     ///

@@ -93,7 +93,7 @@ impl Watched {
     }
 }
 
-/// The work of a key that is waited for: see [`Queue::begin_flush`].
+/// The work of a key that is waited for: see [`Session::begin_flush`](crate::Session::begin_flush).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "pass the flush to `poll_flush`"]
@@ -157,8 +157,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         self.queue.unless_watched(idle, Watched::REST)
     }
 
-    /// Checks whether the queue is [settled](Self::is_settled), as a call that waits for it does.
-    /// O(1). [`poll_idle`](Self::poll_idle) has an example.
+    /// Checks whether the queue is [settled](crate::Queue::is_settled), as a call that waits for it
+    /// does. O(1). [`poll_idle`](Self::poll_idle) has an example.
     pub fn poll_settled(&mut self) -> Next<()> {
         let settled = self.queue.is_settled();
         self.queue.unless_watched(settled, Watched::REST)

@@ -14,7 +14,7 @@ use super::Workers;
 /// same runs.
 ///
 /// With zero workers no key of that `run` is worked on, as in a
-/// [paused](crate::Queue::pause) queue. Shutdown counts zero as one, because a drain has to end.
+/// [paused](crate::Session::pause) queue. Shutdown counts zero as one, because a drain has to end.
 ///
 /// # Examples
 ///
