@@ -41,10 +41,10 @@ impl Place {
     }
 
     pub(crate) async fn subscribe(&self, id: &str, url: &str) -> PutSubscription {
-        let subscription = Subscription {
+        let subscription = NewSubscription {
             url: url.into(),
             rate: None,
-            secret: None,
+            secret: NewSecret::Kept,
         };
         let put = self.store.put_subscription(id.into(), subscription);
         let put = put.await.unwrap();
@@ -212,10 +212,10 @@ pub(crate) async fn there_is_an_end_to_subscriptions(place: Place) {
     for id in 0..subscriptions::SUBSCRIPTIONS_MAX {
         let store = place.store.clone();
         puts.spawn(async move {
-            let subscription = Subscription {
+            let subscription = NewSubscription {
                 url: "u".into(),
                 rate: None,
-                secret: None,
+                secret: NewSecret::Kept,
             };
             store
                 .put_subscription(id.to_string().into(), subscription)
@@ -234,10 +234,10 @@ pub(crate) async fn a_subscription_that_was_broken_off_is_found_and_ended(place:
     for object in ["a", "b", "c", "d", "e"] {
         place.put(object).await;
     }
-    let subscription = Subscription {
+    let subscription = NewSubscription {
         url: "u".into(),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     };
     let put = place.store.put_subscription("s".into(), subscription);
     put.await.unwrap();

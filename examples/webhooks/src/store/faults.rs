@@ -118,10 +118,10 @@ impl Witness {
     }
 
     async fn subscribe(&self, id: &str, url: &str) -> Result<PutSubscription, StoreError> {
-        let subscription = Subscription {
+        let subscription = NewSubscription {
             url: url.into(),
             rate: None,
-            secret: None,
+            secret: NewSecret::Kept,
         };
         self.store.put_subscription(id.into(), subscription).await
     }

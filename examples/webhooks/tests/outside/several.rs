@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::key::Key;
-use crate::store::{Database, News, Presence, Range, State, Store, Subscription};
+use crate::store::{Database, NewSecret, NewSubscription, News, Presence, Range, State, Store};
 use crate::support::BROKEN_AFTER;
 use crate::support::postgres::Server;
 
@@ -37,11 +37,11 @@ fn replica(url: &str) -> Store {
     open(url, Presence::Shared).unwrap()
 }
 
-fn to(url: &str) -> Subscription {
-    Subscription {
+fn to(url: &str) -> NewSubscription {
+    NewSubscription {
         url: url.into(),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     }
 }
 
