@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use hyper::Method;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::key::Key;
 use crate::store::{Database, NewSecret, NewSubscription, News, Presence, Range, State, Store};
-use crate::support::BROKEN_AFTER;
 use crate::support::postgres::Server;
+use crate::support::{BROKEN_AFTER, Manner, Place, Receiver, User};
 
 /// Calls a macro with the names of all cases.
 macro_rules! with_several {
@@ -24,6 +25,8 @@ macro_rules! with_several {
             versions_are_committed_in_their_order,
             a_version_that_is_committed_meanwhile_is_still_owed,
             no_change_is_lost_beside_deliveries,
+            a_stop_ends_although_the_server_hangs,
+            a_start_is_stopped_although_the_server_hangs,
         }
     };
 }
@@ -242,6 +245,31 @@ pub async fn a_version_that_is_committed_meanwhile_is_still_owed(server: &Server
     let owed = store.owed(State::Pending, None, 10).await.unwrap();
     assert_eq!(owed.len(), 1);
     store.close().await;
+}
+
+pub async fn a_stop_ends_although_the_server_hangs(server: &Server, _: String) {
+    let (url, proxy) = server.proxied().await;
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start_on(&url, &["--allow-private", "--grace", "1"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    user.subscribe(&service, "s", &receiver).await;
+    proxy.hang();
+    // A request is under way as well.
+    let (asking, address) = (user.clone(), service.address);
+    tokio::spawn(async move { asking.ask(address, Method::PUT, "/objects/o", "1").await });
+    let ended = timeout(BROKEN_AFTER, service.terminate()).await;
+    assert_eq!(ended.unwrap().code(), Some(0));
+    let said = place.said();
+    assert!(said.contains("the database did not answer"), "{said}");
+}
+
+pub async fn a_start_is_stopped_although_the_server_hangs(server: &Server, _: String) {
+    let (url, proxy) = server.proxied().await;
+    proxy.hang();
+    let service = Place::new().begin_on(&url, &[]);
+    proxy.until_connected().await;
+    let ended = timeout(BROKEN_AFTER, service.terminate()).await;
+    assert_eq!(ended.unwrap().code(), Some(0));
 }
 
 /// What each receiver got: by its URL and the object the greatest version, and whether that was
