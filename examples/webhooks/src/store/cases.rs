@@ -88,6 +88,25 @@ impl Place {
     }
 }
 
+/// Begins a change of an object, and stops within it until something is sent, as a process does
+/// that is stopped.
+pub(crate) async fn stop_within_a_change(
+    store: &Store,
+    may_go_on: std::sync::mpsc::Receiver<()>,
+) -> tokio::task::JoinHandle<Result<(), StoreError>> {
+    let (stopped, has_stopped) = oneshot::channel();
+    let work = move |db: &mut Db<'_>| {
+        objects::next_version(db)?;
+        let _ = stopped.send(());
+        let _ = may_go_on.recv();
+        objects::next_version(db).map(drop)
+    };
+    let store = store.clone();
+    let task = tokio::spawn(async move { store.run(Scope::Object, work).await });
+    has_stopped.await.unwrap();
+    task
+}
+
 pub(crate) async fn every_subscription_is_owed_every_object(place: Place) {
     assert_eq!(place.subscribe("s", "u").await, PutSubscription::Created);
     place.put("a").await;

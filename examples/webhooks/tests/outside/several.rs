@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hyper::Method;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::key::Key;
+use crate::store::cases::stop_within_a_change;
 use crate::store::{Database, NewSecret, NewSubscription, News, Presence, Range, State, Store};
 use crate::support::postgres::Server;
 use crate::support::{BROKEN_AFTER, Manner, Place, Receiver, User};
@@ -25,6 +27,8 @@ macro_rules! with_several {
             versions_are_committed_in_their_order,
             a_version_that_is_committed_meanwhile_is_still_owed,
             no_change_is_lost_beside_deliveries,
+            a_process_that_stops_within_a_change_does_not_hold_up_others,
+            a_lock_that_is_kept_is_an_error_and_no_silence,
             a_stop_ends_although_the_server_hangs,
             a_start_is_stopped_although_the_server_hangs,
         }
@@ -244,6 +248,39 @@ pub async fn a_version_that_is_committed_meanwhile_is_still_owed(server: &Server
     record.await.unwrap().unwrap();
     let owed = store.owed(State::Pending, None, 10).await.unwrap();
     assert_eq!(owed.len(), 1);
+    store.close().await;
+}
+
+/// Less than a client waits for an answer, and far more than a change waits for a lock.
+const HELD_UP: Duration = Duration::from_secs(20);
+
+pub async fn a_process_that_stops_within_a_change_does_not_hold_up_others(_: &Server, url: String) {
+    let (one, two) = (replica(&url), replica(&url));
+    let (go_on, may_go_on) = std::sync::mpsc::channel();
+    let stopped = stop_within_a_change(&one, may_go_on).await;
+    timeout(HELD_UP, put(&two, "a")).await.unwrap();
+    go_on.send(()).unwrap();
+    // It has lost its transaction, and makes the next one.
+    stopped.await.unwrap().unwrap_err();
+    put(&one, "b").await;
+    let versions = [two.object("a".into()).await, two.object("b".into()).await];
+    let versions = versions.map(|object| object.unwrap().unwrap().version);
+    assert_eq!(versions, [1, 2]);
+    one.close().await;
+    two.close().await;
+}
+
+pub async fn a_lock_that_is_kept_is_an_error_and_no_silence(server: &Server, url: String) {
+    let store = replica(&url);
+    let keep = "BEGIN; SELECT newest FROM webhooks.versions FOR UPDATE";
+    let (committed, may_commit) = std::sync::mpsc::channel();
+    let keeping = server.transaction(&url, keep, may_commit).await;
+    let put = store.put_object("a".into(), "1".into());
+    let error = timeout(HELD_UP, put).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("lock timeout"), "{error}");
+    committed.send(()).unwrap();
+    keeping.await.unwrap();
+    store.put_object("a".into(), "1".into()).await.unwrap();
     store.close().await;
 }
 
