@@ -90,6 +90,7 @@ impl Place {
 
 /// Begins a change of an object, and stops within it until something is sent, as a process does
 /// that is stopped.
+#[allow(dead_code, reason = "only a PostgreSQL has several processes")]
 pub(crate) async fn stop_within_a_change(
     store: &Store,
     may_go_on: std::sync::mpsc::Receiver<()>,

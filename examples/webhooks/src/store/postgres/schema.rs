@@ -9,9 +9,9 @@ const VERSION: i64 = 1;
 
 /// What each connection begins with. A statement that takes longer is broken.
 ///
-/// A transaction takes several messages to the server. A process that is stopped between two of them
-/// keeps its locks until the server ends the transaction: other processes wait as long. A lock that
-/// is kept nevertheless is an error before the client of a request has given up.
+/// A transaction takes several messages to the server. A process that is stopped between two of
+/// them keeps its locks until the server ends the transaction: other processes wait as long. A lock
+/// that is kept nevertheless is an error before the client of a request has given up.
 pub(super) const SETTINGS: &str = "
 SET search_path TO webhooks;
 SET client_min_messages TO warning;
