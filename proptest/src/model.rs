@@ -291,6 +291,7 @@ impl Model {
     /// delaying_queue.go, insert. An entry that moves is numbered again, so that entries with equal
     /// deadlines leave in the order in which they got them.
     fn schedule(&mut self, key: Key, due: Instant, level: u8) -> Added {
+        self.end_burst_at(key, due);
         let number = self.entries;
         self.entries += 1;
         let entry = Waiting {

@@ -85,7 +85,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves the deadline of a key, if it has one, to the end of its hold, if that is later.
     fn put_off(&mut self, id: SlotId, held: Instant) {
         if self.delays.due(id).is_some_and(|due| due < held) {
-            let _ = self.delays.move_to(id, held);
+            self.move_deadline(id, held);
         }
     }
 

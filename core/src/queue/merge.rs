@@ -57,10 +57,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         let raised = self.raise_delayed(id, level);
         if stays {
+            if rule != Merge::Keep {
+                self.note_deadline(id, asked);
+            }
             self.metrics.coalesced();
             return raised;
         }
-        let _ = self.delays.move_to(id, asked);
+        self.move_deadline(id, asked);
         if asked < pending {
             Added::Sooner
         } else {

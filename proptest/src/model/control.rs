@@ -118,7 +118,12 @@ impl Model {
         if chosen == entry.due {
             // As if it were asked for once more, but that the order of ties stays.
             self.figures.retries += u64::from(due.is_some());
-            return self.schedule(key, chosen, level);
+            let bursts = self.bursts.clone();
+            let added = self.schedule(key, chosen, level);
+            if rule == Merge::Keep || asked != chosen {
+                self.bursts = bursts;
+            }
+            return added;
         }
         self.stop_waiting(key);
         let level = level.max(entry.level);

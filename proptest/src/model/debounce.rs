@@ -51,16 +51,23 @@ impl Model {
             self.stop_waiting(key);
             return Ok(self.mark(key, self.now, entry.level));
         }
-        self.bursts.push((key, Burst { first, due }));
-        if due == entry.due {
-            return Ok(Added::Coalesced);
+        if due != entry.due {
+            self.move_deadline(key, due);
         }
-        self.move_deadline(key, due);
-        Ok(if due < entry.due {
+        self.bursts.push((key, Burst { first, due }));
+        Ok(if due == entry.due {
+            Added::Coalesced
+        } else if due < entry.due {
             Added::Sooner
         } else {
             Added::Later
         })
+    }
+
+    /// Another call asks for a deadline: a burst that has set it moves it no longer.
+    pub(super) fn end_burst_at(&mut self, key: Key, due: Instant) {
+        self.bursts
+            .retain(|(other, burst)| *other != key || burst.due != due);
     }
 
     /// The bursts that a later add may still move, with when each began.

@@ -68,6 +68,7 @@ impl Model {
 
     /// An entry that moves is numbered again.
     pub(super) fn move_deadline(&mut self, key: Key, due: Instant) {
+        self.end_burst_at(key, due);
         let number = self.entries;
         self.entries += 1;
         if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {

@@ -85,6 +85,9 @@ macro_rules! __rules_control {
                 a_burst_moves_no_deadline_but_its_own: 1,
                 "A deadline that is not that of the burst is not moved back.",
                 "requeue-core, Queue::add_debounced";
+                a_burst_leaves_a_deadline_that_others_ask_for_too: 1,
+                "A burst no longer moves its deadline once another call asks for the same time.",
+                "requeue-core, Queue::add_debounced";
                 a_burst_that_is_taken_back_is_over: 1,
                 "A burst ends when its key is cancelled, and leaves nothing behind.",
                 "requeue-core, Queue::add_debounced";
