@@ -281,7 +281,7 @@ impl Model {
 
     fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
-        let due = due.max(self.held_until(key));
+        let due = self.due_of_add(key, due);
         if !is_after(due, self.now) {
             return self.mark(key, self.now, level);
         }

@@ -90,18 +90,18 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
             self.metrics.coalesced();
             return Added::Coalesced;
         }
-        let held = self.held_until(id);
         let pending = self.delays.due(id);
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
         };
         let burst = L::burst(&mut slot.meta.record);
         let goes_on = burst.goes_on(pending);
-        let due = burst.add(goes_on, [quiet, max], now).max(held);
+        let asked = burst.add(goes_on, [quiet, max], now);
+        let due = self.due_of_add(id, asked, now);
         let Some(before) = pending.filter(|_| goes_on) else {
             return self.begin_burst(id, due, now);
         };
-        burst.due = due;
+        self.set_burst(id, due);
         self.metrics.retry();
         if !due.is_after(now) {
             let level = self.levels(id).delayed();
@@ -124,10 +124,15 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
     fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
         let is_own = matches!(added, Added::Delayed | Added::Sooner);
-        if let Some(slot) = self.slots.slot_mut(id) {
-            // If the deadline is not the burst's, the burst may not move it.
-            L::burst(&mut slot.meta.record).due = if is_own { due } else { Instant::EPOCH };
-        }
+        // If the deadline is not the burst's, the burst may not move it.
+        self.set_burst(id, if is_own { due } else { Instant::EPOCH });
         added
+    }
+
+    /// Notes the deadline of a burst.
+    fn set_burst(&mut self, id: SlotId, due: Instant) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            L::burst(&mut slot.meta.record).due = due;
+        }
     }
 }

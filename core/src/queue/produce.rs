@@ -360,7 +360,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        let due = due.max(self.held_until(id));
+        let due = self.due_of_add(id, due, now);
         if !due.is_after(now) {
             return self.mark(id, now, level);
         }

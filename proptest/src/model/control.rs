@@ -107,9 +107,8 @@ impl Model {
         let Some(entry) = entry else {
             return self.add_now_or_at(key, due, level);
         };
-        let asked = due.map_or(self.now, |due| due.max(self.now));
-        let held = Some(self.held_until(key)).filter(|held| is_after(*held, self.now));
-        let asked = held.map_or(asked, |held| asked.max(held));
+        let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
+        let asked = asked.max(self.now);
         let chosen = match rule {
             Merge::Latest => asked.max(entry.due),
             Merge::Replace => asked,

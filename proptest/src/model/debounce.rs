@@ -38,7 +38,7 @@ impl Model {
         let burst = burst.filter(|burst| entry.is_some_and(|entry| entry.due == burst.due));
         let first = burst.map_or(self.now, |burst| burst.first);
         let due = (self.now + quiet).min(first + max);
-        let due = due.max(self.held_until(key));
+        let due = self.due_of_add(key, due);
         let Some(entry) = entry.filter(|_| burst.is_some()) else {
             let added = self.retry_at(key, due, 0);
             if matches!(added, Added::Delayed | Added::Sooner) {

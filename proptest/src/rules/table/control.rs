@@ -48,6 +48,12 @@ macro_rules! __rules_control {
                 a_key_that_failed_runs_as_often_as_its_backoff_says: 1,
                 "A key whose failures are held does not run before its backoff is over, if added.",
                 "requeue-core, WithHolds::hold_failures";
+                an_add_without_a_delay_is_one_for_a_held_key_that_runs: 1,
+                "A delay of zero is an add: an active key is dirty, though it is held.",
+                "requeue-core, Queue::add_after";
+                an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs: 1,
+                "An add now that replaces a deadline makes an active key dirty, though it is held.",
+                "requeue-core, Merge";
                 a_key_cools_down_after_each_run: 1,
                 "A key that cools down does not run before that is over, and then once.",
                 "requeue-core, WithHolds::cool_down";
