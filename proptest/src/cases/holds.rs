@@ -131,6 +131,29 @@ pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.add(1, Added::Ready);
 }
 
+pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mut Script) {
+    for action in [Action::RequeueAfter(ms(8)), Action::RetryAfter(ms(8))] {
+        script.renew(&holding(5, false));
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        script.add(1, Added::Dirty);
+        let finished = script.subject.finish(ticket, action);
+        assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+        script.advance(5);
+        let ticket = script.get(1);
+        script.succeed(ticket);
+    }
+    script.renew(&holding(5, false));
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.shut_down();
+    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(8)));
+    assert_eq!(finished, Ok(Finished::Leftover(ms(5))));
+    let left = script.subject.take_delayed().map(|left| left.left);
+    assert_eq!(left, Some(ms(5)));
+}
+
 pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);

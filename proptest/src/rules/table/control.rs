@@ -57,6 +57,9 @@ macro_rules! __rules_control {
                 a_key_cools_down_after_each_run: 1,
                 "A key that cools down does not run before that is over, and then once.",
                 "requeue-core, WithHolds::cool_down";
+                a_dirty_key_is_reported_to_run_when_it_has_cooled_down: 1,
+                "The end of a run returns when the key runs: a dirty key once it has cooled down.",
+                "requeue-core, Finished::Delayed";
                 a_deadline_in_a_hold_comes_at_its_end: 1,
                 "A deadline in a hold moves to its end; a later one stays.",
                 "requeue-core, WithHolds";
