@@ -42,9 +42,9 @@ pub use token_bucket::Bucket;
 /// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
 /// - You implement `Record`, `when`, `requeues` and `set_requeues`. The rest has defaults, which
 ///   cost a queue nothing. All methods MUST be bounded in time, and MUST NOT panic. Those with a
-///   default belong to two abilities: [`HOLDS`](Self::HOLDS), of [`WithHolds`], and
-///   [`PACES`](Self::PACES), of [`WithRunRate`]. A limiter around another one passes all of them
-///   on.
+///   default belong to three abilities: [`HOLDS`](Self::HOLDS), of [`WithHolds`],
+///   [`PACES`](Self::PACES), of [`WithRunRate`], and [`note_deadline`](Self::note_deadline), for
+///   [`WithDebounce`]. A limiter around another one passes all of them on.
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
@@ -168,6 +168,13 @@ pub trait RateLimiter {
     fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
         let _ = now;
         *record == Self::Record::default()
+    }
+
+    /// Notes that a call other than [`add_debounced`](crate::Queue::add_debounced) asks for this
+    /// deadline of the key, for [`WithDebounce`].
+    #[inline]
+    fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
+        let _ = (record, due);
     }
 
     /// Returns from when on a ready key may be handed out. [`Instant::EPOCH`] is at once.

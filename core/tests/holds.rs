@@ -165,6 +165,7 @@ fn every_limiter_passes_on_what_those_within_can_do() {
     );
     assert!(limiter.needs_time());
     let mut record = Default::default();
+    limiter.note_deadline(&mut record, at(5));
     limiter.ended(&mut record, at(5));
     assert_eq!(limiter.held_until(&record), at(7), "the longer hold counts");
     assert!(!limiter.is_blank(&record, at(6)));
@@ -179,6 +180,26 @@ fn every_limiter_passes_on_what_those_within_can_do() {
     assert!(!idle.needs_time(), "there is nothing to hold, and no rate");
     idle.started(at(5));
     assert_eq!(idle.next_start(), Instant::EPOCH);
+}
+
+#[test]
+fn a_burst_ends_whatever_limiters_are_around_it() {
+    let ends = |limiter| {
+        let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+        let debounced = queue.add_debounced(1, 10 * MS, 90 * MS, at(0)).value;
+        assert_eq!(debounced, Ok(Added::Delayed));
+        queue.add_after(1, 5 * MS, at(5)).value.unwrap();
+        let debounced = queue.add_debounced(1, 10 * MS, 90 * MS, at(6)).value;
+        assert_eq!(debounced, Ok(Added::Coalesced));
+        assert_eq!(queue.next_deadline(), Some(at(10)));
+    };
+    let rng = requeue_core::NoJitter;
+    let debounced = WithHolds::new(WithDebounce::new((backoff(), NoLimit)));
+    ends(WithRunRate::new(
+        WithMaxWait::new(WithJitter::equal(debounced, rng), MS),
+        1000.0,
+        1,
+    ));
 }
 
 #[test]

@@ -281,7 +281,7 @@ impl Model {
 
     fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
         self.figures.retries += 1;
-        let due = due.max(self.held_until(key));
+        let due = self.due_of_add(key, due);
         if !is_after(due, self.now) {
             return self.mark(key, self.now, level);
         }
@@ -291,6 +291,7 @@ impl Model {
     /// delaying_queue.go, insert. An entry that moves is numbered again, so that entries with equal
     /// deadlines leave in the order in which they got them.
     fn schedule(&mut self, key: Key, due: Instant, level: u8) -> Added {
+        self.end_burst_at(key, due);
         let number = self.entries;
         self.entries += 1;
         let entry = Waiting {

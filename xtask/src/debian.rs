@@ -45,6 +45,26 @@ impl Apt {
 
     /// A call of `apt-get` with the words of a line.
     pub(crate) fn get(&self, line: &str) -> Invocation {
+        self.invocation("apt-get", line)
+    }
+
+    /// Returns the newest listed version of a source package that begins with `series`, in full:
+    /// `apt-get source` takes no pattern.
+    ///
+    /// # Errors
+    ///
+    /// The lists hold none.
+    pub(crate) fn source_version(&self, package: &str, series: &str) -> Result<String, Stop> {
+        let line = self.invocation("apt-cache", "showsrc --only-source");
+        let file = self.folder.join("apt/showsrc.txt");
+        let (_, text) = line.args([package]).capture(&self.folder, &file)?;
+        let version = newest(&text, series, is_newer).map(str::to_owned);
+        version.ok_or_else(|| {
+            Stop::NotRun(format!("this Debian has no sources of {package} {series}"))
+        })
+    }
+
+    fn invocation(&self, program: &str, line: &str) -> Invocation {
         let folder = self.folder.join("apt");
         let options = [
             ("Dir::Etc::sourceparts", "sources"),
@@ -57,7 +77,8 @@ impl Apt {
                 format!("{name}={}", shown(&folder.join(part))),
             ]
         });
-        Invocation::new("apt-get -q -o Dir::Etc::sourcelist=/dev/null -o Debug::NoLocking=1")
+        Invocation::new(program)
+            .args("-q -o Dir::Etc::sourcelist=/dev/null -o Debug::NoLocking=1".split(' '))
             .args(options.into_iter().flatten())
             .args(line.split(' '))
     }
@@ -121,6 +142,25 @@ pub(crate) fn installed(root: &Path, name: &str) -> Option<PathBuf> {
     places.find_map(|folder| Some(folder.join(name)).filter(|path| path.is_file()))
 }
 
+/// The newest of the versions that `apt-cache showsrc` prints and that begin with `series`.
+fn newest<'a>(
+    text: &'a str,
+    series: &str,
+    is_newer: impl Fn(&str, &str) -> bool,
+) -> Option<&'a str> {
+    let versions = text.lines().filter_map(|l| l.strip_prefix("Version: "));
+    let versions = versions.filter(|version| version.starts_with(series));
+    versions.reduce(|best, other| if is_newer(other, best) { other } else { best })
+}
+
+/// Whether the first version is newer than the second, by Debian's rules.
+fn is_newer(version: &str, than: &str) -> bool {
+    Command::new("dpkg")
+        .args(["--compare-versions", version, "gt", than])
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
 /// Whether a shell finds a program of this name.
 pub(crate) fn is_there(tool: &str) -> bool {
     Command::new("sh")
@@ -131,4 +171,21 @@ pub(crate) fn is_there(tool: &str) -> bool {
 
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_of_a_series_is_taken_in_full() {
+        let text = "Package: kubernetes\nFormat: 3.0 (quilt)\n\
+                    Version: 1.20.5+really1.20.2-1.1\nStandards-Version: 4.5.1\n\n\
+                    Package: kubernetes\nVersion: 1.20.5+really1.20.2-1.1+deb12u1\n\n\
+                    Package: kubernetes\nVersion: 1.32.3+ds-2\n";
+        let is_newer = |version: &str, than: &str| version > than;
+        let newest = |series| newest(text, series, is_newer);
+        assert_eq!(newest("1.20."), Some("1.20.5+really1.20.2-1.1+deb12u1"));
+        assert_eq!(newest("1.2."), None);
+    }
 }

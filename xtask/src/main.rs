@@ -35,7 +35,7 @@ use std::env;
 use std::process::ExitCode;
 
 use invocation::Invocation;
-use report::{OnFailure, Report, Stop, Verdict};
+use report::{Asked, OnFailure, Report, Stop, Verdict};
 use steps::{STEPS, Step};
 use workspace::Workspace;
 
@@ -184,11 +184,15 @@ fn dispatch(words: &[String]) -> Result<bool, String> {
 fn test(arguments: &[String]) -> Result<bool, String> {
     refuse(arguments)?;
     let chosen: Vec<&Step> = STEPS.iter().filter(|step| step.in_test).collect();
-    run(&chosen, OnFailure::Stop)
+    run(&chosen, OnFailure::Stop, Asked::ForAll)
 }
 
 fn ci(arguments: &[String]) -> Result<bool, String> {
-    run(&steps::choose(arguments)?, OnFailure::GoOn)
+    let asked = match arguments.first() {
+        Some(first) if first != "--except" => Asked::ByName,
+        _ => Asked::ForAll,
+    };
+    run(&steps::choose(arguments)?, OnFailure::GoOn, asked)
 }
 
 fn bench(arguments: &[String]) -> Result<bool, String> {
@@ -205,10 +209,11 @@ fn bench(arguments: &[String]) -> Result<bool, String> {
 
 fn firmware(arguments: &[String]) -> Result<bool, String> {
     refuse(arguments)?;
-    run(&steps::choose(&["firmware".to_owned()])?, OnFailure::GoOn)
+    ci(&["firmware".to_owned()])
 }
 
-/// Prints how a command went that is no step.
+/// Prints how a command went that is no step. A command that could not run has failed, because a
+/// person asked for it by name.
 fn shown(verdict: Verdict) -> Result<bool, String> {
     match verdict {
         Ok(()) => Ok(true),
@@ -218,7 +223,7 @@ fn shown(verdict: Verdict) -> Result<bool, String> {
         }
         Err(Stop::Skipped(why) | Stop::NotRun(why)) => {
             println!("NOT RUN: {why}");
-            Ok(true)
+            Ok(false)
         }
     }
 }
@@ -238,8 +243,9 @@ fn help(arguments: &[String]) -> Result<bool, String> {
         println!("{star} {:<10} {}", step.name, step.about);
     }
     println!(
-        "\nA step that cannot be run on this machine is skipped and says why; where CI=true it \
-         has failed.\nExit code: 0 all well, 1 a step failed, 2 a mistake in the call."
+        "\nA step that cannot be run on this machine is skipped and says why. Where CI=true, or if \
+         it was\nasked for by name, it has failed. A command that cannot be run has failed.\n\
+         Exit code: 0 all well, 1 a step failed, 2 a mistake in the call."
     );
     Ok(true)
 }
@@ -251,11 +257,24 @@ fn refuse(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-fn run(steps: &[&Step], on_failure: OnFailure) -> Result<bool, String> {
+fn run(steps: &[&Step], on_failure: OnFailure, asked: Asked) -> Result<bool, String> {
     let workspace = Workspace::load()?;
-    let mut report = Report::new(on_failure, steps.len());
+    let mut report = Report::new(on_failure, asked, steps.len());
     for step in steps {
         report.step(step, &workspace);
     }
     Ok(report.conclude())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_could_not_run_has_failed() {
+        assert_eq!(shown(Ok(())), Ok(true));
+        assert_eq!(shown(Err(Stop::Failed("broken".to_owned()))), Ok(false));
+        assert_eq!(shown(Err(Stop::Skipped("no tool".to_owned()))), Ok(false));
+        assert_eq!(shown(Err(Stop::NotRun("no sources".to_owned()))), Ok(false));
+    }
 }

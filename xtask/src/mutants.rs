@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use crate::invocation::Invocation;
 use crate::toolchain;
@@ -55,6 +56,9 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned());
     }
     let workspace = Workspace::load()?;
+    for file in files {
+        refuse_without_mutants(file, &workspace)?;
+    }
     let mut missed: Option<BTreeSet<String>> = None;
     for pass in &PASSES {
         let found = pass.run(missed.is_some(), files, &workspace)?;
@@ -70,6 +74,16 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
         println!("{mutant}");
     }
     Ok(missed.is_empty())
+}
+
+/// A name that matches no source would pass, because nothing is missed where nothing is broken.
+fn refuse_without_mutants(file: &str, workspace: &Workspace) -> Result<(), String> {
+    let list = ["mutants", "--list", "--package", "requeue-core", "--file"];
+    match toolchain::answer(Command::new("cargo").args(list).arg(file), &workspace.root) {
+        Ok(listed) if listed.trim().is_empty() => Err(format!("nothing to break in `{file}`")),
+        Ok(_) => Ok(()),
+        Err(stop) => Err(format!("{stop:?}")),
+    }
 }
 
 impl Pass {

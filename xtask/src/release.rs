@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::api::{self, manifest_of};
-use crate::report::{OnFailure, Report, Stop, Verdict};
+use crate::report::{Asked, OnFailure, Report, Stop, Verdict};
 use crate::steps::Step;
 use crate::toolchain;
 use crate::workspace::{Package, Workspace};
@@ -79,12 +79,15 @@ pub(crate) fn run(words: &[String]) -> Result<bool, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => explain(&workspace),
-        ["--dry-run"] => Ok(check(&workspace, |_| true)),
+        ["--dry-run"] => Ok(check(&workspace, Asked::ForAll, |_| true)),
         ["--dry-run", names @ ..] => {
             let known = |name: &&str| CHECKS.iter().any(|check| check.name == *name);
             match names.iter().find(|name| !known(name)) {
                 Some(name) => Err(format!("no check is called `{name}`")),
-                None => Ok(check(&workspace, |check| names.contains(&check.name))),
+                None => {
+                    let is_chosen = |check: &Step| names.contains(&check.name);
+                    Ok(check(&workspace, Asked::ByName, is_chosen))
+                }
             }
         }
         ["--version", version] => versions::set(&workspace, version, versions::Of::All),
@@ -93,9 +96,9 @@ pub(crate) fn run(words: &[String]) -> Result<bool, String> {
     }
 }
 
-fn check(workspace: &Workspace, is_chosen: impl Fn(&Step) -> bool) -> bool {
+fn check(workspace: &Workspace, asked: Asked, is_chosen: impl Fn(&Step) -> bool) -> bool {
     let chosen: Vec<&Step> = CHECKS.iter().filter(|check| is_chosen(check)).collect();
-    let mut report = Report::new(OnFailure::GoOn, chosen.len());
+    let mut report = Report::new(OnFailure::GoOn, asked, chosen.len());
     for step in chosen {
         report.step(step, workspace);
     }

@@ -16,7 +16,8 @@ pub(crate) enum Stop {
     Failed(String),
     /// This machine cannot run it.
     Skipped(String),
-    /// The same, for a step that is not promised to run: no failure anywhere.
+    /// The same, for a step that is not promised to run: no failure unless it was asked for by
+    /// name.
     NotRun(String),
 }
 
@@ -33,10 +34,20 @@ pub(crate) enum OnFailure {
     GoOn,
 }
 
+/// How steps were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Among all others: a step that cannot be run is shown, and leaves the rest alone.
+    ForAll,
+    /// A step that cannot be run has failed.
+    ByName,
+}
+
 /// The steps so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     on_failure: OnFailure,
+    asked: Asked,
     /// Whether a step that cannot be run is a failure: a gate with a hole in it is not green.
     strict: bool,
     /// How many steps there will be.
@@ -45,10 +56,11 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(on_failure: OnFailure, planned: usize) -> Self {
+    pub(crate) fn new(on_failure: OnFailure, asked: Asked, planned: usize) -> Self {
         let strict = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
         Self {
             on_failure,
+            asked,
             strict,
             planned,
             rows: Vec::new(),
@@ -67,6 +79,9 @@ impl Report {
         let start = Instant::now();
         let outcome = match (step.run)(workspace) {
             Ok(()) => Outcome::Passed,
+            Err(Stop::Skipped(why) | Stop::NotRun(why)) if self.asked == Asked::ByName => {
+                Outcome::Failed(format!("not run, and asked for by name: {why}"))
+            }
             Err(Stop::Skipped(why)) if !self.strict => Outcome::Skipped(why),
             Err(Stop::Skipped(why)) => {
                 Outcome::Failed(format!("{why}; where CI=true, that is a failure"))
@@ -164,12 +179,22 @@ mod tests {
     };
 
     fn results(steps: &[&Step], on_failure: OnFailure, strict: bool) -> (Vec<String>, bool) {
+        asked(Asked::ForAll, steps, on_failure, strict)
+    }
+
+    fn asked(
+        asked: Asked,
+        steps: &[&Step],
+        on_failure: OnFailure,
+        strict: bool,
+    ) -> (Vec<String>, bool) {
         let workspace = Workspace {
             root: ".".into(),
             packages: Vec::new(),
         };
         let mut report = Report {
             on_failure,
+            asked,
             strict,
             planned: steps.len(),
             rows: Vec::new(),
@@ -208,5 +233,13 @@ mod tests {
     fn a_step_that_is_not_promised_fails_nowhere() {
         let (rows, ok) = results(&[&RARE, &GOOD], OnFailure::Stop, true);
         assert_eq!((rows.join(" ").as_str(), ok), ("NOT passed", true));
+    }
+
+    #[test]
+    fn a_step_that_was_asked_for_by_name_and_cannot_be_run_has_failed() {
+        for step in [&RARE, &ABSENT] {
+            let (rows, ok) = asked(Asked::ByName, &[step, &GOOD], OnFailure::GoOn, false);
+            assert_eq!((rows.join(" ").as_str(), ok), ("FAILED passed", false));
+        }
     }
 }

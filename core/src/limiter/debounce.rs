@@ -48,13 +48,15 @@ pub struct Debounced<R> {
 /// Adds of a key that have become one deadline, which has not come.
 ///
 /// It says something only while the key waits for that very deadline. So nothing has to end it when
-/// the deadline comes, or is taken back or moved by other means, and it is no reason to hold a key.
+/// the deadline comes, is taken back, or moves to another time, and it is no reason to hold a key.
+/// Another call that asks for the same time ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Burst {
     /// When the first of them came.
     pub(crate) first: Instant,
-    /// The deadline that they have set: the epoch, which is none, if the key had an earlier one.
+    /// The deadline that they have set: the epoch, which is none, if the key had an earlier one, or
+    /// if another call has asked for it too.
     pub(crate) due: Instant,
 }
 
@@ -162,6 +164,14 @@ impl<L: RateLimiter> RateLimiter for WithDebounce<L> {
     #[inline]
     fn ended(&mut self, record: &mut Self::Record, now: Instant) {
         self.inner.ended(&mut record.inner, now);
+    }
+
+    #[inline]
+    fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
+        self.inner.note_deadline(&mut record.inner, due);
+        if record.burst.due == due {
+            record.burst.due = Instant::EPOCH;
+        }
     }
 
     /// A burst goes on: it has nothing to do with failures.

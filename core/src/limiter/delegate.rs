@@ -29,6 +29,11 @@ macro_rules! delegate_record {
         fn is_blank(&$self, record: &Self::Record, now: Instant) -> bool {
             ($to).is_blank(record, now)
         }
+
+        #[inline]
+        fn note_deadline(&$self, record: &mut Self::Record, due: Instant) {
+            ($to).note_deadline(record, due);
+        }
     };
 }
 

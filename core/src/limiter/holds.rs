@@ -197,5 +197,10 @@ impl<L: RateLimiter> RateLimiter for WithHolds<L> {
         !record.until.is_after(now) && self.inner.is_blank(&record.inner, now)
     }
 
+    #[inline]
+    fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
+        self.inner.note_deadline(&mut record.inner, due);
+    }
+
     delegate_pace!(L, self, self.inner);
 }

@@ -75,6 +75,11 @@ macro_rules! max_of {
             }
 
             #[inline]
+            fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
+                $(self.$index.note_deadline(&mut record.$index, due);)+
+            }
+
+            #[inline]
             fn next_start(&self) -> Instant {
                 let mut latest = Instant::EPOCH;
                 $(latest = latest.max(self.$index.next_start());)+

@@ -21,10 +21,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// when the deadline comes, or is taken back.
     ///
     /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,
-    /// also for an active key. A deadline that the key has by other means is never moved back: the
-    /// one that comes first counts. A key that is ready or dirty runs after this add in any case,
-    /// and stays as it is. A `quiet` of zero ends the burst now. With a `quiet` and a `max` of
-    /// [`Duration::MAX`] the key waits for ever.
+    /// also for an active key. A deadline that the key has by other means is never moved back, even
+    /// if the burst has set the same: the one that comes first counts. A key that is ready or dirty
+    /// runs after this add in any case, and stays as it is. A `quiet` of zero ends the burst now.
+    /// With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
@@ -75,18 +75,18 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
             self.metrics.coalesced();
             return Added::Coalesced;
         }
-        let held = self.held_until(id);
         let pending = self.delays.due(id);
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
         };
         let burst = L::burst(&mut slot.meta.record);
         let goes_on = burst.goes_on(pending);
-        let due = burst.add(goes_on, [quiet, max], now).max(held);
-        burst.due = due;
+        let asked = burst.add(goes_on, [quiet, max], now);
+        let due = self.due_of_add(id, asked, now);
         let Some(before) = pending.filter(|_| goes_on) else {
             return self.begin_burst(id, due, now);
         };
+        self.set_burst(id, due);
         self.metrics.retry();
         if !due.is_after(now) {
             let level = self.levels(id).delayed();
@@ -109,10 +109,15 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
     fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
         let is_own = matches!(added, Added::Delayed | Added::Sooner);
-        if !is_own && let Some(slot) = self.slots.slot_mut(id) {
-            // The deadline is not the burst's, which may not move it.
-            L::burst(&mut slot.meta.record).due = Instant::EPOCH;
-        }
+        // If the deadline is not the burst's, the burst may not move it.
+        self.set_burst(id, if is_own { due } else { Instant::EPOCH });
         added
+    }
+
+    /// Notes the deadline of a burst.
+    fn set_burst(&mut self, id: SlotId, due: Instant) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            L::burst(&mut slot.meta.record).due = due;
+        }
     }
 }

@@ -121,7 +121,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if held.is_after(now) {
             let due = self.delays.due(id);
             if due.is_some_and(|due| due > held) {
-                let _ = self.delays.move_to(id, held);
+                self.move_deadline(id, held);
             }
             return due.is_some();
         }

@@ -31,6 +31,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         })
     }
 
+    /// When an add comes that is asked for at `due`: at the end of a hold, if that is later. An add
+    /// now of an active key comes at once, because the end of its run may end the hold.
+    #[inline]
+    pub(super) fn due_of_add(&self, id: SlotId, due: Instant, now: Instant) -> Instant {
+        if !L::HOLDS || (!due.is_after(now) && self.is_active(id)) {
+            return due;
+        }
+        due.max(self.held_until(id))
+    }
+
     /// How long a key is still held.
     pub(super) fn hold_left(&self, id: SlotId, now: Instant) -> Duration {
         let held = self.held_until(id);
@@ -85,7 +95,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves the deadline of a key, if it has one, to the end of its hold, if that is later.
     fn put_off(&mut self, id: SlotId, held: Instant) {
         if self.delays.due(id).is_some_and(|due| due < held) {
-            let _ = self.delays.move_to(id, held);
+            self.move_deadline(id, held);
         }
     }
 

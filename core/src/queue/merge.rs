@@ -23,9 +23,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         level: u8,
     ) -> Added {
-        let held = self.held_until(id);
-        let later = due.map(|due| due.max(held)).filter(|due| due.is_after(now));
-        let later = later.or(held.is_after(now).then_some(held));
+        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH), now);
+        let later = asked.is_after(now).then_some(asked);
         let pending = match rule {
             Merge::Earliest => None,
             // There is one place, at the earlier of two times: now, if the key is queued.
@@ -57,10 +56,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         let raised = self.raise_delayed(id, level);
         if stays {
+            if rule != Merge::Keep {
+                self.note_deadline(id, asked);
+            }
             self.metrics.coalesced();
             return raised;
         }
-        let _ = self.delays.move_to(id, asked);
+        self.move_deadline(id, asked);
         if asked < pending {
             Added::Sooner
         } else {

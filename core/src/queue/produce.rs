@@ -275,7 +275,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        let due = due.max(self.held_until(id));
+        let due = self.due_of_add(id, due, now);
         if !due.is_after(now) {
             return self.mark(id, now, level);
         }
@@ -284,6 +284,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Sets the deadline of a key, or keeps an earlier one.
     pub(super) fn delay_until(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
+        self.note_deadline(id, due);
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.
@@ -303,6 +304,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.raise_delayed(id, level)
             }
         }
+    }
+
+    /// Ends a burst of debounced adds that has set the deadline for which another call asks.
+    #[inline]
+    pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            self.limiter.note_deadline(&mut slot.meta.record, due);
+        }
+    }
+
+    /// Moves the deadline of a key.
+    #[inline]
+    pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
+        self.note_deadline(id, due);
+        let _ = self.delays.move_to(id, due);
     }
 
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.

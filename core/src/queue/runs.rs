@@ -361,7 +361,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let again = self.end_run(ticket, action.forgets(), now)?;
         if L::HOLDS && (was_dirty || delay.is_some()) {
             let held = self.hold_left(id, now);
-            delay = Some(delay.unwrap_or_default().max(held));
+            // A dirty key was added now, so it runs as soon as it is not held.
+            let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
+            delay = Some(asked.max(held));
         }
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),

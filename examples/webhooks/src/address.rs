@@ -16,7 +16,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 }
 
 /// Networks within the address space that are not public: address, and length of the prefix.
-const SPECIAL_V4: [([u8; 4], u32); 15] = [
+const SPECIAL_V4: [([u8; 4], u32); 18] = [
     ([0, 0, 0, 0], 8),       // this network
     ([10, 0, 0, 0], 8),      // private
     ([100, 64, 0, 0], 10),   // shared by a provider's customers
@@ -25,8 +25,11 @@ const SPECIAL_V4: [([u8; 4], u32); 15] = [
     ([172, 16, 0, 0], 12),   // private
     ([192, 0, 0, 0], 24),    // protocol assignments
     ([192, 0, 2, 0], 24),    // documentation
+    ([192, 31, 196, 0], 24), // AS112, which answers for private addresses
+    ([192, 52, 193, 0], 24), // relays of multicast
     ([192, 88, 99, 0], 24),  // relays to IPv6, withdrawn
     ([192, 168, 0, 0], 16),  // private
+    ([192, 175, 48, 0], 24), // AS112
     ([198, 18, 0, 0], 15),   // benchmarks
     ([198, 51, 100, 0], 24), // documentation
     ([203, 0, 113, 0], 24),  // documentation
@@ -35,11 +38,12 @@ const SPECIAL_V4: [([u8; 4], u32); 15] = [
 ];
 
 /// The same for IPv6, within global unicast.
-const SPECIAL_V6: [([u16; 3], u32); 4] = [
-    ([0x2001, 0, 0], 23),     // protocol assignments, Teredo among them
-    ([0x2001, 0xdb8, 0], 32), // documentation
-    ([0x2002, 0, 0], 16),     // 6to4: an IPv4 address in disguise
-    ([0x3fff, 0, 0], 20),     // documentation
+const SPECIAL_V6: [([u16; 3], u32); 5] = [
+    ([0x2001, 0, 0], 23),         // protocol assignments, Teredo among them
+    ([0x2001, 0xdb8, 0], 32),     // documentation
+    ([0x2002, 0, 0], 16),         // 6to4: an IPv4 address in disguise
+    ([0x2620, 0x4f, 0x8000], 48), // AS112
+    ([0x3fff, 0, 0], 20),         // documentation
 ];
 
 /// 64:ff9b::/96: what follows is an IPv4 address, which a gateway calls.
@@ -94,12 +98,20 @@ mod tests {
             "172.15.255.255",
             "172.32.0.0",
             "192.0.1.0",
+            "192.31.195.255",
+            "192.31.197.0",
+            "192.52.192.255",
+            "192.52.194.0",
+            "192.175.47.255",
+            "192.175.49.0",
             "192.167.255.255",
             "192.169.0.0",
             "198.17.255.255",
             "198.20.0.0",
             "223.255.255.255",
             "2606:4700::1111",
+            "2620:4f:7fff::1",
+            "2620:4f:8001::1",
             "2001:200::1",
             "2003::1",
             "3fff:1000::1",
@@ -127,7 +139,10 @@ mod tests {
             "192.0.0.8",
             "192.0.2.1",
             "192.88.99.1",
+            "192.31.196.1",
+            "192.52.193.1",
             "192.168.1.1",
+            "192.175.48.1",
             "198.18.0.1",
             "198.19.255.255",
             "198.51.100.1",
@@ -154,6 +169,7 @@ mod tests {
             "2001:1ff::1",
             "2001:db8::1",
             "2002:7f00:1::",
+            "2620:4f:8000::1",
             "3fff:fff::1",
             "4000::1",
             "5f00::1",

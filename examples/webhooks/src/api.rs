@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
@@ -22,7 +22,9 @@ use crate::origin::Hosts;
 use crate::sign::Secret;
 use crate::snapshot::snapshot;
 use crate::stats::{Look, Stats};
-use crate::store::{Object, Owed, PutSubscription, State, Subscription};
+use crate::store::{
+    NewSecret, NewSubscription, Object, Owed, PutSubscription, State, Subscription,
+};
 use crate::target::{Target, URL_LEN_MAX};
 use crate::team::ShownTeam;
 
@@ -55,10 +57,12 @@ const PAGE: &str = include_str!("page.html");
 /// A subscription, as it is put.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewSubscription {
+struct PutBody {
     url: String,
     rate: Option<f64>,
-    secret: Option<String>,
+    /// `None` if it says nothing of the secret.
+    #[serde(default, deserialize_with = "some")]
+    secret: Option<Option<String>>,
 }
 
 /// A subscription, as it is shown: of the URL only what is no secret, and of the secret nothing.
@@ -178,7 +182,7 @@ impl Api {
 
     async fn put_subscription(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
         let bytes = body(request, SUBSCRIPTION_BYTES_MAX).await?;
-        let new: NewSubscription = serde_json::from_slice(&bytes).map_err(|error| {
+        let new: PutBody = serde_json::from_slice(&bytes).map_err(|error| {
             // Serde's own message may quote the URL, so only the place is shown.
             let (line, column) = (error.line(), error.column());
             let like = "this is no JSON like {\"url\": \"…\", \"rate\": 10}";
@@ -192,12 +196,13 @@ impl Api {
         {
             return Err(Refused::input("the rate has to be between 0.001 and 10000"));
         }
-        let secret = new.secret.as_deref().map(Secret::parse).transpose();
-        secret.map_err(Refused::input)?;
-        let subscription = Subscription {
+        if let Some(Some(secret)) = &new.secret {
+            Secret::parse(secret).map_err(Refused::input)?;
+        }
+        let subscription = NewSubscription {
             url: new.url,
             rate: new.rate,
-            secret: new.secret,
+            secret: new.secret.map_or(NewSecret::Kept, NewSecret::Given),
         };
         let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
         let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
@@ -344,6 +349,15 @@ impl Api {
         }
         Ok(text("ok\n"))
     }
+}
+
+/// Tells `null` from a field that is missing.
+fn some<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(from).map(Some)
 }
 
 fn named(id: &str) -> Result<Arc<str>, Refused> {

@@ -61,8 +61,9 @@ Options:
   -h, --help            say this
   -V, --version         say the version
 
-Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over; a second
-one stops at once. However it was stopped, the next start goes on from there.
+Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over. It has
+ended 15 seconds later, also if the database or etcd hangs. A second one stops
+at once. However it was stopped, the next start goes on from there.
 
 Exit code: 0 if a signal stopped it, 2 if it could not start or etcd refuses it.
 ";

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics, WorkQueue};
+use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::api::Api;
@@ -20,7 +21,7 @@ use crate::figures::{Figures, Waits};
 use crate::key::Key;
 use crate::origin::Hosts;
 use crate::post::Poster;
-use crate::replicas;
+use crate::replicas::{self, Replica};
 use crate::say;
 use crate::server;
 use crate::shares::Shares;
@@ -31,6 +32,10 @@ use crate::store::{Database, Presence, State, Store};
 
 /// The longest pause of a key that fails, and of a host that does not answer.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// How long each step of the end may take after the grace: to end the workers and the connections,
+/// to ask the database what is left, and to close it.
+const STEP_MAX: Duration = Duration::from_secs(5);
 
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
@@ -45,28 +50,19 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
         ));
     }
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
-    let listener = server::listen(options.listen);
-    let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
-    let address = listener.local_addr().map_err(cannot("listen"))?;
-    let prometheus = record()?;
-    let presence = match options.replicas {
-        Some(_) => Presence::Shared,
-        None => Presence::Alone,
+    let started = tokio::select! {
+        biased;
+        started = start(&options) => started?,
+        // A database that hangs does not hold it up. Nothing was taken on yet, but perhaps shards,
+        // which are free after the TTL.
+        () = signals.next() => return Ok(()),
     };
-    let store = Store::open(&options.database, presence)?;
-    let api = Arc::new(assemble(&options, store, prometheus)?);
+    let Started {
+        listener,
+        api,
+        replica,
+    } = started;
     let dispatcher = Arc::clone(&api.dispatcher);
-    let replica = match &options.replicas {
-        Some(replicas) => Some(replicas::join(replicas, options.grace, &dispatcher).await?),
-        None => None,
-    };
-    // Clients that connect now wait until everything that is owed has been read.
-    let owed = dispatcher
-        .resume()
-        .await
-        .map_err(cannot("read what is owed"))?;
-    announce(address, owed);
-
     let (stop, ended) = (CancellationToken::new(), CancellationToken::new());
     let running = Running {
         crew: tokio::spawn({
@@ -104,6 +100,45 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
         ended = wind_down(&api, running, &stop, options.grace) => ended,
         () = signals.next() => std::process::exit(EXIT_INTERRUPTED),
     }
+}
+
+/// What a run begins with.
+struct Started {
+    listener: TcpListener,
+    api: Arc<Api>,
+    replica: Option<Replica>,
+}
+
+/// Opens the database, joins the replicas, and reads what is owed.
+async fn start(options: &Options) -> Result<Started, String> {
+    let listener = server::listen(options.listen);
+    let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
+    let address = listener.local_addr().map_err(cannot("listen"))?;
+    let prometheus = record()?;
+    let presence = match options.replicas {
+        Some(_) => Presence::Shared,
+        None => Presence::Alone,
+    };
+    let database = options.database.clone();
+    let store = spawn_blocking(move || Store::open(&database, presence)).await;
+    let store = store.map_err(cannot("open the database"))??;
+    let api = Arc::new(assemble(options, store, prometheus)?);
+    let dispatcher = &api.dispatcher;
+    let replica = match &options.replicas {
+        Some(replicas) => Some(replicas::join(replicas, options.grace, dispatcher).await?),
+        None => None,
+    };
+    // Clients that connect now wait until everything that is owed has been read.
+    let owed = dispatcher
+        .resume()
+        .await
+        .map_err(cannot("read what is owed"))?;
+    announce(address, owed);
+    Ok(Started {
+        listener,
+        api,
+        replica,
+    })
 }
 
 /// Forgets the fences of a database that no process has open.
@@ -200,42 +235,87 @@ fn announce(address: SocketAddr, owed: usize) {
 
 /// Takes no more requests, delivers what is ready until the grace is over, and leaves the rest to
 /// the next start. Returns how the crew ended.
+///
+/// Ends at most three times [`STEP_MAX`] after the grace, also if the database or etcd hangs.
 async fn wind_down(
     api: &Api,
-    mut running: Running,
+    running: Running,
     stop: &CancellationToken,
     grace: Duration,
 ) -> Result<(), String> {
     let Dispatcher { queue, store, .. } = &*api.dispatcher;
+    let Running {
+        mut crew,
+        served,
+        looking,
+    } = running;
     stop.cancel();
     api.stats.history.end();
-    if api.dispatcher.team.get().is_none() && queue.drain_timeout(grace).await == Drained::Pending {
-        // Deliveries under way are broken off. They stay owed.
-        running.crew.abort();
-    }
-    // With a team, what is ready is the next owner's, at once.
-    let ended = match timeout(grace, &mut running.crew).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            running.crew.abort();
-            running.crew.await
+    let is_alone = api.dispatcher.team.get().is_none();
+    let deliver = async {
+        if is_alone && queue.drain_timeout(grace).await == Drained::Pending {
+            // Deliveries under way are broken off. They stay owed.
+            crew.abort();
         }
+        // With a team, what is ready is the next owner's, at once.
+        (&mut crew).await
     };
-    let _ = running.served.await;
-    running.looking.abort();
-    match store.owed_len(State::Pending).await {
-        Ok(0) => {}
-        Ok(left) => say(&format!("deliveries left for the next start: {left}")),
-        Err(error) => say(&error.to_string()),
+    let limit = grace.saturating_add(STEP_MAX);
+    let (ended, _) = tokio::join!(timeout(limit, deliver), timeout(limit, served));
+    if ended.is_err() {
+        say("the workers did not end in time");
+        crew.abort();
     }
-    store.close().await;
+    looking.abort();
+    match timeout(STEP_MAX, store.owed_len(State::Pending)).await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(left)) => say(&format!("deliveries left for the next start: {left}")),
+        Ok(Err(error)) => say(&error.to_string()),
+        Err(_) => say("the database did not answer: what is left is found by the next start"),
+    }
+    let _ = timeout(STEP_MAX, store.close()).await;
     match ended {
-        Ok(ended) => ended,
-        Err(error) if error.is_panic() => Err(format!("the workers failed: {error}")),
-        Err(_) => Ok(()),
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) if error.is_panic() => Err(format!("the workers failed: {error}")),
+        Ok(Err(_)) | Err(_) => Ok(()),
     }
 }
 
 fn cannot<E: Display>(what: &str) -> impl FnOnce(E) -> String {
     move |error| format!("cannot {what}: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::store::faults::silent;
+
+    /// As README and `--help` say.
+    const END_MAX: Duration = Duration::from_secs(15);
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_although_nothing_else_does() {
+        let grace = Duration::from_secs(7);
+        let (store, _inbox) = silent();
+        let prometheus = PrometheusBuilder::new().build_recorder().handle();
+        let api = assemble(&Options::default(), store, prometheus).unwrap();
+        // A run that does not end.
+        api.dispatcher.queue.add(Key::new("s", "o")).unwrap();
+        let _guard = api.dispatcher.queue.get().await.unwrap();
+        let running = Running {
+            crew: tokio::spawn(pending()),
+            served: tokio::spawn(pending()),
+            looking: tokio::spawn(pending()),
+        };
+        let (begun, stop) = (Instant::now(), CancellationToken::new());
+        let ended = wind_down(&api, running, &stop, grace);
+        let ended = timeout(Duration::from_secs(3600), ended).await;
+        assert_eq!(ended, Ok(Ok(())));
+        assert!(begun.elapsed() >= grace);
+        assert!(begun.elapsed() <= grace + END_MAX, "{:?}", begun.elapsed());
+    }
 }

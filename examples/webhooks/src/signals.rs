@@ -3,18 +3,21 @@
 /// Ctrl-C and SIGTERM.
 pub(crate) struct Signals {
     #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     /// Listens from now on, in place of what the system would do.
     pub(crate) fn new() -> std::io::Result<Self> {
+        #[cfg(unix)]
+        use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             #[cfg(unix)]
-            terminate: {
-                use tokio::signal::unix::{SignalKind, signal};
-                signal(SignalKind::terminate())?
-            },
+            interrupt: signal(SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminate: signal(SignalKind::terminate())?,
         })
     }
 
@@ -22,9 +25,8 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
         tokio::select! {
+            _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            // An error means that Ctrl-C is not received; SIGTERM still is.
-            Ok(()) = tokio::signal::ctrl_c() => {}
         }
     }
 

@@ -48,7 +48,7 @@ use work::{Message, Work};
 pub(crate) use deliveries::{Owed, Stale, State, Task};
 pub(crate) use objects::{Change, Object};
 pub(crate) use postgres::{Listener, News, Presence, Range};
-pub(crate) use subscriptions::{PutSubscription, Subscription};
+pub(crate) use subscriptions::{NewSecret, NewSubscription, PutSubscription, Subscription};
 
 /// A handle to the database. Clones are handles to the same.
 #[derive(Clone)]

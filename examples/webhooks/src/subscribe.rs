@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::dispatch::{Dispatcher, PAGE_LEN};
 use crate::key::Key;
 use crate::say;
-use crate::store::{PutSubscription, StoreError, Subscription};
+use crate::store::{NewSubscription, PutSubscription, StoreError};
 
 /// How long a put waits until everything is owed. It is not lost when that takes longer.
 const FILL_WAIT: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ impl Dispatcher {
     pub(crate) async fn put_subscription(
         self: &Arc<Self>,
         id: Arc<str>,
-        subscription: Subscription,
+        subscription: NewSubscription,
     ) -> Result<PutSubscription, StoreError> {
         let held = self.subscribing.lock().await;
         let rate = subscription.rate;

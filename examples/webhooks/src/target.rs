@@ -79,6 +79,11 @@ impl Target {
         format!("{host}:{port}").into()
     }
 
+    /// Returns whether scheme, host and port are the same.
+    pub(crate) fn has_origin_of(&self, other: &Self) -> bool {
+        self.uri.scheme() == other.uri.scheme() && self.host() == other.host()
+    }
+
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }

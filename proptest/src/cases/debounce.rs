@@ -1,4 +1,4 @@
-use requeue_core::{Added, Rejected};
+use requeue_core::{AddOptions, Added, Merge, Rejected};
 
 use super::{Script, ms};
 use crate::subject::Subject;
@@ -62,6 +62,71 @@ pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.advance(10);
     script.get(1);
     script.done(1);
+}
+
+pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Script) {
+    event(script, Added::Delayed);
+    script.advance(50);
+    script.add_after(1, 50, Added::Coalesced);
+    script.advance(10);
+    event(script, Added::Coalesced);
+    script.advance(40);
+    script.get(1);
+    script.done(1);
+
+    // A deadline that was cancelled, and is set again.
+    event(script, Added::Delayed);
+    assert!(script.subject.cancel_delay(1).is_some());
+    script.add_after(1, 100, Added::Delayed);
+    script.advance(50);
+    event(script, Added::Coalesced);
+    script.advance(50);
+    script.get(1);
+    script.done(1);
+
+    // Deadlines that are moved, or asked for, by another rule.
+    event(script, Added::Delayed);
+    merge(script, Merge::Replace, 50, Added::Sooner);
+    merge(script, Merge::Replace, 100, Added::Later);
+    script.advance(50);
+    event(script, Added::Coalesced);
+    script.advance(50);
+    script.get(1);
+    script.done(1);
+    for rule in [Merge::Replace, Merge::Latest, Merge::Once] {
+        event(script, Added::Delayed);
+        script.advance(50);
+        merge(script, rule, 50, Added::Coalesced);
+        event(script, Added::Coalesced);
+        script.advance(50);
+        script.get(1);
+        script.done(1);
+    }
+
+    // Others that do not set this deadline leave the burst as it is.
+    event(script, Added::Delayed);
+    script.advance(50);
+    script.add_after(1, 60, Added::Coalesced);
+    merge(script, Merge::Keep, 50, Added::Coalesced);
+    merge(script, Merge::Latest, 40, Added::Coalesced);
+    event(script, Added::Later);
+    script.advance(99);
+    script.nothing_to_get();
+    script.advance(1);
+    script.get(1);
+    script.done(1);
+}
+
+#[track_caller]
+fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
+    let options = AddOptions {
+        after: Some(ms(millis)),
+        merge,
+        ..AddOptions::default()
+    };
+    let scheduled = script.subject.add_with(1, options);
+    assert_eq!(scheduled.map(|scheduled| scheduled.added), Ok(expected));
+    script.subject.assert_valid();
 }
 
 pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {

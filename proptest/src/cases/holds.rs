@@ -1,4 +1,4 @@
-use requeue_core::{Action, Added, Drained, Finished};
+use requeue_core::{Action, AddOptions, Added, Drained, Finished, Merge};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
@@ -39,6 +39,77 @@ pub(crate) fn a_key_that_failed_runs_as_often_as_its_backoff_says(script: &mut S
     script.add(1, Added::Ready);
 }
 
+type AddNow = fn(&mut Script) -> Option<Added>;
+
+fn add_with(script: &mut Script, after: Option<u64>, merge: Merge) -> Option<Added> {
+    let options = AddOptions {
+        after: after.map(ms),
+        merge,
+        ..AddOptions::default()
+    };
+    let scheduled = script.subject.add_with(1, options).ok();
+    scheduled.map(|scheduled| scheduled.added)
+}
+
+pub(crate) fn an_add_without_a_delay_is_one_for_a_held_key_that_runs(script: &mut Script) {
+    let adds: [AddNow; 9] = [
+        |script| script.subject.add(1).ok(),
+        |script| script.subject.add_after(1, ms(0)).ok(),
+        |script| {
+            let past = script.subject.now();
+            script.subject.add_at(1, past).ok()
+        },
+        |script| script.subject.add_debounced(1, ms(0), ms(10)).ok(),
+        |script| add_with(script, Some(0), Merge::Earliest),
+        |script| add_with(script, Some(0), Merge::Once),
+        |script| add_with(script, None, Merge::Once),
+        |script| add_with(script, Some(0), Merge::Latest),
+        |script| add_with(script, Some(0), Merge::Replace),
+    ];
+    for add in adds {
+        script.renew(&holding(0, true));
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        script.fail(1, 10);
+        assert!(script.subject.cancel_delay(1).is_some());
+        assert_eq!(add(script), Some(Added::Dirty));
+        script.subject.assert_valid();
+        assert_eq!(add(script), Some(Added::Coalesced));
+        // Success forgets the hold.
+        let finished = script.subject.finish(ticket, Action::Success);
+        assert_eq!(finished, Ok(Finished::Ready));
+
+        let ticket = script.get(1);
+        script.fail(1, 10);
+        assert!(script.subject.cancel_delay(1).is_some());
+        assert_eq!(add(script), Some(Added::Dirty));
+        let finished = script.subject.finish(ticket, Action::Release);
+        assert_eq!(finished, Ok(Finished::Delayed(ms(10))));
+        script.advance(9);
+        script.nothing_to_get();
+        script.advance(1);
+        let ticket = script.get(1);
+        script.succeed(ticket);
+    }
+}
+
+pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs(
+    script: &mut Script,
+) {
+    for merge in [Merge::Once, Merge::Replace] {
+        script.renew(&holding(0, true));
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        script.fail(1, 10);
+        assert_eq!(add_with(script, None, merge), Some(Added::Dirty));
+        assert_eq!(script.subject.totals().delayed, 0);
+        let finished = script.subject.finish(ticket, Action::Success);
+        assert_eq!(finished, Ok(Finished::Ready));
+        let ticket = script.get(1);
+        script.succeed(ticket);
+    }
+}
+
 pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);
@@ -58,6 +129,29 @@ pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.done(1);
     script.advance(5);
     script.add(1, Added::Ready);
+}
+
+pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mut Script) {
+    for action in [Action::RequeueAfter(ms(8)), Action::RetryAfter(ms(8))] {
+        script.renew(&holding(5, false));
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        script.add(1, Added::Dirty);
+        let finished = script.subject.finish(ticket, action);
+        assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+        script.advance(5);
+        let ticket = script.get(1);
+        script.succeed(ticket);
+    }
+    script.renew(&holding(5, false));
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.shut_down();
+    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(8)));
+    assert_eq!(finished, Ok(Finished::Leftover(ms(5))));
+    let left = script.subject.take_delayed().map(|left| left.left);
+    assert_eq!(left, Some(ms(5)));
 }
 
 pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {

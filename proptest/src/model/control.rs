@@ -107,9 +107,8 @@ impl Model {
         let Some(entry) = entry else {
             return self.add_now_or_at(key, due, level);
         };
-        let asked = due.map_or(self.now, |due| due.max(self.now));
-        let held = Some(self.held_until(key)).filter(|held| is_after(*held, self.now));
-        let asked = held.map_or(asked, |held| asked.max(held));
+        let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
+        let asked = asked.max(self.now);
         let chosen = match rule {
             Merge::Latest => asked.max(entry.due),
             Merge::Replace => asked,
@@ -118,7 +117,12 @@ impl Model {
         if chosen == entry.due {
             // As if it were asked for once more, but that the order of ties stays.
             self.figures.retries += u64::from(due.is_some());
-            return self.schedule(key, chosen, level);
+            let bursts = self.bursts.clone();
+            let added = self.schedule(key, chosen, level);
+            if rule == Merge::Keep || asked != chosen {
+                self.bursts = bursts;
+            }
+            return added;
         }
         self.stop_waiting(key);
         let level = level.max(entry.level);

@@ -38,7 +38,7 @@ impl Model {
         let burst = burst.filter(|burst| entry.is_some_and(|entry| entry.due == burst.due));
         let first = burst.map_or(self.now, |burst| burst.first);
         let due = (self.now + quiet).min(first + max);
-        let due = due.max(self.held_until(key));
+        let due = self.due_of_add(key, due);
         let Some(entry) = entry.filter(|_| burst.is_some()) else {
             let added = self.retry_at(key, due, 0);
             if matches!(added, Added::Delayed | Added::Sooner) {
@@ -51,16 +51,23 @@ impl Model {
             self.stop_waiting(key);
             return Ok(self.mark(key, self.now, entry.level));
         }
-        self.bursts.push((key, Burst { first, due }));
-        if due == entry.due {
-            return Ok(Added::Coalesced);
+        if due != entry.due {
+            self.move_deadline(key, due);
         }
-        self.move_deadline(key, due);
-        Ok(if due < entry.due {
+        self.bursts.push((key, Burst { first, due }));
+        Ok(if due == entry.due {
+            Added::Coalesced
+        } else if due < entry.due {
             Added::Sooner
         } else {
             Added::Later
         })
+    }
+
+    /// Another call asks for a deadline: a burst that has set it moves it no longer.
+    pub(super) fn end_burst_at(&mut self, key: Key, due: Instant) {
+        self.bursts
+            .retain(|(other, burst)| *other != key || burst.due != due);
     }
 
     /// The bursts that a later add may still move, with when each began.

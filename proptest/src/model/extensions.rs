@@ -54,8 +54,8 @@ impl Model {
             left => left,
         };
         let is_held = was_dirty && !ready;
-        let delay = delay.or(is_held.then_some(left));
         let delay = delay.map(|delay| delay.max(left));
+        let delay = if is_held { Some(left) } else { delay };
         Ok(match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,

@@ -17,6 +17,15 @@ impl Model {
         })
     }
 
+    /// When an add comes that is asked for at `due`. A key that runs is dirty at once: its hold
+    /// counts when its run has ended.
+    pub(super) fn due_of_add(&self, key: Key, due: Instant) -> Instant {
+        if !is_after(due, self.now) && self.processing.contains(&key) {
+            return due;
+        }
+        due.max(self.held_until(key))
+    }
+
     /// A failure may have begun a hold: the key is no longer ready, nor due before the end of it.
     pub(super) fn hold_back(&mut self, key: Key) {
         let held = self.held_until(key);
@@ -68,6 +77,7 @@ impl Model {
 
     /// An entry that moves is numbered again.
     pub(super) fn move_deadline(&mut self, key: Key, due: Instant) {
+        self.end_burst_at(key, due);
         let number = self.entries;
         self.entries += 1;
         if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {

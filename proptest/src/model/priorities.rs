@@ -1,6 +1,6 @@
 //! What controller-runtime's priority queue has beyond client-go: priorityqueue.go, AddWithOpts.
 
-use requeue_core::{AddOptions, Added, Merge, Rejected};
+use requeue_core::{AddOptions, Added, Instant, Merge, Rejected};
 
 use super::{Model, Rules, is_after, remove};
 use crate::subject::{Key, Scheduled};
@@ -43,12 +43,11 @@ impl Model {
     }
 
     /// There is one place for a key, at the sooner of two times and the higher of two levels.
-    fn expedite(&mut self, key: Key, due: Option<requeue_core::Instant>, level: u8) -> Added {
+    fn expedite(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
         self.figures.retries += u64::from(due.is_some());
-        let held = Some(self.held_until(key)).filter(|held| is_after(*held, self.now));
-        let later = due.filter(|due| is_after(*due, self.now));
-        if let Some(later) = later.max(held).filter(|_| !self.dirty.contains(&key)) {
-            return self.schedule(key, later, level);
+        let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
+        if is_after(asked, self.now) && !self.dirty.contains(&key) {
+            return self.schedule(key, asked, level);
         }
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();
         let place = pending.filter(|entry| entry.level >= level);
@@ -93,7 +92,7 @@ impl Model {
     }
 
     /// A dirty key goes to the end of a higher level, and never to a lower one.
-    pub(super) fn raise(&mut self, key: Key, level: u8, at: requeue_core::Instant) -> Added {
+    pub(super) fn raise(&mut self, key: Key, level: u8, at: Instant) -> Added {
         if level <= self.queued_level(key) {
             return Added::Coalesced;
         }

@@ -8,7 +8,14 @@ use crate::error::EngineError;
 
 /// What the replies of one cluster have shown, shared by all calls and watches of an engine.
 #[derive(Debug, Default)]
-pub(super) struct History(Mutex<Point>);
+pub(super) struct History(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    point: Point,
+    /// How the last era ended.
+    why: String,
+}
 
 /// A point in a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +30,12 @@ pub(super) struct Point {
 impl History {
     /// The greatest point that was seen.
     pub(super) fn now(&self) -> Point {
-        *self.lock()
+        self.lock().point
+    }
+
+    /// The error of what belongs to an era that has ended.
+    pub(super) fn lost(&self) -> EngineError {
+        EngineError::StateLost(self.lock().why.clone())
     }
 
     /// Notes a reply. `before` was seen before the call, and the reply holds everything that was
@@ -47,9 +59,9 @@ impl History {
 
     fn compare(&self, before: Point, cluster: u64, revision: i64) -> Result<(), EngineError> {
         let mut seen = self.lock();
-        if seen.era != before.era {
+        if seen.point.era != before.era {
             // Which of the two has replied is not known.
-            return Err(lost("another call has noticed it".to_owned()));
+            return Err(EngineError::StateLost(seen.why.clone()));
         }
         let why = if before.cluster != 0 && cluster != before.cluster {
             format!(
@@ -59,17 +71,18 @@ impl History {
         } else if revision < before.revision {
             format!("its revision is {revision} after {}", before.revision)
         } else {
-            seen.cluster = cluster;
-            seen.revision = seen.revision.max(revision);
+            seen.point.cluster = cluster;
+            seen.point.revision = seen.point.revision.max(revision);
             return Ok(());
         };
-        *seen = Point {
-            era: seen.era + 1,
+        seen.point = Point {
+            era: before.era + 1,
             cluster,
             revision,
         };
+        seen.why.clone_from(&why);
         drop(seen);
-        let error = lost(why);
+        let error = EngineError::StateLost(why);
         tracing::error!(%error);
         Err(error)
     }
@@ -78,7 +91,7 @@ impl History {
     /// fits: if not, the node lags, or the state was lost.
     pub(super) fn fits(&self, revision: i64, header: Option<&ResponseHeader>) -> bool {
         let Some(header) = header else { return true };
-        let mut seen = self.lock();
+        let seen = &mut self.lock().point;
         let fits = header.cluster_id() == seen.cluster && header.revision() >= revision;
         if fits {
             seen.revision = seen.revision.max(header.revision());
@@ -86,14 +99,9 @@ impl History {
         fits
     }
 
-    fn lock(&self) -> MutexGuard<'_, Point> {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The error of what belongs to an era that has ended.
-pub(super) fn lost(why: String) -> EngineError {
-    EngineError::StateLost(why)
 }
 
 #[cfg(test)]
@@ -115,6 +123,8 @@ mod tests {
         assert!(is_lost(&history.compare(before, 7, 1)));
         // Replies to calls from before are of no known era.
         assert!(is_lost(&history.compare(before, 7, 2)));
+        let why = history.lost().to_string();
+        assert!(why.ends_with("its revision is 1 after 900"), "{why}");
         let after = history.now();
         assert_eq!(after.era, before.era + 1);
         assert!(history.compare(after, 7, 1).is_ok());

@@ -11,7 +11,6 @@ use tokio::time::{Instant, timeout};
 
 use super::calls::{Calls, Laps};
 use super::format::{self, Named};
-use super::history::lost;
 use crate::error::EngineError;
 use crate::view::View;
 
@@ -156,7 +155,7 @@ impl<'c> Range<'c> {
             self.stream = None;
             let history = &self.calls.history;
             if history.now().era != self.era {
-                return Err(lost("a watch was in the middle of it".to_owned()));
+                return Err(history.lost());
             }
             if let Stopped::Compacted = stopped {
                 match self.list().await {

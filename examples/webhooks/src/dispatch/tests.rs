@@ -23,7 +23,7 @@ use super::*;
 use crate::args::Options;
 use crate::service::assemble;
 use crate::store::faults::{Fault, Faults};
-use crate::store::{Database, Presence, Subscription};
+use crate::store::{Database, NewSecret, NewSubscription, Presence};
 
 /// Longer than anything takes that happens at all.
 pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(60);
@@ -78,11 +78,11 @@ pub(crate) fn open(folder: &tempfile::TempDir) -> Store {
     Store::open(&database, Presence::Alone).unwrap()
 }
 
-pub(crate) fn to(address: SocketAddr, path: &str) -> Subscription {
-    Subscription {
+pub(crate) fn to(address: SocketAddr, path: &str) -> NewSubscription {
+    NewSubscription {
         url: format!("http://{address}{path}"),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     }
 }
 

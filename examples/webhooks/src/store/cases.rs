@@ -41,10 +41,10 @@ impl Place {
     }
 
     pub(crate) async fn subscribe(&self, id: &str, url: &str) -> PutSubscription {
-        let subscription = Subscription {
+        let subscription = NewSubscription {
             url: url.into(),
             rate: None,
-            secret: None,
+            secret: NewSecret::Kept,
         };
         let put = self.store.put_subscription(id.into(), subscription);
         let put = put.await.unwrap();
@@ -86,6 +86,26 @@ impl Place {
         assert_eq!(usize::try_from(len), Ok(owed.len()));
         owed.iter().map(|owed| owed.key.to_string()).collect()
     }
+}
+
+/// Begins a change of an object, and stops within it until something is sent, as a process does
+/// that is stopped.
+#[allow(dead_code, reason = "only a PostgreSQL has several processes")]
+pub(crate) async fn stop_within_a_change(
+    store: &Store,
+    may_go_on: std::sync::mpsc::Receiver<()>,
+) -> tokio::task::JoinHandle<Result<(), StoreError>> {
+    let (stopped, has_stopped) = oneshot::channel();
+    let work = move |db: &mut Db<'_>| {
+        objects::next_version(db)?;
+        let _ = stopped.send(());
+        let _ = may_go_on.recv();
+        objects::next_version(db).map(drop)
+    };
+    let store = store.clone();
+    let task = tokio::spawn(async move { store.run(Scope::Object, work).await });
+    has_stopped.await.unwrap();
+    task
 }
 
 pub(crate) async fn every_subscription_is_owed_every_object(place: Place) {
@@ -212,10 +232,10 @@ pub(crate) async fn there_is_an_end_to_subscriptions(place: Place) {
     for id in 0..subscriptions::SUBSCRIPTIONS_MAX {
         let store = place.store.clone();
         puts.spawn(async move {
-            let subscription = Subscription {
+            let subscription = NewSubscription {
                 url: "u".into(),
                 rate: None,
-                secret: None,
+                secret: NewSecret::Kept,
             };
             store
                 .put_subscription(id.to_string().into(), subscription)
@@ -234,10 +254,10 @@ pub(crate) async fn a_subscription_that_was_broken_off_is_found_and_ended(place:
     for object in ["a", "b", "c", "d", "e"] {
         place.put(object).await;
     }
-    let subscription = Subscription {
+    let subscription = NewSubscription {
         url: "u".into(),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     };
     let put = place.store.put_subscription("s".into(), subscription);
     put.await.unwrap();

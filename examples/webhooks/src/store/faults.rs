@@ -80,6 +80,18 @@ impl Faults {
     }
 }
 
+/// A store that takes work and never answers, and what keeps it so.
+pub(crate) fn silent() -> (Store, impl Sized) {
+    let (changes, inbox) = mpsc::unbounded_channel();
+    let lane = Lane::new(changes, 1);
+    let store = Store {
+        changes: lane.clone(),
+        rest: lane,
+        listener: None,
+    };
+    (store, inbox)
+}
+
 /// An object that was put, and the version if that was acknowledged.
 struct Put {
     object: String,
@@ -118,10 +130,10 @@ impl Witness {
     }
 
     async fn subscribe(&self, id: &str, url: &str) -> Result<PutSubscription, StoreError> {
-        let subscription = Subscription {
+        let subscription = NewSubscription {
             url: url.into(),
             rate: None,
-            secret: None,
+            secret: NewSecret::Kept,
         };
         self.store.put_subscription(id.into(), subscription).await
     }

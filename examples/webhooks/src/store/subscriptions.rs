@@ -5,14 +5,31 @@ use std::sync::Arc;
 use super::db::{Db, Row};
 use super::objects::next_version;
 use super::{Scope, Store, StoreError};
+use crate::target::Target;
 
 /// A subscription. Has no `Debug` because it holds secrets.
 pub(crate) struct Subscription {
     pub(crate) url: String,
     /// Deliveries per second.
     pub(crate) rate: Option<f64>,
-    /// Signs what is delivered. A put without one keeps the one there is.
+    /// Signs what is delivered.
     pub(crate) secret: Option<String>,
+}
+
+/// A subscription that is put. Has no `Debug` because it holds secrets.
+pub(crate) struct NewSubscription {
+    pub(crate) url: String,
+    /// Deliveries per second.
+    pub(crate) rate: Option<f64>,
+    pub(crate) secret: NewSecret,
+}
+
+/// The secret of a subscription that is put.
+pub(crate) enum NewSecret {
+    /// The one there is, if the URL still has the same scheme, host and port.
+    Kept,
+    /// This one, or none.
+    Given(Option<String>),
 }
 
 /// What became of a subscription that was put.
@@ -33,9 +50,9 @@ impl Store {
     pub(crate) async fn put_subscription(
         &self,
         id: Arc<str>,
-        subscription: Subscription,
+        subscription: NewSubscription,
     ) -> Result<PutSubscription, StoreError> {
-        self.run(Scope::Change, move |db| put(db, &id, &subscription))
+        self.run(Scope::Change, move |db| put(db, &id, subscription))
             .await
     }
 
@@ -82,20 +99,29 @@ fn read(row: &Row<'_>) -> Result<Subscription, StoreError> {
     })
 }
 
-fn put(db: &mut Db<'_>, id: &str, new: &Subscription) -> Result<PutSubscription, StoreError> {
+fn put(db: &mut Db<'_>, id: &str, new: NewSubscription) -> Result<PutSubscription, StoreError> {
     db.lock_out_deliveries(id)?;
     db.announce(|| format!("subscription/{id}"));
-    let sql = "SELECT url FROM subscriptions WHERE id = ?1";
-    let known_url: Option<String> = db.row(sql, &[&id], |row| row.get(0))?;
-    if known_url.as_deref() == Some(&new.url) {
+    let sql = "SELECT url, rate, secret FROM subscriptions WHERE id = ?1";
+    let known = db.row(sql, &[&id], read)?;
+    let NewSubscription { url, rate, secret } = new;
+    let secret = match secret {
+        NewSecret::Given(secret) => secret,
+        // Another receiver would get genuine signatures of the first one's secret.
+        NewSecret::Kept => known
+            .as_ref()
+            .filter(|known| is_same_receiver(&known.url, &url))
+            .and_then(|known| known.secret.clone()),
+    };
+    if known.as_ref().is_some_and(|known| known.url == url) {
         db.execute(
-            "UPDATE subscriptions SET rate = ?2, secret = coalesce(?3, secret) WHERE id = ?1",
-            &[&id, &new.rate, &new.secret],
+            "UPDATE subscriptions SET rate = ?2, secret = ?3 WHERE id = ?1",
+            &[&id, &rate, &secret],
         )?;
         return Ok(PutSubscription::Changed);
     }
     let count: Option<i64> = db.row("SELECT count(*) FROM subscriptions", &[], |row| row.get(0))?;
-    if known_url.is_none() && count >= Some(SUBSCRIPTIONS_MAX) {
+    if known.is_none() && count >= Some(SUBSCRIPTIONS_MAX) {
         return Ok(PutSubscription::TooMany);
     }
     let revision = next_version(db)?;
@@ -103,12 +129,20 @@ fn put(db: &mut Db<'_>, id: &str, new: &Subscription) -> Result<PutSubscription,
         "INSERT INTO subscriptions (id, url, rate, revision, secret, fill_after)
          VALUES (?1, ?2, ?3, ?4, ?5, '')
          ON CONFLICT (id) DO UPDATE SET url = excluded.url, rate = excluded.rate,
-         revision = excluded.revision, secret = coalesce(excluded.secret, subscriptions.secret),
-         fill_after = ''",
-        &[&id, &new.url, &new.rate, &revision, &new.secret],
+         revision = excluded.revision, secret = excluded.secret, fill_after = ''",
+        &[&id, &url, &rate, &revision, &secret],
     )?;
-    Ok(match known_url {
+    Ok(match known {
         Some(_) => PutSubscription::Changed,
         None => PutSubscription::Created,
     })
+}
+
+/// Returns whether two URLs have the same scheme, host and port.
+fn is_same_receiver(one: &str, other: &str) -> bool {
+    // Whether the address may be called is decided elsewhere.
+    match (Target::parse(one, true), Target::parse(other, true)) {
+        (Ok(one), Ok(other)) => one.has_origin_of(&other),
+        _ => one == other,
+    }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::args::Options;
 use crate::service::assemble;
 use crate::store::faults::{Fault, Faults};
-use crate::store::{Database, Presence, State, Store};
+use crate::store::{Database, NewSecret, Presence, State, Store};
 
 const OBJECTS: usize = 20 * PAGE_LEN;
 
@@ -63,11 +63,11 @@ fn dispatcher(store: Store) -> Arc<Dispatcher> {
     assemble(&options, store, prometheus).unwrap().dispatcher
 }
 
-fn subscription() -> Subscription {
-    Subscription {
+fn subscription() -> NewSubscription {
+    NewSubscription {
         url: "http://127.0.0.1:9/".into(),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     }
 }
 

@@ -30,11 +30,13 @@ mod support;
 // The store as it is, without the program around it.
 #[path = "../../src"]
 mod program {
+    pub mod address;
     pub mod key;
     pub mod store;
+    pub mod target;
 }
 
-use program::{key, store};
+use program::{address, key, store, target};
 
 const EXIT_USAGE: u8 = 2;
 

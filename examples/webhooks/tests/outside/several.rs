@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use hyper::Method;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::key::Key;
-use crate::store::{Database, News, Presence, Range, State, Store, Subscription};
-use crate::support::BROKEN_AFTER;
+use crate::store::cases::stop_within_a_change;
+use crate::store::{Database, NewSecret, NewSubscription, News, Presence, Range, State, Store};
 use crate::support::postgres::Server;
+use crate::support::{BROKEN_AFTER, Manner, Place, Receiver, User};
 
 /// Calls a macro with the names of all cases.
 macro_rules! with_several {
@@ -24,6 +27,10 @@ macro_rules! with_several {
             versions_are_committed_in_their_order,
             a_version_that_is_committed_meanwhile_is_still_owed,
             no_change_is_lost_beside_deliveries,
+            a_process_that_stops_within_a_change_does_not_hold_up_others,
+            a_lock_that_is_kept_is_an_error_and_no_silence,
+            a_stop_ends_although_the_server_hangs,
+            a_start_is_stopped_although_the_server_hangs,
         }
     };
 }
@@ -37,11 +44,11 @@ fn replica(url: &str) -> Store {
     open(url, Presence::Shared).unwrap()
 }
 
-fn to(url: &str) -> Subscription {
-    Subscription {
+fn to(url: &str) -> NewSubscription {
+    NewSubscription {
         url: url.into(),
         rate: None,
-        secret: None,
+        secret: NewSecret::Kept,
     }
 }
 
@@ -242,6 +249,64 @@ pub async fn a_version_that_is_committed_meanwhile_is_still_owed(server: &Server
     let owed = store.owed(State::Pending, None, 10).await.unwrap();
     assert_eq!(owed.len(), 1);
     store.close().await;
+}
+
+/// Less than a client waits for an answer, and far more than a change waits for a lock.
+const HELD_UP: Duration = Duration::from_secs(20);
+
+pub async fn a_process_that_stops_within_a_change_does_not_hold_up_others(_: &Server, url: String) {
+    let (one, two) = (replica(&url), replica(&url));
+    let (go_on, may_go_on) = std::sync::mpsc::channel();
+    let stopped = stop_within_a_change(&one, may_go_on).await;
+    timeout(HELD_UP, put(&two, "a")).await.unwrap();
+    go_on.send(()).unwrap();
+    // It has lost its transaction, and makes the next one.
+    stopped.await.unwrap().unwrap_err();
+    put(&one, "b").await;
+    let versions = [two.object("a".into()).await, two.object("b".into()).await];
+    let versions = versions.map(|object| object.unwrap().unwrap().version);
+    assert_eq!(versions, [1, 2]);
+    one.close().await;
+    two.close().await;
+}
+
+pub async fn a_lock_that_is_kept_is_an_error_and_no_silence(server: &Server, url: String) {
+    let store = replica(&url);
+    let keep = "BEGIN; SELECT newest FROM webhooks.versions FOR UPDATE";
+    let (committed, may_commit) = std::sync::mpsc::channel();
+    let keeping = server.transaction(&url, keep, may_commit).await;
+    let put = store.put_object("a".into(), "1".into());
+    let error = timeout(HELD_UP, put).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("lock timeout"), "{error}");
+    committed.send(()).unwrap();
+    keeping.await.unwrap();
+    store.put_object("a".into(), "1".into()).await.unwrap();
+    store.close().await;
+}
+
+pub async fn a_stop_ends_although_the_server_hangs(server: &Server, _: String) {
+    let (url, proxy) = server.proxied().await;
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start_on(&url, &["--allow-private", "--grace", "1"]);
+    let receiver = Receiver::new(Manner::Steady).await;
+    user.subscribe(&service, "s", &receiver).await;
+    proxy.hang();
+    // A request is under way as well.
+    let (asking, address) = (user.clone(), service.address);
+    tokio::spawn(async move { asking.ask(address, Method::PUT, "/objects/o", "1").await });
+    let ended = timeout(BROKEN_AFTER, service.terminate()).await;
+    assert_eq!(ended.unwrap().code(), Some(0));
+    let said = place.said();
+    assert!(said.contains("the database did not answer"), "{said}");
+}
+
+pub async fn a_start_is_stopped_although_the_server_hangs(server: &Server, _: String) {
+    let (url, proxy) = server.proxied().await;
+    proxy.hang();
+    let service = Place::new().begin_on(&url, &[]);
+    proxy.until_connected().await;
+    let ended = timeout(BROKEN_AFTER, service.terminate()).await;
+    assert_eq!(ended.unwrap().code(), Some(0));
 }
 
 /// What each receiver got: by its URL and the object the greatest version, and whether that was

@@ -109,6 +109,15 @@ async fn json_that_receivers_cannot_read_is_refused() {
         case(r#"{"\udc00x": 1}"#.into(), "line 1 column 8"),
         case("{\n\"a\": 1e400}".into(), "number out of range at line 2"),
         case("-1e400".into(), "number out of range at line 1"),
+        case(
+            r#"{"a": 1, "b": 2, "a": 3}"#.into(),
+            "the same name twice in one object at line 1 column 20",
+        ),
+        // Names are compared as receivers read them, at any depth.
+        case(
+            "[{\"x\":\n{\"a\": 1, \"\\u0061\": 1}}]".into(),
+            "the same name twice in one object at line 2 column 17",
+        ),
         case(nested(65), "nested deeper than 64 at line 1 column 65"),
         case(nested(100_000), "nested deeper than 64 at line 1 column 65"),
         case(
@@ -124,6 +133,7 @@ async fn json_that_receivers_cannot_read_is_refused() {
         nested(64),
         r#""\ud83d\ude00""#.into(),
         r#""[[[\"[[[\\""#.into(),
+        r#"{"a": {"a": [{"a": null}, {"a": true}]}, "A": 1}"#.into(),
         "1e308".into(),
         "123456789012345678901234567890".into(),
     ] {
@@ -144,6 +154,11 @@ async fn so_have_subscriptions() {
         case(r#"{"url": "ftp://hush/"}"#.into(), 400, "http://"),
         case(r#"{"url": ["hush"]}"#.into(), 400, "like"),
         case(r#"{"hush": 1}"#.into(), 400, "like"),
+        case(
+            r#"{"url": "http://a/", "url": "http://b/"}"#.into(),
+            400,
+            "line 1 column 26",
+        ),
         case(
             r#"{"url": "http://hush\ud800/"}"#.into(),
             400,

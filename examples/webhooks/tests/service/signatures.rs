@@ -61,6 +61,34 @@ async fn a_receiver_can_verify_deliveries() {
     crate::support::assert_no_secret(&place.said(), &place.path("stderr"));
 }
 
+/// A secret is shared with one receiver: another one does not get what it signs.
+#[tokio::test]
+async fn another_receiver_does_not_get_the_secret_of_the_first() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&["--allow-private"]);
+    let (first, second) = (
+        Receiver::new(Manner::Steady).await,
+        Receiver::new(Manner::Steady).await,
+    );
+    let put = async |json: Value| {
+        let answer = user.put(&service, "/subscriptions/s", &json).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        answer.json["signed"].as_bool().unwrap()
+    };
+    assert!(put(json!({"url": first.url(), "secret": SECRET})).await);
+    assert_eq!(signed_with(&user, &service, &first).await, [SECRET]);
+    let unsigned: [&str; 0] = [];
+    assert!(!put(json!({"url": second.url()})).await);
+    assert_eq!(signed_with(&user, &service, &second).await, unsigned);
+    // The first receiver is another one for the second, too.
+    assert!(!put(json!({"url": first.url()})).await);
+    assert!(put(json!({"url": second.url(), "secret": OTHER})).await);
+    assert_eq!(signed_with(&user, &service, &second).await, [OTHER]);
+    // A secret can be removed.
+    assert!(!put(json!({"url": second.url(), "secret": null})).await);
+    assert_eq!(signed_with(&user, &service, &second).await, unsigned);
+}
+
 #[tokio::test]
 async fn one_secret_signs_for_those_that_have_none() {
     let (place, user) = (Place::new(), User::new());

@@ -2,6 +2,7 @@
 
 pub mod etcd;
 pub mod postgres;
+pub mod proxy;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -78,21 +79,8 @@ impl Place {
         self.run(command, self.database().as_os_str(), options)
     }
 
-    fn run(&self, mut command: Command, database: &OsStr, options: &[&str]) -> Service {
-        let errors = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.errors())
-            .unwrap();
-        let mut child = command
-            .args(["--listen", "127.0.0.1:0", "--database"])
-            .arg(database)
-            .args(options)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .unwrap();
+    fn run(&self, command: Command, database: &OsStr, options: &[&str]) -> Service {
+        let mut child = self.spawn(command, database, options);
         let mut said = String::new();
         let stdout = BufReader::new(child.stdout.as_mut().unwrap());
         stdout.take(1000).read_line(&mut said).unwrap();
@@ -102,6 +90,33 @@ impl Place {
             address: address.parse().unwrap(),
             child,
         }
+    }
+
+    /// Starts the program on a database, and does not wait until it listens. Its address is not
+    /// known.
+    pub fn begin_on(&self, database: &str, options: &[&str]) -> Service {
+        let command = Command::new(env!("CARGO_BIN_EXE_webhooks"));
+        Service {
+            child: self.spawn(command, OsStr::new(database), options),
+            address: SocketAddr::from(([0; 4], 0)),
+        }
+    }
+
+    fn spawn(&self, mut command: Command, database: &OsStr, options: &[&str]) -> Child {
+        let errors = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.errors())
+            .unwrap();
+        command
+            .args(["--listen", "127.0.0.1:0", "--database"])
+            .arg(database)
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .unwrap()
     }
 
     pub fn database(&self) -> PathBuf {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::proxy::Proxy;
+
 /// Names the program, with `initdb` beside it, if that is not in `PATH`.
 const POSTGRES: &str = "POSTGRES";
 
@@ -90,6 +92,15 @@ impl Server {
         self.run("postgres", &format!("CREATE DATABASE {name}"))
             .await;
         self.url(&name)
+    }
+
+    /// Makes a database that is reached through a proxy. Returns its URL there.
+    pub async fn proxied(&self) -> (String, Proxy) {
+        let url = self.database().await;
+        let (_, name) = url.rsplit_once('/').unwrap();
+        let proxy = Proxy::new(self.folder.path().join(".s.PGSQL.5432")).await;
+        let url = format!("postgres://webhooks@127.0.0.1:{}/{name}", proxy.port);
+        (url, proxy)
     }
 
     /// Runs SQL in the database with this URL or name. Returns the first column of its last row.

@@ -18,6 +18,19 @@ type Told = Result<String, Problem>;
 
 const OBJECTS: usize = 1_000;
 
+/// The names that a call may choose from.
+const SCENARIOS: [&str; 9] = [
+    "life",
+    "delays",
+    "thousand",
+    "kills",
+    "outage",
+    "compaction",
+    "takeover",
+    "pause",
+    "shards",
+];
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run().await {
@@ -36,16 +49,20 @@ async fn run() -> Result<bool, Problem> {
             .ok_or(format!("{name} is not set"))?
             .into())
     };
+    let only: Vec<String> = env::args().skip(1).collect();
+    if let Some(name) = only.iter().find(|only| !SCENARIOS.contains(&only.as_str())) {
+        let known = SCENARIOS.join(", ");
+        return Err(format!("no scenario is called `{name}`: {known}").into());
+    }
     let folder = path("FOLDER")?;
     let server = Server::start(&folder, &path("KUBE_APISERVER")?, &path("ETCD")?).await?;
     let mut world = World::new(server, path("WEB_CONTROLLER")?);
     world.install().await?;
-    let only = env::args().nth(1);
     let mut failed = 0;
     let mut table = String::new();
     macro_rules! scenario {
         ($name:expr, $run:ident) => {
-            if only.as_deref().is_none_or(|only| only == stringify!($run)) {
+            if only.is_empty() || only.iter().any(|only| only == stringify!($run)) {
                 println!("--- {}", $name);
                 let began = Instant::now();
                 let told = $run(&mut world).await;

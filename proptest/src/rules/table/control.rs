@@ -48,9 +48,18 @@ macro_rules! __rules_control {
                 a_key_that_failed_runs_as_often_as_its_backoff_says: 1,
                 "A key whose failures are held does not run before its backoff is over, if added.",
                 "requeue-core, WithHolds::hold_failures";
+                an_add_without_a_delay_is_one_for_a_held_key_that_runs: 1,
+                "A delay of zero is an add: an active key is dirty, though it is held.",
+                "requeue-core, Queue::add_after";
+                an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs: 1,
+                "An add now that replaces a deadline makes an active key dirty, though it is held.",
+                "requeue-core, Merge";
                 a_key_cools_down_after_each_run: 1,
                 "A key that cools down does not run before that is over, and then once.",
                 "requeue-core, WithHolds::cool_down";
+                a_dirty_key_is_reported_to_run_when_it_has_cooled_down: 1,
+                "The end of a run returns when the key runs: a dirty key once it has cooled down.",
+                "requeue-core, Finished::Delayed";
                 a_deadline_in_a_hold_comes_at_its_end: 1,
                 "A deadline in a hold moves to its end; a later one stays.",
                 "requeue-core, WithHolds";
@@ -84,6 +93,9 @@ macro_rules! __rules_control {
                 "requeue-core, Queue::add_debounced";
                 a_burst_moves_no_deadline_but_its_own: 1,
                 "A deadline that is not that of the burst is not moved back.",
+                "requeue-core, Queue::add_debounced";
+                a_burst_leaves_a_deadline_that_others_ask_for_too: 1,
+                "A burst no longer moves its deadline once another call asks for the same time.",
                 "requeue-core, Queue::add_debounced";
                 a_burst_that_is_taken_back_is_over: 1,
                 "A burst ends when its key is cancelled, and leaves nothing behind.",

@@ -8,11 +8,16 @@ use crate::store::db::Db;
 const VERSION: i64 = 1;
 
 /// What each connection begins with. A statement that takes longer is broken.
+///
+/// A transaction takes several messages to the server. A process that is stopped between two of
+/// them keeps its locks until the server ends the transaction: other processes wait as long. A lock
+/// that is kept nevertheless is an error before the client of a request has given up.
 pub(super) const SETTINGS: &str = "
 SET search_path TO webhooks;
 SET client_min_messages TO warning;
 SET statement_timeout TO '30s';
-SET idle_in_transaction_session_timeout TO '30s';
+SET lock_timeout TO '10s';
+SET idle_in_transaction_session_timeout TO '2s';
 ";
 
 /// Ids are compared by their bytes, as SQLite does it.

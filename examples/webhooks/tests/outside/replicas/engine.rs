@@ -63,6 +63,26 @@ impl Scene {
         }
     }
 
+    /// How many shards each replica has lost.
+    async fn lost(&self) -> Vec<u64> {
+        let mut lost = Vec::new();
+        for replica in &self.replicas {
+            let stats = self.user.get(replica, "/stats").await;
+            lost.push(stats.json["team"]["moves"]["lost"].as_u64().unwrap());
+        }
+        lost
+    }
+
+    /// Waits until every replica has lost shards since then.
+    async fn have_noticed(&self, before: &[u64]) {
+        let wait = async {
+            let has_lost =
+                |lost: Vec<u64>| lost.iter().zip(before).all(|(now, before)| now > before);
+            while !has_lost(self.lost().await) {}
+        };
+        timeout(BROKEN_AFTER, wait).await.unwrap();
+    }
+
     /// Checks that all replicas deliver again, and that no write was refused.
     async fn is_well(&self) {
         self.is_spread().await;
@@ -109,14 +129,20 @@ pub(super) async fn all_is_delivered_after_etcd_was_emptied_and_restored(
     etcd: &mut Etcd,
 ) {
     let mut scene = Scene::new(server, etcd).await;
+    let lost = scene.lost().await;
     etcd.empty();
     let emptied = Instant::now();
     scene.deliver("emptied").await;
+    scene.have_noticed(&lost).await;
+    scene.deliver("noticed").await;
     let seconds = emptied.elapsed().as_secs_f64();
     println!("webhooks: all is delivered {seconds:.1} s after etcd was emptied");
     scene.is_well().await;
     scene
-        .have_said(1, "the engine has lost what it acknowledged")
+        .have_said(
+            1,
+            "the engine has lost what it acknowledged: its revision is",
+        )
         .await;
 
     // What the backup holds of members and owners is not so any more when it is restored.
@@ -128,8 +154,11 @@ pub(super) async fn all_is_delivered_after_etcd_was_emptied_and_restored(
         .push(start(&scene.places[2], &scene.database, etcd, 3));
     scene.deliver("moved").await;
     scene.is_well().await;
+    let lost = scene.lost().await;
     etcd.restore();
     scene.deliver("restored").await;
+    scene.have_noticed(&lost).await;
+    scene.deliver("again").await;
     scene.is_well().await;
 }
 
