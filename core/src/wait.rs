@@ -52,7 +52,10 @@ pub use list_growable::GrowableWaitList;
 ///
 /// let mut wait = Wait::for_key(&queue);
 /// let result = loop {
-///     match wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter)) {
+///     let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
+///         session.poll_get(getter)
+///     });
+///     match look {
 ///         Look::Done(result) => break result,
 ///         Look::Sleep { until } => panic!("parks the thread until woken, or until {until:?}"),
 ///     }
@@ -82,7 +85,9 @@ pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
 /// let _ = queue.add_at("lease-3", due);
 ///
 /// let mut wait = Wait::for_key(&queue);
-/// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
+/// let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
+///     session.poll_get(getter)
+/// });
 /// assert_eq!(look, Look::Sleep { until: Some(due) });
 /// ```
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +122,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// let guard = queue.try_get().unwrap();
     ///
     /// let mut wait = Wait::after(guard, Action::Success, &queue);
-    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
+    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
+    ///     session.poll_get(getter)
+    /// });
     /// let Look::Done(Ok(work)) = look else {
     ///     panic!("a key is ready");
     /// };
@@ -181,7 +188,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// let mut wait = Wait::after(guard, Action::Success, &queue);
     /// assert_eq!(wait.try_get(), None);
     /// assert!(!queue.contains("node-7"), "its run is over");
-    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| session.poll_get(getter));
+    /// let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
+    ///     session.poll_get(getter)
+    /// });
     /// assert_eq!(look, Look::Sleep { until: None });
     /// ```
     #[inline]

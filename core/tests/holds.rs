@@ -186,10 +186,10 @@ fn every_limiter_passes_on_what_those_within_can_do() {
 fn a_burst_ends_whatever_limiters_are_around_it() {
     let ends = |limiter| {
         let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
-        let debounced = queue.add_debounced(1, 10 * MS, 90 * MS, at(0)).value;
+        let debounced = queue.at(at(0)).add_debounced(1, 10 * MS, 90 * MS);
         assert_eq!(debounced, Ok(Added::Delayed));
-        queue.add_after(1, 5 * MS, at(5)).value.unwrap();
-        let debounced = queue.add_debounced(1, 10 * MS, 90 * MS, at(6)).value;
+        queue.at(at(5)).add_after(1, 5 * MS).unwrap();
+        let debounced = queue.at(at(6)).add_debounced(1, 10 * MS, 90 * MS);
         assert_eq!(debounced, Ok(Added::Coalesced));
         assert_eq!(queue.next_deadline(), Some(at(10)));
     };

@@ -22,7 +22,7 @@ use crate::{Instant, RateLimiter};
 /// | its run ends, and it was added meanwhile | delayed until the hold is over |
 /// | it fails while it is ready | delayed until the hold is over |
 /// | [`expedite`](crate::Session::expedite) | delayed until the hold is over |
-/// | [`forget`](crate::Session::forget), or a run that succeeds | holds and failures are forgotten |
+/// | [`forget`](crate::Session::forget), or a success | holds and failures are forgotten |
 /// | shutdown | a leftover, with the time that is left of the hold |
 ///
 /// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a

@@ -85,7 +85,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(None), Next::Wait { until: None });
     /// let drain = queue.at(Instant::EPOCH).begin_drain();
-    /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(Some(&drain)), Next::Work(Drained::Complete));
+    /// let looked = queue.at(Instant::EPOCH).poll_drain(Some(&drain));
+    /// assert_eq!(looked, Next::Work(Drained::Complete));
     /// ```
     pub fn poll_drain(&mut self, drain: Option<&Drain>) -> Next<Drained> {
         let status = match drain {
