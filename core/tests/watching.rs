@@ -108,7 +108,9 @@ fn a_leftover_that_is_taken_out_settles_a_queue_that_is_shut_down() {
     assert_eq!(queue.poll_idle(NOW).value, HAS_COME);
     assert_eq!(queue.poll_settled().value, WAITS);
     assert!(queue.take_delayed(NOW).is_some());
-    assert_eq!(queue.leave(&mut Getter::new()).wake, Wake::WATCHERS);
+    assert_eq!(queue.try_get(NOW).wake, Wake::NONE);
+    assert_eq!(queue.add(2, NOW).wake, Wake::NONE);
+    assert_eq!(queue.advance(NOW).wake, Wake::WATCHERS);
     assert_eq!(queue.poll_settled().value, HAS_COME);
 }
 

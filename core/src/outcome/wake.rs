@@ -5,6 +5,9 @@ use core::ops::BitOr;
 
 /// The outcome of an operation, and the wake that the runtime has to send.
 ///
+/// A look that returns [`Wait`](crate::binding::Next::Wait) can return a wake that is meant for the
+/// same call. So register the call as a sleeper before you send the wake, or look again after it.
+///
 /// # Examples
 ///
 /// ```

@@ -162,8 +162,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
     /// [`advance`](Self::advance) makes them ready in bounded steps.
     ///
-    /// A key that is also ready or active stays so. The next operation returns the wake, if a call
-    /// waits for a queue that is [settled](Self::is_settled).
+    /// A key that is also ready or active stays so. If a call may wait for a queue that is
+    /// [settled](Self::is_settled), call [`advance`](Self::advance) afterwards, which returns the
+    /// wake. [`try_get`](Self::try_get) and a refused add do not.
     ///
     /// # Examples
     ///
@@ -208,7 +209,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     /// Takes out the first ready key before a worker gets it, after shutdown. `None` before, and if
     /// no key is ready. O(log n).
     ///
-    /// A delay of the key is removed with it.
+    /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
+    /// the count.
     ///
     /// # Examples
     ///
