@@ -230,8 +230,9 @@ pub struct GroupState {
     pub active: usize,
     /// How many the queue holds, for whatever reason.
     pub held: usize,
-    /// Whether it may not start a run at present, because of its limits or a pause.
+    /// Whether it may not start a run at present, because of its limits or a pause. Its rate counts
+    /// only while it has ready keys.
     pub blocked: bool,
-    /// Whether it is [paused](crate::Session::pause_group).
+    /// Whether it is [paused](crate::Session::pause_group). Shutdown ends the pause.
     pub paused: bool,
 }

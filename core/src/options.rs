@@ -104,7 +104,9 @@ pub enum Merge {
     #[default]
     Earliest,
     /// The key runs once, at the earlier of the times for which it was added: an add without a
-    /// delay removes the deadline, and a delayed add of a key that is ready or dirty sets none.
+    /// delay removes the deadline. A delayed add of a key that is ready or dirty sets none, and
+    /// removes the one that there is, even a sooner one. It returns
+    /// [`Coalesced`](crate::Added::Coalesced) all the same, because the key runs anyway.
     /// controller-runtime's rule.
     Once,
     /// The later deadline counts, and an add without a delay changes nothing. A key that is added

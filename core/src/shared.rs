@@ -2019,8 +2019,9 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     ///
     /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
     /// that is added otherwise meanwhile takes the place before it; then the call waits on, and
-    /// stays the first. A key that the queue holds needs no room. A worker that calls this while it
-    /// holds the only key that could make room waits for ever.
+    /// stays the first. A key that the queue holds needs no room. If another add brings the key in
+    /// while the call waits, the call sleeps on until a place is free. A worker that calls this
+    /// while it holds the only key that could make room waits for ever.
     ///
     /// # Errors
     ///

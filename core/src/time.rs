@@ -71,7 +71,8 @@ impl Instant {
     /// The clock's epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// Later than every deadline: a key that waits for it waits until it is added again.
+    /// Later than every deadline: a key that waits for it waits until it is added again. A clock
+    /// must not return it, because a delay of zero that begins then never ends.
     pub const NEVER: Self = Self(u64::MAX);
 
     /// Whether this time is still to come. What never comes is, also at the end of time.

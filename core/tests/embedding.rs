@@ -241,7 +241,7 @@ fn operations<S: Storage>() -> [Operation<S>; 9] {
         |queue, now| drop(queue.at(now).add_rate_limited(Fragile(7))),
         |queue, now| {
             if let Some(work) = queue.at(now).try_get() {
-                drop(queue.at(now).finish(work.ticket, Action::Retry));
+                let _ = queue.at(now).finish(work.ticket, Action::Retry);
             }
         },
         |queue, now| drop(queue.at(now).try_get()),

@@ -1,8 +1,12 @@
 //! Streams of others, as kube-runtime's `trigger_with` makes them.
 
 use std::fmt::Display;
+use std::future::poll_fn;
 use std::hash::Hash;
+use std::pin::pin;
+use std::task::Poll;
 
+use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use kube::Resource;
 use kube::runtime::controller::{ReconcileReason, ReconcileRequest};
@@ -67,8 +71,10 @@ where
     R: Into<ReconcileRequest<K>>,
     E: Display,
 {
-    let mut requests = std::pin::pin!(requests);
-    while let Some(request) = requests.next().await {
+    let mut requests = pin!(requests);
+    let mut closed = pin!(closed(queue));
+    // The queue is asked first: a stream that is always ready cannot hide its end.
+    while let Either::Right((Some(request), _)) = select(&mut closed, requests.next()).await {
         let request = match request {
             Ok(request) => request.into(),
             Err(error) => {
@@ -86,4 +92,23 @@ where
             return;
         }
     }
+}
+
+/// Waits until the queue is shut down, which wakes every call that waits.
+async fn closed<K>(queue: &Keys<K>)
+where
+    K: Resource,
+    K::DynamicType: Eq + Hash,
+{
+    let mut drained = pin!(queue.drained());
+    poll_fn(|context| {
+        // It waits from here on, so that no shutdown after the look is missed.
+        let ended = drained.as_mut().poll(context);
+        if queue.shutting_down() {
+            Poll::Ready(())
+        } else {
+            ended
+        }
+    })
+    .await;
 }

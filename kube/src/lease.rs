@@ -13,10 +13,12 @@ use kube::{Api, Client};
 use crate::error::Error;
 
 mod elector;
+mod holders;
 mod record;
 mod write;
 
 pub(crate) use elector::Elector;
+use holders::Holders;
 #[cfg(feature = "shards")]
 pub(crate) use record::{Claim, Record};
 #[cfg(feature = "shards")]
@@ -39,8 +41,18 @@ pub(crate) use write::write;
 /// than that, no two replicas work at once. (A request that was sent before may still arrive at the
 /// API server: resource versions are what protects an object from that.)
 ///
+/// A machine that is suspended, or a virtual machine that is paused, is the exception: on Linux its
+/// monotonic clock stands still meanwhile. A leader that wakes up after its lease has expired works
+/// on until its next attempt to renew finds another holder: for one retry period and the time of a
+/// request, and until the end of the renew deadline if the API server does not reply. Two replicas
+/// can work at once in that time.
+///
 /// On shutdown the lease is released after the workers have ended, and another replica has it
 /// within one retry period.
+///
+/// **Clones are one candidate.** Give each controller of a process a clone of one `Leader`: they
+/// lead together, one of them renews the lease for all, and the last one that stops releases it.
+/// Two leaders made by two calls of [`lease`](Self::lease) compete with each other.
 ///
 /// Needs the verbs `get`, `create` and `update` on `leases.coordination.k8s.io`.
 ///
@@ -66,6 +78,7 @@ pub struct Leader {
     namespace: String,
     name: String,
     identity: String,
+    holders: Holders,
     times: Times,
     wall_clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -92,6 +105,7 @@ impl Leader {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             identity: format!("{host}_{random:016x}"),
+            holders: Holders::default(),
             times: Times {
                 lease: Duration::from_secs(15),
                 renew_deadline: Duration::from_secs(10),
@@ -102,9 +116,11 @@ impl Leader {
     }
 
     /// Sets the name of this replica. **It must not be another's**, and not that of an earlier
-    /// process which may still be running: a lease that names it counts as its own.
+    /// process which may still be running: a lease that names it counts as its own. Clones made
+    /// before this call are another candidate.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
+        self.holders = Holders::default();
         self
     }
 

@@ -140,9 +140,14 @@ impl<L> Group<L> {
 
     /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
     fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
+        !self.is_resting && self.is_within(limits, closed)
+    }
+
+    /// Whether it may start a run, but for its rate.
+    fn is_within(&self, limits: &GroupLimits, closed: bool) -> bool {
         let share = self.own.unwrap_or(limits.share());
         let most = share.max_active.max(u32::from(closed));
-        self.active < most && !self.is_resting && (closed || !self.paused)
+        self.active < most && (closed || !self.paused)
     }
 }
 

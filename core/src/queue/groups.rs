@@ -80,7 +80,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 
     /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
-    /// else goes on, and shutdown ends the pause: see [`pause`](Self::pause). O(levels).
+    /// else goes on, and shutdown ends the pause: see [`pause`](Self::pause). After shutdown this
+    /// does nothing. O(levels).
     ///
     /// # Errors
     ///

@@ -18,6 +18,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Restoring what [`take_ready`](Self::take_ready) and [`take_delayed`](Self::take_delayed)
     /// returned, in that order, makes a queue in which the keys have their order, and in which the
     /// next failure of each is delayed as it would have been. Nothing is charged to the limiter.
+    /// With levels the order can change: a ready key that also had a delay is left over once, at
+    /// the higher of the two levels.
     ///
     /// A key that the queue already holds is added once more, by the same rules as ever: of two
     /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of

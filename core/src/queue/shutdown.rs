@@ -156,8 +156,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
     /// [`advance`](Self::advance) makes them ready in bounded steps.
     ///
-    /// A key that is also ready or active stays so. The next operation returns the wake, if a call
-    /// waits for a queue that is [settled](crate::Queue::is_settled).
+    /// A key that is also ready or active stays so. If a call waits for a queue that is
+    /// [settled](crate::Queue::is_settled), [`close`](Self::close) names it.
     ///
     /// # Examples
     ///
@@ -203,7 +203,8 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// Takes out the first ready key before a worker gets it, after shutdown. `None` before, and if
     /// no key is ready. O(log n).
     ///
-    /// A delay of the key is removed with it.
+    /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
+    /// the count.
     ///
     /// # Examples
     ///

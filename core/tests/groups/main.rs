@@ -372,3 +372,38 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
     }
     assert_eq!(order, [(0, 1), (0, 0), (1, 0), (0, 2)]);
 }
+
+#[test]
+fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
+    let mut queue = queue();
+    queue.at(NOW).pause_group(0).unwrap();
+    assert!(queue.group(&0).unwrap().paused);
+    let _ = queue.at(NOW).shut_down();
+    let group = queue.group(&0).unwrap();
+    assert!(!group.paused && !group.blocked, "{group:?}");
+    let groups = queue.groups_len();
+    queue.at(NOW).pause_group(1).unwrap();
+    assert_eq!((queue.group(&1), queue.groups_len()), (None, groups));
+    queue.assert_valid();
+
+    let mut full: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    full.at(NOW).add((0, 0)).unwrap();
+    full.at(NOW).shut_down();
+    assert_eq!(full.at(NOW).pause_group(1), Ok(()), "nothing to do");
+    full.at(NOW).pause_group(0).unwrap();
+    assert!(!full.group(&0).unwrap().paused);
+}
+
+#[test]
+fn a_group_without_ready_keys_is_not_blocked_by_its_rate() {
+    let mut queue = queue();
+    let _ = queue.at(NOW).limit_groups(GroupLimits::new().rate(1000.0, 1));
+    add(&mut queue, [(0, 0), (0, 1)]);
+    let work = take(&mut queue, NOW).unwrap();
+    assert!(queue.group(&0).unwrap().blocked, "a ready key waits");
+    let _ = queue.at(NOW).cancel(&(0, 1));
+    let _ = finish(&mut queue, work);
+    let group = queue.group(&0).unwrap();
+    assert!(!group.blocked, "{group:?}");
+}

@@ -4,12 +4,15 @@
 //! rate and to a quarter of the workers. What the queue does not know is which subscriptions have
 //! one host, and how that host answers:
 //!
-//! - A host that took its last delivery gets a quarter of the workers, but never more than are
-//!   free. The more hosts are slow, the fewer workers each holds, and some are always left.
-//! - A host that refused its last delivery gets at most as many. All of these and those below share
-//!   half of the workers; the other half is left to hosts that take deliveries.
-//! - A host that timed out, or was never called, gets one worker at a time. After each timeout it
-//!   rests, each time twice as long.
+//! - A host gets a quarter of the workers, but never more than are free. The more hosts are slow,
+//!   the fewer workers each holds, and some are always left.
+//! - A host gets one worker at a time while no subscription of it is answered. After each timeout
+//!   it rests, each time twice as long.
+//! - Subscriptions of one host share its workers. Each gets at most as many as are left, so that a
+//!   slow one leaves some to the others. A subscription that timed out, or was never called, gets
+//!   one worker at a time, and rests.
+//! - Subscriptions that do not take deliveries share half of the workers, over all hosts. The other
+//!   half is left to those that do.
 //!
 //! A key whose host may not be called goes back into the queue, and its group is paused until the
 //! host may be called. Calls for deleted subscriptions count until they end.
@@ -26,7 +29,7 @@ use crate::dispatch::Queue;
 /// A host gets at most one in this many workers.
 const SHARE: usize = 4;
 
-/// All hosts that do not take deliveries share one in this many workers.
+/// All subscriptions that do not take deliveries share one in this many workers.
 const DOUBTFUL_SHARE: usize = 2;
 
 /// The subscriptions, the hosts behind them, and the workers of these.
@@ -47,7 +50,7 @@ struct State {
     paused: VecDeque<Arc<str>>,
     /// Workers that are calling a host.
     in_flight: usize,
-    /// Those that are calling a host whose last delivery failed, or that was never called.
+    /// Those that are calling for a subscription whose last delivery failed, or that has none yet.
     doubtful: usize,
     /// How long a host that does not answer rests before the next call.
     rest: ItemExponentialFailure,
@@ -61,13 +64,31 @@ struct Subscription {
 
 #[derive(Debug, Default)]
 struct Host {
-    subscriptions: usize,
+    /// What its subscriptions have of it, also those that are gone but in flight.
+    paths: HashMap<Arc<str>, Path>,
     in_flight: usize,
-    /// How it answered last.
+    /// How many of the paths were answered the last time.
+    answering: usize,
+    /// Of calls while none of the paths was answered.
+    rest: Rest,
+}
+
+/// A subscription's part of a host.
+#[derive(Debug, Default)]
+struct Path {
+    /// False if only calls are left of it.
+    is_set: bool,
+    in_flight: usize,
+    /// How it was answered last.
     answer: Answer,
+    rest: Rest,
+}
+
+#[derive(Debug, Default)]
+struct Rest {
     /// Timeouts in a row.
     timeouts: u32,
-    rests_until: Instant,
+    until: Instant,
 }
 
 /// How a host answered a delivery.
@@ -88,6 +109,7 @@ pub(crate) enum Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) host: Arc<str>,
+    subscription: Arc<str>,
     is_doubtful: bool,
 }
 
@@ -132,7 +154,7 @@ impl Shares {
         };
         state.subscriptions.insert(Arc::clone(id), subscription);
         let shared = state.hosts.entry(Arc::clone(host)).or_default();
-        shared.subscriptions += 1;
+        shared.paths.entry(Arc::clone(id)).or_default().is_set = true;
         let limits = rate.map(|rate| state.limits().rate(rate, burst(rate)));
         // A growable queue has room for every group.
         let _ = self.queue.limit_group(Arc::clone(id), limits);
@@ -163,9 +185,9 @@ impl Shares {
             return Permission::Unknown;
         };
         let host = Arc::clone(&subscription.host);
-        let wait = state.wait(&host, now);
+        let wait = state.wait(&host, id, now);
         if wait.is_zero() {
-            return Permission::Now(state.begin(host));
+            return Permission::Now(state.begin(host, Arc::clone(id)));
         }
         // Keys that were handed out together may all be refused.
         if !self.queue.group(id).is_some_and(|group| group.paused) {
@@ -183,9 +205,9 @@ impl Shares {
         let state = &mut *self.locked();
         state.end(call);
         if let Some(host) = state.hosts.get_mut(&call.host) {
-            host.hear(answer, &mut state.rest, now);
+            host.hear(&call.subscription, answer, &mut state.rest, now);
         }
-        state.drop_unused(&call.host);
+        state.drop_unused(&call.host, &call.subscription);
         if state.resume(&self.queue, now) < Duration::MAX {
             self.rests.notify_one();
         }
@@ -218,32 +240,45 @@ impl State {
         GroupLimits::new().max_active(self.share())
     }
 
-    /// Returns for how long a host may not be called: for ever if not before another call ends.
-    fn wait(&self, host: &str, now: Instant) -> Duration {
+    /// Returns for how long a host may not be called for a subscription: for ever if not before
+    /// another call ends.
+    fn wait(&self, host: &str, id: &str, now: Instant) -> Duration {
         let Some(host) = self.hosts.get(host) else {
             return Duration::ZERO;
         };
+        let Some(path) = host.paths.get(id) else {
+            return Duration::ZERO;
+        };
+        let share = match host.answering {
+            0 => 1,
+            _ => self.share(),
+        };
         let free = self.workers.saturating_sub(self.in_flight);
-        let share = match host.answer {
-            Answer::None => free.min(1),
-            _ => free.min(self.share()),
+        let left = share.min(free).saturating_sub(host.in_flight);
+        let most = match path.answer {
+            Answer::None => left.min(1),
+            _ if host.paths.len() > 1 => left,
+            _ => share,
         };
         let doubtful_max = (self.workers / DOUBTFUL_SHARE).max(1);
-        let is_crowded = host.is_doubtful() && self.doubtful >= doubtful_max;
-        if host.in_flight >= share || is_crowded {
+        let is_crowded = path.is_doubtful() && self.doubtful >= doubtful_max;
+        if left == 0 || path.in_flight >= most || is_crowded {
             return Duration::MAX;
         }
-        host.rests_until.saturating_since(now)
+        host.rest.until.max(path.rest.until).saturating_since(now)
     }
 
-    fn begin(&mut self, name: Arc<str>) -> Call {
+    fn begin(&mut self, name: Arc<str>, id: Arc<str>) -> Call {
         let host = self.hosts.entry(Arc::clone(&name)).or_default();
-        let is_doubtful = host.is_doubtful();
+        let path = host.paths.entry(Arc::clone(&id)).or_default();
+        let is_doubtful = path.is_doubtful();
+        path.in_flight += 1;
         host.in_flight += 1;
         self.in_flight += 1;
         self.doubtful += usize::from(is_doubtful);
         Call {
             host: name,
+            subscription: id,
             is_doubtful,
         }
     }
@@ -251,6 +286,9 @@ impl State {
     fn end(&mut self, call: &Call) {
         if let Some(host) = self.hosts.get_mut(&call.host) {
             host.in_flight = host.in_flight.saturating_sub(1);
+            if let Some(path) = host.paths.get_mut(&call.subscription) {
+                path.in_flight = path.in_flight.saturating_sub(1);
+            }
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         let doubtful = usize::from(call.is_doubtful);
@@ -267,14 +305,14 @@ impl State {
                 continue;
             };
             let host = Arc::clone(&subscription.host);
-            let wait = self.wait(&host, now);
+            let wait = self.wait(&host, &id, now);
             if wait > Duration::ZERO {
                 rest = rest.min(wait);
                 self.paused.push_back(id);
                 continue;
             }
             if queue.group(&id).is_some_and(|group| group.ready > 0) {
-                expected.push(self.begin(host));
+                expected.push(self.begin(host, Arc::clone(&id)));
             }
             queue.resume_group(&id);
         }
@@ -289,36 +327,68 @@ impl State {
             return;
         };
         self.paused.retain(|paused| **paused != *id);
-        if let Some(host) = self.hosts.get_mut(&subscription.host) {
-            host.subscriptions = host.subscriptions.saturating_sub(1);
+        let host = self.hosts.get_mut(&subscription.host);
+        if let Some(path) = host.and_then(|host| host.paths.get_mut(id)) {
+            path.is_set = false;
         }
-        self.drop_unused(&subscription.host);
+        self.drop_unused(&subscription.host, id);
     }
 
-    fn drop_unused(&mut self, name: &str) {
-        let host = self.hosts.get(name);
-        if host.is_some_and(|host| host.subscriptions == 0 && host.in_flight == 0) {
+    fn drop_unused(&mut self, name: &str, id: &str) {
+        let Some(host) = self.hosts.get_mut(name) else {
+            return;
+        };
+        let is_unused = |path: &Path| !path.is_set && path.in_flight == 0;
+        if host.paths.get(id).is_some_and(is_unused)
+            && let Some(path) = host.paths.remove(id)
+        {
+            host.answering = host.answering.saturating_sub(path.answered());
+        }
+        if host.paths.is_empty() {
             self.hosts.remove(name);
         }
     }
 }
 
 impl Host {
+    fn hear(&mut self, id: &str, answer: Answer, rest: &mut ItemExponentialFailure, now: Instant) {
+        let Some(path) = self.paths.get_mut(id) else {
+            return;
+        };
+        if answer == Answer::Unasked {
+            return;
+        }
+        let others = self.answering.saturating_sub(path.answered());
+        path.answer = answer;
+        self.answering = others + path.answered();
+        if answer != Answer::None {
+            path.rest = Rest::default();
+            self.rest = Rest::default();
+            return;
+        }
+        path.rest.extend(rest, now);
+        if self.answering == 0 {
+            self.rest.extend(rest, now);
+        }
+    }
+}
+
+impl Path {
     fn is_doubtful(&self) -> bool {
         self.answer != Answer::Taken
     }
 
-    fn hear(&mut self, answer: Answer, rest: &mut ItemExponentialFailure, now: Instant) {
-        if answer == Answer::Unasked {
-            return;
-        }
-        self.answer = answer;
-        if answer != Answer::None {
-            self.timeouts = 0;
-            self.rests_until = Instant::EPOCH;
-        } else if self.rests_until <= now {
-            // Calls that began together time out together, and count once.
-            self.rests_until = now + rest.when(&mut self.timeouts, now);
+    /// One if it was answered the last time, otherwise zero.
+    fn answered(&self) -> usize {
+        usize::from(self.answer != Answer::None)
+    }
+}
+
+impl Rest {
+    fn extend(&mut self, rest: &mut ItemExponentialFailure, now: Instant) {
+        // Calls that began together time out together, and count once.
+        if self.until <= now {
+            self.until = now + rest.when(&mut self.timeouts, now);
         }
     }
 }

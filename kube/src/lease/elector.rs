@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::Leader;
+use super::holders::Holder;
 use super::record::{Claim, Record};
 use super::write::write;
 use crate::error::Error;
@@ -15,6 +16,8 @@ use crate::metrics::LeaderMetrics;
 pub(crate) struct Elector {
     leader: Leader,
     record: Option<Record>,
+    /// Present while this elector may hold the lease.
+    holder: Option<Holder>,
     /// When the workers have to have stopped. In the past until the lease is acquired.
     works_until: Instant,
     health: Health,
@@ -30,11 +33,13 @@ impl Elector {
     pub(crate) fn new(leader: Leader, health: Health) -> Result<Self, Error> {
         leader.check()?;
         let metrics = LeaderMetrics::new(&leader.name);
+        metrics.leads(!leader.holders.is_empty());
         let path = leader.path();
         health.lease(&path, None);
         Ok(Self {
             leader,
             record: None,
+            holder: None,
             works_until: Instant::now(),
             health,
             metrics,
@@ -71,7 +76,10 @@ impl Elector {
                     self.metrics.leads(true);
                     return;
                 }
-                Ok(Ok(false)) => soon,
+                Ok(Ok(false)) => {
+                    self.resign();
+                    soon
+                }
                 Ok(Err(error)) => {
                     tracing::warn!(target: "requeue", lease, %error, "cannot take the lease");
                     times.retry
@@ -121,12 +129,15 @@ impl Elector {
         Error::LeaseLost { lease }
     }
 
-    /// Gives the lease back, if it is held, so that another replica need not wait for its end.
+    /// Gives the lease back, if it is held and no clone of the leader needs it, so that another
+    /// replica need not wait for its end.
     pub(crate) async fn release(&mut self) {
+        self.holder = None;
         let lease = self.leader.path();
         let limit = self.leader.times.renew_deadline;
         match timeout(limit, self.try_release()).await {
-            Ok(Ok(())) => tracing::debug!(target: "requeue", lease, "released the lease"),
+            Ok(Ok(true)) => tracing::debug!(target: "requeue", lease, "released the lease"),
+            Ok(Ok(false)) => tracing::debug!(target: "requeue", lease, "nothing to release"),
             Ok(Err(error)) => {
                 tracing::warn!(target: "requeue", lease, %error, "cannot release the lease");
             }
@@ -142,18 +153,21 @@ impl Elector {
     }
 
     fn resign(&mut self) {
+        self.holder = None;
         self.health.lease(&self.leader.path(), None);
-        self.metrics.leads(false);
+        self.metrics.leads(!self.leader.holders.is_empty());
     }
 
-    async fn try_release(&mut self) -> kube::Result<()> {
+    /// Returns whether the lease was released.
+    async fn try_release(&mut self) -> kube::Result<bool> {
         // What is known may be old: a renewal that was cancelled can have arrived.
         self.look().await?;
-        if !self.is_holder() {
-            return Ok(());
+        // Asked after the look: the write fails if a clone takes the lease from here on.
+        if !self.is_holder() || !self.leader.holders.is_empty() {
+            return Ok(false);
         }
         let second = Duration::from_secs(1);
-        self.write("", second).await.map(drop)
+        self.write("", second).await
     }
 
     fn is_holder(&self) -> bool {
@@ -163,17 +177,44 @@ impl Elector {
 
     /// Tries to take the lease, or to renew it. Returns whether this replica holds it.
     async fn attempt(&mut self) -> kube::Result<bool> {
+        // First of all, so that no clone that stops from here on releases the lease.
+        if self.holder.is_none() {
+            self.holder = Some(self.leader.holders.join());
+        }
+        if self.was_renewed() {
+            return Ok(true);
+        }
         // The holder writes over what it wrote last; only if that fails does it look first.
         if self.is_holder() && Instant::now() < self.works_until && self.claim().await? {
             return Ok(true);
         }
         self.look().await?;
+        if self.was_renewed() {
+            return Ok(true);
+        }
         let identity = self.leader.identity.as_str();
         let record = self.record.as_ref();
         if record.is_some_and(|record| record.is_held_by_another(identity, Instant::now())) {
             return Ok(false);
         }
         self.claim().await
+    }
+
+    /// Whether a clone of the leader has renewed the lease since this one did.
+    fn was_renewed(&mut self) -> bool {
+        let known = self.works_until.max(Instant::now());
+        let until = self.leader.holders.works_until();
+        let Some(until) = until.filter(|&until| until > known) else {
+            return false;
+        };
+        self.works(until);
+        true
+    }
+
+    fn works(&mut self, until: Instant) {
+        self.works_until = until;
+        self.health
+            .lease(&self.leader.path(), Some(self.held_until()));
     }
 
     async fn look(&mut self) -> kube::Result<()> {
@@ -189,9 +230,9 @@ impl Elector {
         if !self.write(&identity, lease).await? {
             return Ok(false);
         }
-        self.works_until = sent + self.leader.times.renew_deadline;
-        self.health
-            .lease(&self.leader.path(), Some(self.held_until()));
+        let until = sent + self.leader.times.renew_deadline;
+        self.leader.holders.renewed(until);
+        self.works(until);
         Ok(true)
     }
 

@@ -23,7 +23,6 @@ impl LeaderMetrics {
             "Whether this replica holds the lease"
         );
         let status = gauge!("leader_election_master_status", "name" => lease.to_owned());
-        status.set(0);
         Self(status)
     }
 

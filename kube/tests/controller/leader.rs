@@ -91,16 +91,30 @@ struct Replica {
 }
 
 fn replica(cluster: &Cluster, who: &str, watchdog: &Watchdog, skew: SignedDuration) -> Replica {
-    let (link, stop) = (Link::default(), CancellationToken::new());
-    let client = cluster.client(&link);
+    let link = Link::default();
+    let leader = leader(cluster, &link, who, skew);
+    working(cluster, link, leader, who, watchdog)
+}
+
+fn leader(cluster: &Cluster, link: &Link, who: &str, skew: SignedDuration) -> Leader {
     let began = Instant::now();
     let wall_clock = move || {
         let elapsed = SignedDuration::try_from(began.elapsed()).unwrap();
         Timestamp::UNIX_EPOCH + SignedDuration::from_hours(9) + elapsed + skew
     };
-    let leader = Leader::lease(client.clone(), "default", "test")
+    Leader::lease(cluster.client(link), "default", "test")
         .identity(who)
-        .wall_clock(wall_clock);
+        .wall_clock(wall_clock)
+}
+
+fn working(
+    cluster: &Cluster,
+    link: Link,
+    leader: Leader,
+    who: &str,
+    watchdog: &Watchdog,
+) -> Replica {
+    let (client, stop) = (cluster.client(&link), CancellationToken::new());
     let controller: Controller<ConfigMap> = maps(&client).leader(leader);
     let health = controller.health();
     let (who, watchdog) = (who.to_owned(), watchdog.clone());
@@ -354,5 +368,98 @@ async fn times_that_are_not_in_order_are_an_error() {
             matches!(run.await, Err(Error::LeaseTimes)),
             "{lease} {renew} {retry}"
         );
+    }
+}
+
+/// Controllers of one process, each with a clone of one leader.
+fn clones(cluster: &Cluster, watchdog: &Watchdog, count: usize) -> Vec<Replica> {
+    let link = Link::default();
+    let leader = leader(cluster, &link, "first", IN_STEP);
+    let clone = |_| working(cluster, link.clone(), leader.clone(), "first", watchdog);
+    (0..count).map(clone).collect()
+}
+
+fn holder(cluster: &Cluster) -> String {
+    let lease = cluster.get(LEASES, "test").unwrap();
+    let holder = lease["spec"]["holderIdentity"].as_str();
+    holder.unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_clone_that_stops_releases_the_lease() {
+    let (cluster, watchdog) = (cluster(), Watchdog::default());
+    let clones = clones(&cluster, &watchdog, 3);
+    sleep(seconds(1)).await;
+    let other = replica(&cluster, "other", &watchdog, IN_STEP);
+    sleep(seconds(30)).await;
+    let mut left = clones.len();
+    for clone in clones {
+        assert!(clone.health.live().body.contains("default/test held"));
+        clone.stop.cancel();
+        clone.running.await.unwrap().unwrap();
+        left -= 1;
+        let expected = if left == 0 { "" } else { "first" };
+        assert_eq!(holder(&cluster), expected, "{left} clones are left");
+        if left > 0 {
+            sleep(seconds(30)).await;
+            assert_eq!(watchdog.names(), ["first"]);
+        }
+    }
+    sleep(seconds(4)).await;
+    assert_eq!(watchdog.names(), ["first", "other"]);
+    watchdog.assert_never_both();
+    other.stop.cancel();
+    other.running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_that_never_led_releases_nothing() {
+    let (cluster, watchdog) = (cluster(), Watchdog::default());
+    let link = Link::default();
+    let leader = leader(&cluster, &link, "first", IN_STEP);
+    let first = working(&cluster, link.clone(), leader.clone(), "first", &watchdog);
+    sleep(seconds(31)).await;
+    let early = working(&cluster, link, leader, "first", &watchdog);
+    early.stop.cancel();
+    early.running.await.unwrap().unwrap();
+    assert_eq!(holder(&cluster), "first");
+    first.stop.cancel();
+    first.running.await.unwrap().unwrap();
+    assert_eq!(holder(&cluster), "");
+}
+
+/// All of them renew at the same moments, and each write makes those of the others fail.
+#[tokio::test(start_paused = true)]
+async fn clones_in_lockstep_keep_the_lease_together() {
+    let (cluster, watchdog) = (cluster(), Watchdog::default());
+    let clones = clones(&cluster, &watchdog, 40);
+    clones[0].link.set_faults(Duration::from_millis(40), 0, 0);
+    sleep(seconds(60)).await;
+    let lost = clones.iter().filter(|clone| clone.running.is_finished());
+    assert_eq!(lost.count(), 0);
+    let lease = cluster.get(LEASES, "test").unwrap();
+    assert_eq!(lease["spec"]["leaseTransitions"], 0);
+}
+
+/// Requests are slow: one clone looks whether it may release the lease while the other one takes
+/// it.
+#[tokio::test(start_paused = true)]
+async fn a_clone_that_begins_while_another_stops_keeps_the_lease() {
+    for seed in 0..10 {
+        let (cluster, watchdog) = (cluster(), Watchdog::default());
+        let link = Link::seeded(seed);
+        let leader = leader(&cluster, &link, "first", IN_STEP);
+        let stops = working(&cluster, link.clone(), leader.clone(), "first", &watchdog);
+        sleep(seconds(5)).await;
+        let other = replica(&cluster, "other", &watchdog, IN_STEP);
+        link.set_faults(seconds(2), 0, 0);
+        stops.stop.cancel();
+        let begins = working(&cluster, Link::default(), leader, "first", &watchdog);
+        stops.running.await.unwrap().unwrap();
+        link.set_faults(Duration::ZERO, 0, 0);
+        sleep(seconds(20)).await;
+        watchdog.assert_never_both();
+        let ends = [&begins, &other].map(|replica| replica.running.is_finished());
+        assert_eq!(ends, [false, false], "seed {seed}: a lease was lost");
     }
 }

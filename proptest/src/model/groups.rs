@@ -65,6 +65,7 @@ impl Model {
             return;
         };
         match *order {
+            GroupOrder::Pause(_) if self.shutting_down => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places = turns.turns.clone();

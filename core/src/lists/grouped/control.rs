@@ -70,6 +70,9 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
     }
 
     fn pause(&mut self, name: B::Name) -> Result<(), B::Name> {
+        if self.closed {
+            return Ok(());
+        }
         self.change(name, false, |lists, group| {
             if let Some(own) = lists.group_mut(group) {
                 own.paused = true;
@@ -115,12 +118,14 @@ impl<B: Backing> GroupControl for GroupedLists<B> {
     fn group_at(&self, group: SlotId) -> Option<(&B::Name, GroupState)> {
         let slot = self.groups.slot(group)?;
         let own = &slot.meta;
+        // Without ready keys there is no deadline at which it would be noticed that it has one.
+        let waits_for_token = own.is_resting && own.ready > 0;
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
             held: own.members as usize,
-            blocked: !own.may_start(&self.limits, self.closed),
-            paused: own.paused,
+            blocked: waits_for_token || !own.is_within(&self.limits, self.closed),
+            paused: own.paused && !self.closed,
         };
         Some((&slot.key, state))
     }

@@ -60,10 +60,13 @@ fn add(shares: &Shares, keys: &[&str]) {
 fn a_host_that_takes_what_it_gets_has_a_quarter_of_the_workers() {
     let shares = shares();
     befriend(&shares, "s");
-    set(&shares, "u", "h", None);
+    for id in ["u", "v"] {
+        set(&shares, id, "h", None);
+    }
     let (first, _second) = (call(&shares, "s", 0), call(&shares, "u", 0));
     assert_refused(&shares, "s", 0);
     assert_refused(&shares, "u", 0);
+    assert_refused(&shares, "v", 0);
     call(&shares, "t", 0);
     add(&shares, &["s/a", "u/a"]);
     shares.end(&first, Answer::Taken, at(0));
@@ -73,7 +76,7 @@ fn a_host_that_takes_what_it_gets_has_a_quarter_of_the_workers() {
     // A group without ready keys does not keep the others from asking.
     shares.queue.clear();
     shares.end(&next, Answer::Taken, at(0));
-    assert!(!is_paused(&shares, "s") && !is_paused(&shares, "u"));
+    assert!(!is_paused(&shares, "s") && !is_paused(&shares, "v"));
 }
 
 #[test]
@@ -157,4 +160,76 @@ fn a_share_is_a_host_s_and_outlives_subscriptions() {
     shares.end(&first, Answer::Taken, at(0));
     assert!(!is_paused(&shares, "s"));
     call(&shares, "s", 0);
+}
+
+/// Sixteen workers for each host, and subscriptions `slow`, `t` and `u` to one host.
+fn neighbours() -> Shares {
+    let queue: Queue = WorkQueue::builder().build_with_groups(Key::group);
+    let second = Duration::from_secs(1);
+    let shares = Shares::new(queue, 4 * 16, second, 5 * second);
+    for id in ["slow", "t", "u"] {
+        set(&shares, id, "h", None);
+        befriend(&shares, id);
+    }
+    shares
+}
+
+/// Begins as many calls as there may be.
+fn fill(shares: &Shares, id: &str) -> Vec<Call> {
+    let calls = std::iter::from_fn(|| match shares.begin(&id.into(), at(0)) {
+        Permission::Now(call) => Some(call),
+        _ => None,
+    });
+    calls.take(100).collect()
+}
+
+#[test]
+fn a_slow_subscription_leaves_workers_to_others_of_its_host() {
+    let shares = neighbours();
+    let slow = fill(&shares, "slow");
+    assert_eq!(slow.len(), 8);
+    assert_eq!(fill(&shares, "t").len(), 4);
+    assert_eq!(fill(&shares, "u").len(), 2);
+    // A worker that is free again is for the one that has fewest.
+    shares.end(&slow[0], Answer::Taken, at(0));
+    assert_refused(&shares, "slow", 0);
+    call(&shares, "u", 0);
+    // Alone, it has the whole share.
+    let shares = neighbours();
+    for id in ["t", "u"] {
+        shares.remove(&id.into(), at(0));
+    }
+    assert_eq!(fill(&shares, "slow").len(), 16);
+}
+
+#[test]
+fn a_subscription_that_hangs_does_not_stop_others_of_its_host() {
+    let shares = neighbours();
+    for hung in fill(&shares, "slow") {
+        shares.end(&hung, Answer::None, at(10));
+    }
+    // It rests, and has one worker then.
+    assert_refused(&shares, "slow", 10);
+    assert_eq!(fill(&shares, "t").len(), 8);
+    assert_eq!(shares.resume(at(10)), Duration::from_millis(1000));
+    shares.resume(at(1010));
+    let probe = call(&shares, "slow", 1010);
+    assert_refused(&shares, "slow", 1010);
+    call(&shares, "u", 1010);
+    // Its rests grow, although the others are answered.
+    shares.end(&call(&shares, "u", 1010), Answer::Taken, at(1010));
+    shares.end(&probe, Answer::None, at(2000));
+    assert_eq!(shares.resume(at(2000)), Duration::from_millis(2000));
+}
+
+#[test]
+fn a_host_of_which_nothing_answers_has_one_worker() {
+    let shares = neighbours();
+    for id in ["slow", "t", "u"] {
+        shares.end(&call(&shares, id, 0), Answer::None, at(0));
+    }
+    assert_refused(&shares, "slow", 0);
+    shares.resume(at(1000));
+    let _probe = call(&shares, "t", 1000);
+    assert_refused(&shares, "u", 1000);
 }

@@ -94,6 +94,25 @@ async fn subscriptions_to_one_receiver_share_its_workers() {
 }
 
 #[tokio::test]
+async fn a_slow_path_does_not_hold_up_others_of_its_host() {
+    let (place, user) = (Place::new(), User::new());
+    let service = place.start(&PATIENT);
+    let permits = Arc::new(Semaphore::new(OBJECTS as usize));
+    let receiver = Receiver::new(Manner::SlowPath("/slow", permits)).await;
+    for id in ["slow", "quick"] {
+        let json = json!({"url": format!("http://{}/{id}", receiver.address)});
+        let path = format!("/subscriptions/{id}");
+        user.put(&service, &path, &json).await;
+    }
+    user.put_objects(&service, OBJECTS, &json!(1)).await;
+    user.settled(&service).await;
+    // From now on one of the paths hangs.
+    user.put_objects(&service, OBJECTS, &json!(2)).await;
+    let has_all = |receiver: &Receiver| receiver.taken() == 3 * OBJECTS;
+    receiver.until("served", has_all).await;
+}
+
+#[tokio::test]
 async fn a_receiver_s_share_outlives_its_subscription() {
     let (place, user) = (Place::new(), User::new());
     let service = place.start(&PATIENT);

@@ -309,6 +309,8 @@ pub enum Manner {
     Flaky,
     /// It takes a delivery when it gets a permit.
     Slow(Arc<Semaphore>),
+    /// The same for one of its paths. It takes everything else at once.
+    SlowPath(&'static str, Arc<Semaphore>),
     /// It refuses a delivery while this is true.
     Down(Arc<AtomicBool>),
     /// It redirects every delivery.
@@ -497,7 +499,10 @@ impl Seen {
                 return Ok(response);
             }
             Manner::Slow(permits) => permits.acquire().await.unwrap().forget(),
-            Manner::Steady | Manner::Flaky | Manner::Down(_) => {}
+            Manner::SlowPath(path, permits) if head.uri.path() == *path => {
+                permits.acquire().await.unwrap().forget();
+            }
+            Manner::Steady | Manner::Flaky | Manner::SlowPath(..) | Manner::Down(_) => {}
         }
         self.take(&json);
         *self.last.lock().unwrap() = (head.headers, body);
