@@ -16,40 +16,25 @@ use crate::sleepers::Sleepers;
 use crate::storage::{self, Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
-mod age;
-mod batch;
-mod cancel;
+mod add;
 mod check;
-mod claim;
+mod close;
 mod construct;
-mod debounce;
-mod displace;
-mod expedite;
-mod groups;
-mod hold;
-mod merge;
-mod pace;
-mod pause;
-mod produce;
-mod query;
-mod release;
-mod restore;
-mod retain;
-mod room;
-mod runs;
+mod control;
+mod due;
+mod policy;
+mod run;
 mod session;
-mod shutdown;
-mod slot;
-mod snapshot;
-mod vacate;
-mod watch;
+mod slots;
+mod sweep;
+mod view;
+mod wait;
 
-pub use retain::Sweep;
-pub(crate) use retain::VISITS_MAX;
-pub use room::Adding;
 pub use session::Session;
-pub use watch::Flush;
-use watch::Watched;
+pub use sweep::Sweep;
+pub(crate) use sweep::VISITS_MAX;
+use wait::Watched;
+pub use wait::{Adding, Flush};
 
 /// A keyed work queue, as plain data: no clock, no lock, nothing that waits.
 ///

@@ -210,9 +210,7 @@ impl ManualClock {
         let alarms = waits.iter().filter_map(|wait| wait.until);
         alarms.filter(|until| !until.is_never()).min()
     }
-}
 
-impl ManualClock {
     fn change(&self, change: impl FnOnce(Instant) -> Instant) {
         let waits = self.shared.waits.lock();
         let now = change(self.now());

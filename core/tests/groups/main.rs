@@ -398,7 +398,9 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
 #[test]
 fn a_group_without_ready_keys_is_not_blocked_by_its_rate() {
     let mut queue = queue();
-    let _ = queue.at(NOW).limit_groups(GroupLimits::new().rate(1000.0, 1));
+    let _ = queue
+        .at(NOW)
+        .limit_groups(GroupLimits::new().rate(1000.0, 1));
     add(&mut queue, [(0, 0), (0, 1)]);
     let work = take(&mut queue, NOW).unwrap();
     assert!(queue.group(&0).unwrap().blocked, "a ready key waits");

@@ -1,4 +1,4 @@
-//! Looking at a queue.
+//! Looking at a queue, and at one key.
 
 use core::borrow::Borrow;
 use core::hash::Hash;

@@ -1,8 +1,9 @@
-//! Keys that may not run for a while: what [`WithHolds`](crate::WithHolds) asks of a queue.
+//! What a key may not do yet, though it is ready or due: it is held, or there is no token. All of it is
+//! dead code if the limiter holds and paces nothing.
 //!
-//! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
-//! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
-//! at it. All of this is dead code if the limiter holds nothing.
+//! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a deadline
+//! that has passed, need no check. Only what begins a hold, ends a run or adds a key looks at it. For
+//! the getters that sleep, a ready key that may not be handed out yet is a deadline.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -121,5 +122,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.lists.retain_record(id);
             }
         }
+    }
+
+    /// From when on the first ready key may be handed out, if it may not be at any time.
+    #[inline]
+    pub(super) fn start_due(&self) -> Option<Instant> {
+        let start = self.limiter.next_start();
+        (start > Instant::EPOCH && self.lists.may_start()).then_some(start)
+    }
+
+    /// Whether there is something for a getter that sleeps, at any time: a ready key, or the news
+    /// that a queue that is shut down has none left, after the last one was handed out.
+    #[inline]
+    pub(super) fn is_at_hand(&self, ready: bool) -> bool {
+        if self.closed && self.may_wait_when_closed() && self.lists.ready_len() == 0 {
+            return true;
+        }
+        ready && self.start_due().is_none()
+    }
+
+    /// Whether getters may have to wait for the ready keys of a queue that is shut down.
+    #[inline]
+    pub(super) fn may_wait_when_closed(&self) -> bool {
+        L::PACES || S::Lists::BLOCKS
     }
 }

@@ -1,4 +1,5 @@
-//! What producers do: adding keys, now or later, and forgetting their failures.
+//! Adding keys: now, later, by the limiter, by rules for the deadline they have, in place of others, or
+//! as another queue left them. Owns what becomes of an add; never hands out a key or ends a run.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -7,12 +8,12 @@ use core::time::Duration;
 use crate::Instant;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
-use crate::limiter::RateLimiter;
+use crate::limiter::{Debounces, RateLimiter};
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::options::AddOptions;
-use crate::outcome::{Added, Rejected, Scheduled};
-use crate::priority::{KeyLevels, Priorities};
+use crate::options::{AddOptions, Merge};
+use crate::outcome::{Added, Leftover, Rejected, Scheduled};
+use crate::priority::{KeyLevels, Naming, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, Session};
@@ -239,6 +240,130 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         }
         requeues
     }
+
+    /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
+    /// of them, if that is sooner. Needs a limiter that [debounces](crate::WithDebounce). O(log n).
+    ///
+    /// The first add of a burst sets a deadline, and each further one moves it. The burst is over
+    /// when the deadline comes, or is taken back.
+    ///
+    /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,
+    /// also for an active key. A deadline that the key has by other means is never moved back, even
+    /// if the burst has set the same: the one that comes first counts. A key that is ready or dirty
+    /// runs after this add in any case, and stays as it is. A `quiet` of zero ends the burst now.
+    /// With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
+    ///
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, WithDebounce};
+    ///
+    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(WithDebounce::new(NoLimit));
+    /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
+    /// let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
+    ///
+    /// let mut changed = |millis| queue.at(at(millis)).add_debounced("etc/hosts", quiet, max);
+    /// assert_eq!(changed(0), Ok(Added::Delayed));
+    /// assert_eq!(changed(90), Ok(Added::Later));
+    /// assert_eq!(changed(180), Ok(Added::Later));
+    /// // The file changes on and on: 250 ms after the first time are the most.
+    /// assert_eq!(changed(240), Ok(Added::Coalesced));
+    /// assert_eq!(queue.next_deadline(), Some(at(250)));
+    /// ```
+    pub fn add_debounced(
+        &mut self,
+        key: K,
+        quiet: Duration,
+        max: Duration,
+    ) -> Result<Added, Rejected<K>>
+    where
+        L: Debounces,
+    {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(key));
+        }
+        let id = queue.slot_for(key, *now, spare).map_err(Rejected::Full)?;
+        Ok(queue.debounce(id, quiet, max, *now))
+    }
+
+    /// Adds a key as another queue has handed it back: ready, or delayed by what was left of its
+    /// delay, at its priority level, with its failures on record. O(log n), plus the limiter's
+    /// cost.
+    ///
+    /// Restoring what [`take_ready`](Self::take_ready) and [`take_delayed`](Self::take_delayed)
+    /// returned, in that order, makes a queue in which the keys have their order, and in which the
+    /// next failure of each is delayed as it would have been. Nothing is charged to the limiter.
+    /// With levels the order can change: a ready key that also had a delay is left over once, at
+    /// the higher of the two levels.
+    ///
+    /// A key that the queue already holds is added once more, by the same rules as ever: of two
+    /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
+    /// failures the larger counts.
+    ///
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, unless
+    /// [`left`](Leftover::left) is zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with), with the whole leftover: nothing has changed. A leftover
+    /// from a queue with more levels can be restored after its `priority` is lowered.
+    ///
+    /// # Examples
+    ///
+    /// A service is replaced by its next version, and a key that has failed three times is not
+    /// retried at once:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut old: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// for _ in 0..3 {
+    ///     let _ = old.at(now).add_rate_limited("node-7");
+    /// }
+    /// old.at(now).shut_down();
+    /// let leftover = old.at(now).take_delayed().unwrap();
+    ///
+    /// let mut new: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// assert_eq!(new.at(now).restore(leftover), Ok(Added::Delayed));
+    /// assert_eq!(new.next_deadline(), Some(now + Duration::from_millis(1)));
+    /// let scheduled = new.at(now).add_rate_limited("node-7").unwrap();
+    /// assert_eq!(scheduled.delay, Duration::from_millis(8), "the delay of the fourth failure");
+    /// ```
+    pub fn restore(&mut self, leftover: Leftover<K>) -> Result<Added, Rejected<Leftover<K>>> {
+        let Self { queue, now, spare } = self;
+        if queue.closed {
+            return Err(Rejected::Closed(leftover));
+        }
+        if leftover.priority >= S::Priorities::LEVELS {
+            return Err(Rejected::UnknownPriority(leftover));
+        }
+        let Leftover {
+            key,
+            left,
+            requeues,
+            priority,
+        } = leftover;
+        match queue.slot_with_failures(key, requeues, *now, spare) {
+            Ok(id) if left.is_zero() => Ok(queue.mark(id, *now, priority)),
+            Ok(id) => Ok(queue.schedule(id, *now + left, *now, priority)),
+            Err(key) => Err(Rejected::Full(Leftover {
+                key,
+                left,
+                requeues,
+                priority,
+            })),
+        }
+    }
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
@@ -367,5 +492,199 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             LOWEST
         }
+    }
+
+    /// Adds a key that has its slot, and whose own deadline has not passed, now or at `due`.
+    pub(super) fn merge(
+        &mut self,
+        id: SlotId,
+        rule: Merge,
+        due: Option<Instant>,
+        now: Instant,
+        level: u8,
+    ) -> Added {
+        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH), now);
+        let later = asked.is_after(now).then_some(asked);
+        let pending = match rule {
+            Merge::Earliest => None,
+            // There is one place, at the earlier of two times: now, if the key is queued.
+            Merge::Once => {
+                return match later.filter(|_| !self.is_queued(id)) {
+                    Some(later) => self.delay_for(id, due, later, level),
+                    None => self.add_instead(id, due, now, level),
+                };
+            }
+            Merge::Latest | Merge::Replace | Merge::Keep => self.delays.due(id),
+        };
+        let Some(pending) = pending else {
+            return match due {
+                Some(due) => self.schedule(id, due, now, level),
+                None => self.mark(id, now, level),
+            };
+        };
+        let asked = later.unwrap_or(now);
+        let stays = match rule {
+            Merge::Replace => asked == pending,
+            Merge::Latest => asked <= pending,
+            _ => true,
+        };
+        if !stays && later.is_none() {
+            return self.add_instead(id, due, now, level);
+        }
+        if due.is_some() {
+            self.metrics.retry();
+        }
+        let raised = self.raise_delayed(id, level);
+        if stays {
+            if rule != Merge::Keep {
+                self.note_deadline(id, asked);
+            }
+            self.metrics.coalesced();
+            return raised;
+        }
+        self.move_deadline(id, asked);
+        if asked < pending {
+            Added::Sooner
+        } else {
+            Added::Later
+        }
+    }
+
+    /// Delays a key until `later`: until `due`, or until a hold is over.
+    fn delay_for(&mut self, id: SlotId, due: Option<Instant>, later: Instant, level: u8) -> Added {
+        if due.is_some() {
+            self.metrics.retry();
+        }
+        self.delay_until(id, later, level)
+    }
+
+    /// Adds a key now, with the level of a deadline that it no longer waits for.
+    fn add_instead(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
+        if due.is_some() {
+            self.metrics.retry();
+        }
+        let mut level = level;
+        if self.delays.remove(id).is_some() {
+            level = level.max(self.levels(id).delayed());
+            self.metrics.delayed(self.delays.len());
+        }
+        self.mark(id, now, level)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
+    fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
+        if self.is_queued(id) {
+            self.metrics.retry();
+            self.metrics.coalesced();
+            return Added::Coalesced;
+        }
+        let pending = self.delays.due(id);
+        let Some(slot) = self.slots.slot_mut(id) else {
+            return Added::Coalesced;
+        };
+        let burst = L::burst(&mut slot.meta.record);
+        let goes_on = burst.goes_on(pending);
+        let asked = burst.add(goes_on, [quiet, max], now);
+        let due = self.due_of_add(id, asked, now);
+        let Some(before) = pending.filter(|_| goes_on) else {
+            return self.begin_burst(id, due, now);
+        };
+        self.set_burst(id, due);
+        self.metrics.retry();
+        if !due.is_after(now) {
+            let level = self.levels(id).delayed();
+            let _ = self.delays.remove(id);
+            self.metrics.delayed(self.delays.len());
+            return self.mark(id, now, level);
+        }
+        if due == before {
+            self.metrics.coalesced();
+            return Added::Coalesced;
+        }
+        let _ = self.delays.move_to(id, due);
+        if due < before {
+            Added::Sooner
+        } else {
+            Added::Later
+        }
+    }
+
+    fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
+        let added = self.schedule(id, due, now, LOWEST);
+        let is_own = matches!(added, Added::Delayed | Added::Sooner);
+        // If the deadline is not the burst's, the burst may not move it.
+        self.set_burst(id, if is_own { due } else { Instant::EPOCH });
+        added
+    }
+
+    /// Notes the deadline of a burst.
+    fn set_burst(&mut self, id: SlotId, due: Instant) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            L::burst(&mut slot.meta.record).due = due;
+        }
+    }
+}
+
+/// What became of the key, and the key that made way for it.
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
+    /// level makes way, and is returned. O(log n).
+    ///
+    /// For callers that cannot wait for room, in queues with [`Levels`](crate::Levels). Only a key
+    /// of a lower level than [`AddOptions::priority`] makes way: active keys, and keys that are
+    /// only delayed, stay. A failure record is dropped first, as by every add. The key that made
+    /// way takes its deadline with it, and can be [restored](Self::restore) elsewhere or later.
+    ///
+    /// With [`Groups`](crate::Groups), it is a key of the group whose turn comes last, and the keys
+    /// of groups that may not start a run stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with). [`Rejected::Full`] if no key can make way: nothing changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{AddOptions, Fixed, Instant, Levels, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<2, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_many(["report", "log"], |_| {});
+    ///
+    /// let alarm = AddOptions { priority: Some(1), ..AddOptions::new() };
+    /// let (_, displaced) = queue.at(now).add_displacing("alarm", alarm).unwrap();
+    /// assert_eq!(displaced.unwrap().key, "log");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "alarm");
+    /// ```
+    pub fn add_displacing(&mut self, key: K, options: AddOptions) -> Displacing<K> {
+        let key = match self.add_with(key, options) {
+            Err(Rejected::Full(key)) => key,
+            other => return other.map(|scheduled| (scheduled, None)),
+        };
+        // A key that made way would make room neither for a group nor in a queue that holds more
+        // keys than fit.
+        let queue = &mut *self.queue;
+        let seat = queue.lists.seat(&queue.naming.group_of(&key), self.now);
+        let displaced = if seat.is_some() && !queue.slots.is_over_full() {
+            queue.displace_below(options.priority.unwrap_or(LOWEST))
+        } else {
+            None
+        };
+        if displaced.is_none() {
+            return Err(Rejected::Full(key));
+        }
+        let scheduled = self.add_with(key, options)?;
+        Ok((scheduled, displaced))
+    }
+}
+
+impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Takes out the newest ready key of the lowest level, if that is below another.
+    fn displace_below(&mut self, level: u8) -> Option<Leftover<K>> {
+        let id = self.lists.newest_below(level)?;
+        self.take_out_ready(id)
     }
 }

@@ -1,0 +1,403 @@
+//! Taking work back, and holding back all keys or a group's. Never adds a key or ends a run.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::group::{GroupLimits, GroupState};
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::grouped::GroupControl;
+use crate::metrics::Metrics;
+use crate::outcome::KeyState;
+use crate::storage::{Located, Phase, Slots, Storage};
+use crate::work::Ticket;
+
+use super::{Queue, Session, Sweep};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
+    ///
+    /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
+    /// changes. A present run goes on, and [can ask](crate::Queue::is_cancelled). The failures of
+    /// the key stay on record, until [`forget`](Self::forget). The other keys keep their order.
+    ///
+    /// After shutdown this works as before, and a drain ends if nothing is left.
+    ///
+    /// # Examples
+    ///
+    /// A node is deleted before a worker gets to it:
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
+    ///
+    /// assert!(queue.at(now).cancel(&"node-7").unwrap().ready);
+    /// assert_eq!(queue.at(now).cancel(&"node-7"), None);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-8");
+    /// ```
+    pub fn cancel<B>(&mut self, key: &B) -> Option<KeyState>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let Self { queue, now, .. } = self;
+        let Located::Found(id) = queue.locate(key, *now) else {
+            return None;
+        };
+        if queue.is_record_only(id) {
+            return None;
+        }
+        let was = queue.state_of(id);
+        queue.cancel_slot(id);
+        was
+    }
+
+    /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).
+    ///
+    /// A key that is also ready or active stays so. A deadline that has passed is an add that has
+    /// happened: there is nothing left to take back but with [`cancel`](Self::cancel).
+    ///
+    /// # Examples
+    ///
+    /// A lease is given up, so that it need not be renewed:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let due = now + Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add("lease-3");
+    /// let _ = queue.at(now).add_at("lease-3", due);
+    ///
+    /// assert_eq!(queue.at(now).cancel_delay(&"lease-3"), Some(due));
+    /// assert!(queue.at(now).state(&"lease-3").unwrap().ready, "it runs now, and only now");
+    /// ```
+    pub fn cancel_delay<B>(&mut self, key: &B) -> Option<Instant>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let Self { queue, now, .. } = self;
+        let Located::Found(id) = queue.locate(key, *now) else {
+            return None;
+        };
+        let due = queue.drop_delay(id)?;
+        queue.release_if_idle(id);
+        Some(due)
+    }
+
+    /// Hands out no more keys until [`resume`](Self::resume): getters wait, even if keys are ready.
+    /// O(1).
+    ///
+    /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and present
+    /// runs end as usual. A deadline needs no timer meanwhile. Shutdown ends a pause, because a
+    /// drain has to end, and after it this does nothing.
+    ///
+    /// # Examples
+    ///
+    /// The database is away, so there is no use in starting runs:
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// queue.at(now).pause();
+    /// let _ = queue.at(now).add("node-7");
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert_eq!(queue.at(now).len(), 1, "nothing is lost");
+    ///
+    /// queue.at(now).resume();
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
+    /// ```
+    pub fn pause(&mut self) {
+        self.queue.paused = !self.queue.closed;
+    }
+
+    /// Hands keys out again after [`pause`](Self::pause). O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::binding::{Getter, Wake};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut getter = Getter::new();
+    /// let _ = queue.at(now).poll_get(&mut getter);
+    /// queue.at(now).pause();
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).close(), Wake::NONE);
+    /// queue.at(now).resume();
+    /// assert_eq!(queue.at(now).close(), Wake::ONE);
+    /// # queue.at(now).leave(&mut getter);
+    /// ```
+    pub fn resume(&mut self) {
+        self.queue.paused = false;
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Returns whether the key of a run was cancelled since the run began. O(1).
+    ///
+    /// It stays so until the run ends, even if the key is added meanwhile: that makes another run,
+    /// so this one may stop in any case. False if the run has ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add("node-7");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert!(!queue.is_cancelled(&work.ticket));
+    /// let _ = queue.at(now).cancel(&"node-7");
+    /// assert!(queue.is_cancelled(&work.ticket));
+    /// ```
+    pub fn is_cancelled(&self, ticket: &Ticket) -> bool {
+        let slot = self.slots.slot(ticket.id);
+        slot.is_some_and(|slot| slot.is_run_by(ticket) && slot.phase.is_cancelled())
+    }
+
+    /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.
+    pub(super) fn cancel_slot(&mut self, id: SlotId) {
+        let slot = self.slots.slot(id);
+        match slot.map(|slot| slot.phase) {
+            Some(Phase::Ready) => return self.retire(id),
+            Some(phase) if phase.is_active() => self.cancel_run(id),
+            _ => {}
+        }
+        let _ = self.drop_delay(id);
+        self.release_if_idle(id);
+    }
+
+    pub(super) fn drop_delay(&mut self, id: SlotId) -> Option<Instant> {
+        let due = self.delays.remove(id)?;
+        self.note_change();
+        self.metrics.delayed(self.delays.len());
+        Some(due)
+    }
+
+    /// Returns whether the queue is [paused](crate::Session::pause). O(1).
+    pub const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Returns the figures of a group, `None` if it has neither keys nor limits of its own. A due
+    /// key counts as ready once an operation has made it so. O(1) expected.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2)], |_| {});
+    /// let _work = queue.at(now).try_get();
+    /// let a = queue.group("a").unwrap();
+    /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
+    /// assert_eq!(queue.group("b"), None);
+    /// ```
+    pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        self.lists.state(name)
+    }
+
+    /// Returns how many groups there are. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+    /// assert_eq!(queue.groups_len(), 2);
+    /// ```
+    pub fn groups_len(&self) -> usize
+    where
+        S: Storage<Lists: GroupControl>,
+    {
+        self.lists.len()
+    }
+
+    /// Passes each group to `visit`, with its figures, in steps: call this until it returns
+    /// `false`. A step looks at 32 groups (8 without the feature `alloc`), O(1) each, and changes
+    /// nothing.
+    ///
+    /// Groups come in no order. One that is there from the first step to the last is passed exactly
+    /// once; one that comes or goes between two steps may or may not be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+    ///
+    /// let mut longest = None;
+    /// let mut sweep = requeue_core::Sweep::new();
+    /// while queue.groups_some(&mut sweep, |name, group| {
+    ///     longest = longest.max(Some((group.ready, *name)));
+    /// }) {}
+    /// assert_eq!(longest, Some((2, "a")));
+    /// ```
+    pub fn groups_some<G>(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
+        sweep.step(self.lists.bound(), |id| {
+            if let Some((name, state)) = self.lists.group_at(id) {
+                visit(name, state);
+            }
+        })
+    }
+}
+
+/// What concerns groups is for queues with [`Groups`](crate::Groups).
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// Sets the limits of the groups that have none of their own, present and future. O(1) and, for
+    /// each of the groups that wait for a limit, O(levels): at most eight of them now, and a few
+    /// with each of the next gets. The next get also looks at the groups in front that the new
+    /// limits block, each once, until one may start a run: O(groups) if they block all.
+    ///
+    /// Groups that wait for a limit and need not any more take their turns in the order in which
+    /// they began to wait. A group whose rate changes begins with a full burst.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+    /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
+    ///
+    /// let mut active = Vec::new();
+    /// while let Some(work) = queue.at(now).try_get() {
+    ///     active.push(work.key);
+    /// }
+    /// assert_eq!(active, [("a", 1), ("b", 1)]);
+    /// ```
+    pub fn limit_groups(&mut self, limits: GroupLimits)
+    where
+        S: Storage<Lists: GroupControl>,
+    {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.limit_all(limits);
+    }
+
+    /// Sets the limits of a group by name, which then stays although it may have no keys. With
+    /// `None` it has those of all groups again. O(levels).
+    ///
+    /// # Errors
+    ///
+    /// The name, if there is no room for one more group. Nothing changes then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// // A tenant that pays gives three keys in each of its turns.
+    /// let paying = GroupLimits::new().weight(3);
+    /// queue.at(now).limit_group("b", Some(paying)).unwrap();
+    /// assert_eq!(queue.groups_len(), 1, "it stays, although it has no keys");
+    /// ```
+    pub fn limit_group<G>(&mut self, name: G, limits: Option<GroupLimits>) -> Result<(), G>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let limited = self.queue.lists.limit(name, limits);
+        self.queue.note_change();
+        limited
+    }
+
+    /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
+    /// else goes on, and shutdown ends the pause: see [`pause`](Self::pause). After shutdown this
+    /// does nothing. O(levels).
+    ///
+    /// # Errors
+    ///
+    /// The name, if there is no room for one more group. Nothing changes then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// let _ = queue.at(now).add_many([("a", 1), ("b", 1)], |_| {});
+    /// queue.at(now).pause_group("a").unwrap();
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, ("b", 1));
+    /// assert!(queue.at(now).try_get().is_none());
+    /// ```
+    pub fn pause_group<G>(&mut self, name: G) -> Result<(), G>
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+    {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.pause(name)
+    }
+
+    /// Hands out keys of a group again, at the end of the turn. O(levels).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
+    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// queue.at(now).add(("a", 1)).unwrap();
+    /// queue.at(now).pause_group("a").unwrap();
+    /// queue.at(now).resume_group("a");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, ("a", 1));
+    /// ```
+    pub fn resume_group<B, G>(&mut self, name: &B)
+    where
+        S: Storage<Lists: GroupControl<Name = G>>,
+        G: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        self.queue.lists.resume(name);
+        self.queue.note_change();
+    }
+}

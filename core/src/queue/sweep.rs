@@ -1,0 +1,311 @@
+//! Going through all keys in bounded steps: cancelling, expediting or showing them.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::metrics::Metrics;
+use crate::outcome::{Entry, KeyState};
+use crate::priority::KeyLevels;
+use crate::storage::{Located, Slots, Storage};
+
+use super::{Queue, Session};
+
+/// How far [`Session::retain_some`](crate::Session::retain_some),
+/// [`Session::expedite_some`](crate::Session::expedite_some) or
+/// [`Session::snapshot_some`](crate::Session::snapshot_some) has come. They have examples.
+#[derive(Debug, Default)]
+#[must_use = "a sweep does nothing until it is passed to a queue"]
+pub struct Sweep {
+    /// The slot that is looked at next.
+    next: usize,
+    /// Where the sweep ends, once it has begun. Slots that are used later are not looked at.
+    end: Option<usize>,
+    cancelled: usize,
+}
+
+impl Sweep {
+    /// Creates a sweep that has not begun. O(1).
+    pub const fn new() -> Self {
+        Self {
+            next: 0,
+            end: None,
+            cancelled: 0,
+        }
+    }
+
+    /// Returns how many keys were cancelled. O(1).
+    pub const fn cancelled(&self) -> usize {
+        self.cancelled
+    }
+
+    /// Passes the slots of one step to `visit`. Returns whether there are more.
+    pub(super) fn step(&mut self, bound: usize, mut visit: impl FnMut(SlotId)) -> bool {
+        self.begin(bound);
+        for _ in 0..VISITS_MAX {
+            let Some(id) = self.next_slot() else {
+                break;
+            };
+            visit(id);
+        }
+        !self.is_over()
+    }
+
+    /// Sets the end, in the first step.
+    pub(super) fn begin(&mut self, bound: usize) {
+        self.end.get_or_insert(bound);
+    }
+
+    /// The slot that is looked at next. `None` at the end.
+    pub(super) fn next_slot(&mut self) -> Option<SlotId> {
+        let next = self.next;
+        if self.is_over() {
+            return None;
+        }
+        self.next += 1;
+        Some(SlotId::from_index(next))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end.is_some_and(|end| self.next >= end)
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
+    /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
+    /// `alloc`) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
+    ///
+    /// Asks about each key that is ready, active or delayed, in no order; the order of those that
+    /// stay does not change. A key that is added between two steps may or may not be asked about.
+    /// The order in which failure records are discarded when room is short is not specified for
+    /// keys that were cancelled together. `keep` must not touch the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_many(1..=16, |_| {});
+    ///
+    /// // Interrupts are served between any two steps.
+    /// let mut sweep = Sweep::new();
+    /// while queue.at(now).retain_some(&mut sweep, |sensor| *sensor <= 10) {}
+    /// assert_eq!(sweep.cancelled(), 6);
+    /// assert_eq!(queue.at(now).len(), 10);
+    /// ```
+    pub fn retain_some(&mut self, sweep: &mut Sweep, mut keep: impl FnMut(&K) -> bool) -> bool {
+        let Self { queue, now, .. } = self;
+        if queue.release_due(SlotId::NONE, *now) {
+            return true;
+        }
+        sweep.begin(queue.slots.bound());
+        let last = sweep.cancelled + usize::from(queue.due_keys_max.get());
+        for _ in 0..VISITS_MAX {
+            if sweep.cancelled >= last {
+                break;
+            }
+            let Some(id) = sweep.next_slot() else {
+                break;
+            };
+            let slot = queue.slots.slot(id).filter(|_| !queue.is_record_only(id));
+            if slot.is_some_and(|slot| !keep(&slot.key)) {
+                // Before, because the key's `Drop` may panic.
+                sweep.cancelled += 1;
+                queue.cancel_slot(id);
+            }
+        }
+        !sweep.is_over()
+    }
+
+    /// Ends the delay of a key now, as if its deadline had passed. Returns whether it had one.
+    /// O(log n).
+    ///
+    /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A key
+    /// that is [held](crate::WithHolds) waits until its hold is over. Does nothing after shutdown,
+    /// which stops the time.
+    ///
+    /// # Examples
+    ///
+    /// The network is back, so a retry need not wait any longer:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_after("node-7", Duration::from_secs(60));
+    /// assert!(queue.at(now).expedite(&"node-7"));
+    /// assert!(!queue.at(now).expedite(&"node-7"), "it is not delayed any more");
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
+    /// ```
+    pub fn expedite<B>(&mut self, key: &B) -> bool
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
+        }
+        match queue.locate(key, *now) {
+            Located::Found(id) => queue.end_delay(id, *now),
+            Located::Absent(_) => false,
+        }
+    }
+
+    /// Ends the delays of some keys now, in the order of their deadlines, as
+    /// [`expedite`](Self::expedite) does for one: at most
+    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, behind those that are due. Returns whether
+    /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
+    /// shutdown.
+    ///
+    /// If the limiter holds keys, it ends delays in no order, and looks at no more than 32 slots in
+    /// a step, because it cannot end those of keys that are [held](crate::WithHolds).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u64, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// for seconds in (1..=16).rev() {
+    ///     let _ = queue.at(now).add_after(seconds, Duration::from_secs(seconds));
+    /// }
+    /// // Interrupts are served between any two steps.
+    /// let mut sweep = Sweep::new();
+    /// while queue.at(now).expedite_some(&mut sweep) {}
+    /// assert_eq!(queue.at(now).len(), 16);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, 1);
+    /// ```
+    pub fn expedite_some(&mut self, sweep: &mut Sweep) -> bool {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
+        }
+        // What has passed comes in the order of its time, also among groups.
+        if queue.release_due(SlotId::NONE, *now) {
+            return true;
+        }
+        if L::HOLDS && queue.limiter.needs_time() {
+            return queue.expedite_slots(sweep, *now);
+        }
+        for _ in 0..queue.due_keys_max.get() {
+            let Some((id, _)) = queue.delays.pop() else {
+                break;
+            };
+            queue.come_due(id, *now);
+        }
+        !queue.delays.is_empty()
+    }
+
+    /// Passes each key that the queue holds to `visit`, with what the queue knows about it, in
+    /// steps: call this until it returns `false`. A step looks at 32 slots (8 without the feature
+    /// `alloc`), O(1) each, and changes nothing.
+    ///
+    /// Keys come in no order. A key that the queue holds from the first step to the last is passed
+    /// exactly once; one that is added or removed between two steps may or may not be. Each is
+    /// shown as it is at its step, as [`state`](Self::state) shows it: if its deadline has passed,
+    /// it is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_many(1..=16, |_| {});
+    /// let _work = queue.at(now).try_get();
+    ///
+    /// // Interrupts are served between any two steps.
+    /// let (mut ready, mut active) = (0, 0);
+    /// let mut sweep = Sweep::new();
+    /// while queue.at(now).snapshot_some(&mut sweep, |entry| {
+    ///     ready += u32::from(entry.state.ready);
+    ///     active += u32::from(entry.state.active);
+    /// }) {}
+    /// assert_eq!((ready, active), (15, 1));
+    /// ```
+    pub fn snapshot_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(Entry<&K>)) -> bool {
+        sweep.step(self.queue.slots.bound(), |id| {
+            if let Some(entry) = self.queue.entry(id, self.now) {
+                visit(entry);
+            }
+        })
+    }
+}
+
+/// How many slots a step looks at.
+pub(crate) const VISITS_MAX: usize = if cfg!(feature = "alloc") { 32 } else { 8 };
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Ends the delays of the next slots of a sweep.
+    fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
+        sweep.begin(self.slots.bound());
+        let mut left = self.due_keys_max.get();
+        for _ in 0..VISITS_MAX {
+            if left == 0 {
+                break;
+            }
+            let Some(id) = sweep.next_slot() else {
+                break;
+            };
+            left -= u8::from(self.end_delay(id, now));
+        }
+        !sweep.is_over()
+    }
+
+    /// Ends the delay of a key now, or when it is no longer held. Returns whether it had one.
+    fn end_delay(&mut self, id: SlotId, now: Instant) -> bool {
+        let held = self.held_until(id);
+        if held.is_after(now) {
+            let due = self.delays.due(id);
+            if due.is_some_and(|due| due > held) {
+                self.move_deadline(id, held);
+            }
+            return due.is_some();
+        }
+        let had_one = self.delays.remove(id).is_some();
+        if had_one {
+            self.come_due(id, now);
+        }
+        had_one
+    }
+
+    fn entry(&self, id: SlotId, now: Instant) -> Option<Entry<&K>> {
+        let slot = self.slots.slot(id)?;
+        let mut state = self.state_of(id)?;
+        if self.delays.has_passed(id, self.time_at(now)) {
+            state.come_due(slot.meta.levels.delayed());
+        }
+        let keeps_times = self.metrics.running(&self.running).is_some();
+        let active_since = (state.active && keeps_times).then(|| self.started(id));
+        Some(Entry {
+            key: &slot.key,
+            state,
+            active_since: active_since.flatten(),
+        })
+    }
+}
+
+impl KeyState {
+    /// What the state becomes when a deadline passes: an add at the level of the deadline.
+    fn come_due(&mut self, level: u8) {
+        self.due = None;
+        self.priority = if self.ready || self.dirty {
+            self.priority.max(level)
+        } else {
+            level
+        };
+        self.ready = !self.active;
+        self.dirty = self.active;
+    }
+}
