@@ -9,8 +9,8 @@
 //! - **One wake in flight.** A wake is sent only if a getter sleeps and no other wake is in flight.
 //!   The next getter that looks again clears it.
 //! - **Wake needed.** While a getter sleeps, a ready key needs a wake, and so does a deadline that
-//!   no timer owner watches. Every operation checks this at its end, so a getter that leaves with
-//!   work, or is cancelled, passes the baton without further rules.
+//!   no timer owner watches. A session checks this when it is closed, so a getter that leaves with
+//!   work, or is cancelled, passes the wake on without further rules.
 //!
 //! An earlier deadline needs no rule of its own: no timer owner watches it, because the present one
 //! watches a later time. The getter that is woken for it owns the timer from then on. The old owner
