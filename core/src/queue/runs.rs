@@ -153,7 +153,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     }
 
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed && self.lists.ready_len() == 0 {
+        if self.is_over() {
             return Next::Closed;
         }
         let earliest = self.next_deadline();

@@ -14,9 +14,13 @@ use crate::storage::{Slots, Storage};
 use super::{Queue, SlotId, Watched};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Shuts the queue down: it takes no more keys. Ready keys, and dirty keys once their runs end,
-    /// are still handed out; after that getters find the queue closed. Drains that have not ended
-    /// are interrupted. O(1).
+    /// Shuts the queue down: it takes no more keys. Ready keys are still handed out. Interrupts
+    /// drains that have not ended. O(1).
+    ///
+    /// Getters find the queue closed once no key is ready, as in client-go, even if an active key
+    /// is dirty. That key is ready again after its run. A getter that looks then gets it, else it
+    /// is [left over](Self::take_ready). In a [drain](Self::begin_drain) getters wait for dirty
+    /// keys.
     ///
     /// Reads `now` even if [`needs_time`](Self::needs_time) is false, as does
     /// [`begin_drain`](Self::begin_drain).
@@ -42,11 +46,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&mut self, now: Instant) -> Effect<()> {
         self.epoch = self.epoch.wrapping_add(1);
+        self.draining = false;
         self.close(now)
     }
 
     /// As [`shut_down`](Self::shut_down), but interrupts no drain, and begins one: the caller waits
     /// until [`drain_status`](Self::drain_status) is no longer pending. O(1).
+    ///
+    /// Until a `shut_down` interrupts the drain, getters find the queue closed once no key is ready
+    /// or dirty. They wait for the end of a dirty key's run, so that one of them takes the key and
+    /// the drain can end. A caller that holds a dirty key must end its run before it waits for
+    /// another key, or it waits for ever.
     ///
     /// # Examples
     ///
@@ -67,6 +77,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub fn begin_drain(&mut self, now: Instant) -> Effect<Drain> {
+        self.draining = true;
         let Effect { wake, .. } = self.close(now);
         let epoch = self.epoch;
         Effect {
