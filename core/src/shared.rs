@@ -1468,8 +1468,12 @@ impl<H: Host> Shared<H> {
 
 /// Shutting down.
 impl<H: Host> Shared<H> {
-    /// Shuts the queue down: it takes no more keys, and getters find it closed once nothing is
+    /// Shuts the queue down: it takes no more keys, and getters find it closed once no key is
     /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are woken.
+    ///
+    /// An active key that is dirty is ready again after its run, and getters may have left by then.
+    /// A drain waits for such keys, and so do getters meanwhile:
+    /// [`Session::begin_drain`](crate::Session::begin_drain) says the rule.
     ///
     /// Delayed keys stay until they are [taken](Self::take_delayed) or the queue is dropped.
     ///

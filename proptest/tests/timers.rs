@@ -18,7 +18,7 @@ use requeue_tokio::TokioClock;
 #[test]
 fn the_clock_of_tests_keeps_the_contract() {
     let clock = HandClock::new();
-    timer_contract(&clock, |by| clock.advance(by));
+    timer_contract(&clock, Duration::ZERO, |by| clock.advance(by));
 }
 
 #[test]
@@ -26,17 +26,51 @@ fn that_of_tokio_keeps_it() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().unwrap();
     let _inside = runtime.enter();
-    timer_contract(&TokioClock::new(), |by| {
+    timer_contract(&TokioClock::new(), Duration::ZERO, |by| {
         runtime.block_on(tokio::time::advance(by));
     });
 }
 
 #[test]
 fn that_of_embassy_keeps_it() {
-    timer_contract(&EmbassyClock, |by| {
+    timer_contract(&EmbassyClock, Duration::ZERO, |by| {
         let secs = embassy_time::Duration::from_secs(by.as_secs());
         embassy_time::MockDriver::get().advance(secs);
     });
+}
+
+/// As a real timer: each alarm rings a while after its time.
+struct Late(HandClock);
+
+const LATE: Duration = Duration::from_millis(10);
+
+impl Clock for Late {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+}
+
+impl Timer for Late {
+    type Alarm = Sleep;
+
+    fn set_alarm(&self, alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
+        self.0.set_alarm(alarm, until.map(|due| due + LATE));
+    }
+}
+
+#[test]
+fn alarms_may_ring_late_within_the_slack() {
+    let hold = |slack| {
+        let clock = HandClock::new();
+        let timer = Late(clock.clone());
+        guarded(|| timer_contract(&timer, slack, |by| clock.advance(by))).map(|()| clock.now())
+    };
+    let took = hold(LATE).unwrap().saturating_since(Instant::EPOCH);
+    assert!(took <= 70 * LATE, "a real timer would take {took:?}");
+    for slack in [Duration::ZERO, LATE / 2] {
+        let late = hold(slack).map(|_| "it was not found").unwrap_err();
+        assert!(late.contains("an alarm does not wake its task"), "{late}");
+    }
 }
 
 // ---- Wrong ones. ----
@@ -118,11 +152,13 @@ fn each_fault_of_a_timer_is_found() {
         (Fault::WakesTheFirstTask, "has polled last does not wake"),
         (Fault::RingsEarlyForEver, "an alarm rings early for ever"),
     ];
-    for (fault, message) in faults {
-        let clock = HandClock::new();
-        let timer = Faulty(clock.clone(), fault);
-        let found = guarded(|| timer_contract(&timer, |by: Duration| clock.advance(by)));
-        let found = found.map(|()| "it was not found").unwrap_err();
-        assert!(found.contains(message), "{message}: {found}");
+    for slack in [Duration::ZERO, LATE] {
+        for (fault, message) in faults {
+            let clock = HandClock::new();
+            let timer = Faulty(clock.clone(), fault);
+            let found = guarded(|| timer_contract(&timer, slack, |by| clock.advance(by)));
+            let found = found.map(|()| "it was not found").unwrap_err();
+            assert!(found.contains(message), "{message}: {found}");
+        }
     }
 }

@@ -284,7 +284,8 @@ pub(crate) fn in_turn<T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> 
 
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
 ///
-/// It ends once the queue is shut down and no key is ready. Several streams share the keys.
+/// It ends once the queue is shut down and no key is ready. In a drain it also waits for keys that
+/// were added during their runs, which other tasks may end. Several streams share the keys.
 ///
 /// # Cancel safety
 ///

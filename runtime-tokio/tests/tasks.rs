@@ -12,20 +12,23 @@
 )]
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_core::Stream;
 use requeue_test_tools::by_hand;
 use requeue_tokio::core::binding::Lock;
 use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter, Rejected};
 use requeue_tokio::{
-    Action, Batch, CancellationToken, Drained, Finished, GetError, Guard, Guards, WorkQueue,
+    Action, Added, Batch, CancellationToken, Drained, Finished, GetError, Guard, Guards, WorkQueue,
     backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::{Instant, advance};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 type Keys = WorkQueue<u32>;
 
@@ -536,4 +539,57 @@ async fn a_task_that_always_finds_a_key_lets_others_run() {
     worked.await.unwrap();
     let left = others_ran.borrow().unwrap();
     assert!(left > 0, "the worker was done before any other task ran");
+}
+
+async fn next(guards: &mut Guards<u32>) -> Option<Guard<u32>> {
+    poll_fn(|context| Pin::new(&mut *guards).poll_next(context)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_with_a_task_for_each_key_drains() {
+    let queue = WorkQueue::new();
+    queue.add(1).unwrap();
+    let mut guards = queue.guards();
+    let feeder = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            while let Some(guard) = next(&mut guards).await {
+                let queue = queue.clone();
+                tokio::spawn(async move {
+                    // Refused in the second run.
+                    let _ = queue.add(*guard);
+                    sleep(SECOND).await;
+                    guard.success().unwrap()
+                });
+            }
+        }
+    });
+    sleep(SECOND / 2).await;
+    let drained = timeout(100 * SECOND, queue.drain()).await;
+    assert_eq!(drained, Ok(Drained::Complete));
+    feeder.await.unwrap();
+    assert_eq!(queue.leftovers().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_around_get_with_a_task_for_each_key_drains() {
+    let queue = WorkQueue::new();
+    queue.add(1).unwrap();
+    let feeder = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            while let Some(guard) = queue.get().await {
+                tokio::spawn(async move {
+                    sleep(SECOND).await;
+                    guard.success().unwrap()
+                });
+            }
+        }
+    });
+    sleep(SECOND / 2).await;
+    assert_eq!(queue.add(1), Ok(Added::Dirty));
+    let drained = timeout(100 * SECOND, queue.drain()).await;
+    assert_eq!(drained, Ok(Drained::Complete));
+    feeder.await.unwrap();
+    assert_eq!(queue.leftovers().count(), 0);
 }

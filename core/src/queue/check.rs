@@ -61,11 +61,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
         let ready = self.lists.may_start();
-        let closed_or_awake = (self.closed && !self.may_wait_when_closed())
-            || self
-                .sleepers
-                .is_valid(self.is_at_hand(ready) && !self.paused, self.next_deadline());
-        assert!(closed_or_awake, "W1, W2: {:?}", self.sleepers);
+        let awake = self
+            .sleepers
+            .is_valid(self.is_at_hand(ready) && !self.paused, self.next_deadline());
+        assert!(awake, "W1, W2: {:?}", self.sleepers);
         assert!(!(self.closed && self.paused), "shutdown ends a pause");
         assert!(self.has_reported_what_came(), "W3: {:?}", self.watched);
     }

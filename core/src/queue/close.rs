@@ -14,9 +14,13 @@ use crate::storage::{Slots, Storage};
 use super::{Queue, Session, SlotId, Watched};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
-    /// Shuts the queue down: it takes no more keys. Ready keys, and dirty keys once their runs end,
-    /// are still handed out; after that getters find the queue closed. Drains that have not ended
-    /// are interrupted. O(1).
+    /// Shuts the queue down: it takes no more keys. Ready keys are still handed out. Interrupts
+    /// drains that have not ended. O(1).
+    ///
+    /// Getters find the queue closed once no key is ready, as in client-go, even if an active key
+    /// is dirty. That key is ready again after its run. A getter that looks then gets it, else it
+    /// is [left over](Self::take_ready). In a [drain](Self::begin_drain) getters wait for dirty
+    /// keys.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, as does
     /// [`begin_drain`](Self::begin_drain).
@@ -42,11 +46,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&mut self) {
         self.queue.epoch = self.queue.epoch.wrapping_add(1);
+        self.queue.draining = false;
         self.queue.close(self.now);
     }
 
     /// As [`shut_down`](Self::shut_down), but interrupts no drain, and begins one: the caller waits
     /// until [`drain_status`](crate::Queue::drain_status) is no longer pending. O(1).
+    ///
+    /// Until a `shut_down` interrupts the drain, getters find the queue closed once no key is ready
+    /// or dirty. They wait for the end of a dirty key's run, so that one of them takes the key and
+    /// the drain can end. A caller that holds a dirty key must end its run before it waits for
+    /// another key, or it waits for ever.
     ///
     /// # Examples
     ///
@@ -68,6 +78,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub fn begin_drain(&mut self) -> Drain {
+        self.queue.draining = true;
         self.queue.close(self.now);
         let epoch = self.queue.epoch;
         Drain { epoch }

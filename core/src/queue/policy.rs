@@ -135,15 +135,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// that a queue that is shut down has none left, after the last one was handed out.
     #[inline]
     pub(super) fn is_at_hand(&self, ready: bool) -> bool {
-        if self.closed && self.may_wait_when_closed() && self.lists.ready_len() == 0 {
+        if self.is_over() {
             return true;
         }
         ready && self.start_due().is_none()
     }
 
-    /// Whether getters may have to wait for the ready keys of a queue that is shut down.
+    /// Whether getters find the queue closed: it was shut down, no key is ready, and no drain waits
+    /// for a dirty key.
     #[inline]
-    pub(super) fn may_wait_when_closed(&self) -> bool {
-        L::PACES || S::Lists::BLOCKS
+    pub(super) fn is_over(&self) -> bool {
+        let comes_back = self.draining && self.dirty > 0;
+        self.closed && self.lists.ready_len() == 0 && !comes_back
     }
 }

@@ -409,7 +409,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
-        if self.closed && self.lists.ready_len() == 0 {
+        if self.is_over() {
             return Next::Closed;
         }
         let earliest = self.next_deadline();

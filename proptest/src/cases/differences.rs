@@ -33,6 +33,23 @@ pub(crate) fn drain_waits_for_dirty_keys(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+pub(crate) fn getters_wait_for_dirty_keys(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.subject.shut_down();
+    script.closed();
+    let _ = script.subject.begin_drain();
+    let mut getter = Getter::default();
+    let next = script.subject.get(&mut getter);
+    assert!(matches!(next, Next::Wait { .. }), "{next:?}");
+    script.done(1);
+    let next = script.subject.get(&mut getter);
+    assert!(matches!(next, Next::Work(_)), "{next:?}");
+    script.closed();
+    script.done(1);
+}
+
 pub(crate) fn every_drainer_is_woken(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

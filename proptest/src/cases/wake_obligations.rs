@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use requeue_core::Action;
 
-use super::calls::{add, add_after, advance, cancel, get, shut_down, start};
+use super::calls::{add, add_after, advance, cancel, drain, get, shut_down, start};
 use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
@@ -43,6 +43,51 @@ pub(crate) fn a_key_that_comes_back_wakes_a_getter() -> CallScript {
         get(),
         Step::Settle,
         Step::DoneKey(1),
+        Step::Settle,
+    ])
+}
+
+pub(crate) fn a_dirty_key_reaches_a_getter_while_the_queue_drains() -> CallScript {
+    CallScript::new([
+        add(1),
+        Step::TryGet,
+        add(1),
+        get(),
+        get(),
+        Step::Settle,
+        drain(),
+        Step::Settle,
+        Step::DoneKey(1),
+        Step::Settle,
+        Step::DoneKey(1),
+        Step::Settle,
+    ])
+}
+
+pub(crate) fn getters_end_when_the_last_dirty_key_is_cancelled() -> CallScript {
+    CallScript::new([
+        add(1),
+        Step::TryGet,
+        add(1),
+        drain(),
+        get(),
+        get(),
+        Step::Settle,
+        Step::CancelKey(1),
+        Step::Settle,
+    ])
+}
+
+pub(crate) fn a_drain_that_is_interrupted_sends_getters_home() -> CallScript {
+    CallScript::new([
+        add(1),
+        Step::TryGet,
+        add(1),
+        drain(),
+        get(),
+        get(),
+        Step::Settle,
+        shut_down(),
         Step::Settle,
     ])
 }

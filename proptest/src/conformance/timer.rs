@@ -17,6 +17,10 @@ use requeue_core::binding::Timer;
 /// The suite drives a queue on a clock of its own, and does not exercise that of the runtime. Call
 /// this in a test, with the runtime's timer and with what moves its time.
 ///
+/// `slack` is how late an alarm may ring. Pass zero if the time is virtual. The alarms of a real
+/// timer ring a little after their time, so it needs some slack, and its `advance` sleeps. The test
+/// then takes about 70 times the slack.
+///
 /// # Panics
 ///
 /// If the contract is broken, with what was done. If `advance` does not move the clock.
@@ -24,86 +28,129 @@ use requeue_core::binding::Timer;
 /// # Examples
 ///
 /// ```
+/// use std::time::Duration;
 /// use requeue_proptest::conformance::timer_contract;
 /// use requeue_proptest::subject::HandClock;
 ///
 /// let clock = HandClock::new();
-/// timer_contract(&clock, |by| clock.advance(by));
+/// timer_contract(&clock, Duration::ZERO, |by| clock.advance(by));
 /// ```
-pub fn timer_contract<T: Timer>(timer: &T, advance: impl FnMut(Duration)) {
-    let mut time = Time { timer, advance };
+///
+/// A real timer has some slack, and sleeps instead:
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use requeue_proptest::conformance::timer_contract;
+/// # let timer = requeue_proptest::subject::HandClock::new();
+///
+/// timer_contract(&timer, Duration::from_millis(50), std::thread::sleep);
+/// ```
+pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(Duration)) {
+    let unit = if slack.is_zero() {
+        Duration::from_secs(1)
+    } else {
+        slack.saturating_mul(SLACKS_PER_UNIT)
+    };
+    let mut time = Time {
+        timer,
+        slack,
+        unit,
+        advance,
+    };
 
     let mut alarm = Alarm::new("an alarm", timer);
-    alarm.set(time.in_secs(3));
+    alarm.set(time.after(3));
     time.pass(2, &mut [&mut alarm]);
     time.pass(1, &mut [&mut alarm]);
-    alarm.has_rung();
+    time.has_rung(&mut alarm);
 
     alarm.what = "an alarm that was set again for an earlier time";
-    alarm.set(time.in_secs(50));
-    alarm.set(time.in_secs(10));
-    time.pass(10, &mut [&mut alarm]);
-    alarm.has_rung();
+    alarm.set(time.after(5));
+    alarm.set(time.after(1));
+    time.pass(1, &mut [&mut alarm]);
+    time.has_rung(&mut alarm);
 
     alarm.what = "an alarm that was set again for a later time";
-    alarm.set(time.in_secs(10));
-    alarm.set(time.in_secs(50));
-    time.pass(10, &mut [&mut alarm]);
-    time.pass(40, &mut [&mut alarm]);
-    alarm.has_rung();
+    alarm.set(time.after(1));
+    alarm.set(time.after(4));
+    time.pass(1, &mut [&mut alarm]);
+    time.pass(3, &mut [&mut alarm]);
+    time.has_rung(&mut alarm);
 
     alarm.what = "an alarm that was cleared";
-    alarm.set(time.in_secs(10));
+    alarm.set(time.after(1));
     alarm.clear();
-    time.pass(20, &mut [&mut alarm]);
+    time.pass(2, &mut [&mut alarm]);
     alarm.what = "an alarm that was set again after it was cleared";
-    alarm.set(time.in_secs(10));
-    time.pass(10, &mut [&mut alarm]);
-    alarm.has_rung();
+    alarm.set(time.after(1));
+    time.pass(1, &mut [&mut alarm]);
+    time.has_rung(&mut alarm);
 
     alarm.what = "an alarm that another task has polled last";
-    alarm.set(time.in_secs(10));
+    alarm.set(time.after(1));
     alarm.moves_to_another_task();
-    time.pass(10, &mut [&mut alarm]);
-    alarm.has_rung();
+    time.pass(1, &mut [&mut alarm]);
+    time.has_rung(&mut alarm);
 
     let mut second = Alarm::new("the second of two alarms", timer);
     alarm.what = "the first of two alarms";
-    second.set(time.in_secs(20));
-    alarm.set(time.in_secs(10));
-    time.pass(10, &mut [&mut alarm, &mut second]);
-    alarm.has_rung();
-    time.pass(10, &mut [&mut alarm, &mut second]);
-    second.has_rung();
+    second.set(time.after(2));
+    alarm.set(time.after(1));
+    time.pass(1, &mut [&mut alarm, &mut second]);
+    time.has_rung(&mut alarm);
+    time.pass(1, &mut [&mut alarm, &mut second]);
+    time.has_rung(&mut second);
 
     alarm.what = "an alarm whose time came before it was polled";
-    alarm.set_unpolled(time.in_secs(10));
-    time.pass(10, &mut []);
+    alarm.set_unpolled(time.after(1));
+    time.pass(1, &mut []);
     alarm.poll();
     alarm.runs_if_woken();
-    alarm.has_rung();
+    time.has_rung(&mut alarm);
 }
+
+/// How far alarms are apart, so that a late one does not pass for one that rings at a wrong time.
+const SLACKS_PER_UNIT: u32 = 4;
 
 /// A timer, and what moves its time.
 struct Time<'a, T, F> {
     timer: &'a T,
+    slack: Duration,
+    unit: Duration,
     advance: F,
 }
 
 impl<T: Timer, F: FnMut(Duration)> Time<'_, T, F> {
-    fn in_secs(&self, secs: u64) -> Instant {
-        self.timer.now() + Duration::from_secs(secs)
+    fn after(&self, units: u32) -> Instant {
+        self.timer.now() + self.unit.saturating_mul(units)
     }
 
     /// Moves the time, and lets those run that are woken.
-    fn pass(&mut self, secs: u64, alarms: &mut [&mut Alarm<'_, T>]) {
-        let until = self.in_secs(secs);
-        (self.advance)(Duration::from_secs(secs));
+    fn pass(&mut self, units: u32, alarms: &mut [&mut Alarm<'_, T>]) {
+        self.pass_for(self.unit.saturating_mul(units), alarms);
+    }
+
+    fn pass_for(&mut self, by: Duration, alarms: &mut [&mut Alarm<'_, T>]) {
+        let until = self.timer.now() + by;
+        (self.advance)(by);
         let now = self.timer.now();
         assert!(now >= until, "the clock shows {now} and not {until}");
         for alarm in alarms {
             alarm.runs_if_woken();
         }
+    }
+
+    /// The time of an alarm has come.
+    fn has_rung(&mut self, alarm: &mut Alarm<'_, T>) {
+        if alarm.until.is_some() && !self.slack.is_zero() {
+            self.pass_for(self.slack, &mut [alarm]);
+        }
+        assert!(
+            alarm.until.is_none(),
+            "{} does not wake its task within {:?} after its time has come",
+            alarm.what,
+            self.slack
+        );
     }
 }
 
@@ -177,14 +224,6 @@ impl<'a, T: Timer> Alarm<'a, T> {
             }
             self.poll();
         }
-    }
-
-    fn has_rung(&self) {
-        assert!(
-            self.until.is_none(),
-            "{} does not wake its task when its time has come",
-            self.what
-        );
     }
 }
 

@@ -70,6 +70,12 @@ impl Model {
         }
     }
 
+    /// Whether getters wait for dirty keys, as client-go's do not.
+    pub(super) fn is_draining(&self) -> bool {
+        let last = self.drains.waits.last();
+        self.rules == Rules::Requeue && last.is_some_and(|wait| !wait.interrupted)
+    }
+
     fn is_drained(&self) -> bool {
         let is_due = self.waiting.iter().any(|entry| self.is_due(entry));
         self.processing.is_empty() && self.queue.is_empty() && !is_due

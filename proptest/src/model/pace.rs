@@ -22,7 +22,9 @@ impl Model {
     pub(crate) fn is_over(&self) -> bool {
         let paces = self.limiter.next_start() > Instant::EPOCH;
         let ready_keys_wait = (paces || self.groups.is_some()) && !self.queue.is_empty();
-        self.shutting_down && !ready_keys_wait
+        let is_dirty = |key| self.dirty.contains(key);
+        let comes_back = self.is_draining() && self.processing.iter().any(is_dirty);
+        self.shutting_down && !ready_keys_wait && !comes_back
     }
 
     /// Whether a call would get a key now.

@@ -102,6 +102,11 @@ impl<K: Ord + Clone + Debug> Ledger<K> {
         owed.filter(|key| !self.active.contains(*key))
     }
 
+    /// Whether a key was added during its present run.
+    pub(super) fn is_any_dirty(&self) -> bool {
+        self.owed.iter().any(|key| self.active.contains(key))
+    }
+
     /// Whether nothing is to be done at the moment.
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         let mut later = self.later.values().filter(|_| !self.closed);

@@ -10,6 +10,7 @@ use shuttle::thread;
 both! {
     explore:
         a_wait_for_the_drain_ends_with_it,
+        a_key_that_was_dirty_is_taken_and_the_drain_ends,
         shutting_down_interrupts_a_drain;
     explore_all:
         a_drain_ends_with_the_last_active_key,
@@ -40,6 +41,25 @@ fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
     assert_eq!(queue.drain(), Drained::Complete);
     assert_eq!(finished.load(Ordering::SeqCst), 2);
     join(threads);
+    is_at_rest(&queue);
+}
+
+fn a_key_that_was_dirty_is_taken_and_the_drain_ends<Q: Waits>() {
+    let queue = Q::new();
+    queue.add(1).unwrap();
+    let guard = queue.get().unwrap();
+    queue.add(1).unwrap();
+    let getter = |queue: &Q| {
+        while let Some(guard) = queue.get() {
+            guard.success().unwrap();
+        }
+    };
+    let getters = [with(&queue, getter), with(&queue, getter)];
+    let drain = with(&queue, Q::drain);
+    // This thread ends a run, and takes no key.
+    guard.success().unwrap();
+    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    join(getters);
     is_at_rest(&queue);
 }
 

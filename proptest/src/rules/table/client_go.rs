@@ -64,6 +64,9 @@ macro_rules! __rules_client_go {
                 drain_waits_for_dirty_keys: 1,
                 "A drain waits for dirty keys; client-go's ends although one is queued again.",
                 "docs/design.md, Differences from client-go";
+                getters_wait_for_dirty_keys: 1,
+                "In a drain getters wait for dirty keys; client-go's find the queue closed.",
+                "docs/design.md, Differences from client-go";
                 every_drainer_is_woken: 1,
                 "Every call that waits for the drain is woken; client-go wakes one.",
                 "docs/design.md, Differences from client-go";

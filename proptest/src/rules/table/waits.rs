@@ -56,6 +56,15 @@ macro_rules! __rules_waits {
                 a_key_that_comes_back_wakes_a_getter: 1,
                 "A key that was added while active wakes a sleeper when that run is over.",
                 "client-go queue.go, Done: cond.Signal";
+                a_dirty_key_reaches_a_getter_while_the_queue_drains: 1,
+                "In a drain a call waits for a key that is dirty, and so the drain ends.",
+                "docs/design.md, Differences from client-go";
+                getters_end_when_the_last_dirty_key_is_cancelled: 1,
+                "In a drain a call ends when no key is ready and none can become so.",
+                "docs/design.md, Differences from client-go";
+                a_drain_that_is_interrupted_sends_getters_home: 1,
+                "A call that waits for a dirty key ends when a shutdown interrupts the drain.",
+                "docs/design.md, Differences from client-go";
                 a_worker_that_asks_for_more_leaves_nothing_behind: 2,
                 "A worker that completes a key and waits for the next is woken like any other.",
                 "client-go queue.go, Done and Get";

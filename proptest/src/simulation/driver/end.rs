@@ -53,8 +53,9 @@ impl<W: World> Simulation<W> {
         }
         let ledger = self.shared.ledger.borrow();
         let holds_back = |key: &&W::Key| self.shared.holds_back(key, next);
-        // One may sleep on for a key that waits until a run ends.
-        if self.closing.is_some() && !ledger.overdue(next).any(|key| holds_back(&key)) {
+        // One may sleep on for a key that waits until a run ends: its own, or one of its group.
+        let may_sleep = ledger.is_any_dirty() || ledger.overdue(next).any(|key| holds_back(&key));
+        if self.closing.is_some() && !may_sleep {
             let reason = format!("worker {sleeper} sleeps on");
             return Err(self.breach(Property::DrainEnds, &reason));
         }
