@@ -538,8 +538,9 @@ pub enum Drained {
 
 /// The set of waiting calls to wake.
 ///
-/// A look that returns [`Wait`](crate::binding::Next::Wait) can ask for a wake that is meant for the
-/// same call. So register the call as a sleeper before you send the wake, or look again after it.
+/// A look that returns [`Wait`](crate::binding::Next::Wait) can ask for a wake that is meant for
+/// the same call. So register the call as a sleeper before you send the wake, or look again after
+/// it.
 ///
 /// # Examples
 ///

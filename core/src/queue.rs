@@ -30,6 +30,7 @@ mod sweep;
 mod view;
 mod wait;
 
+pub(crate) use add::Displacing;
 pub use session::Session;
 pub use sweep::Sweep;
 pub(crate) use sweep::VISITS_MAX;

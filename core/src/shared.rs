@@ -28,7 +28,7 @@ use crate::outcome::{
     NotActive, Rejected, Scheduled, Wake,
 };
 use crate::priority::Priorities;
-use crate::queue::{Adding, Queue, Session, Sweep, VISITS_MAX};
+use crate::queue::{Adding, Displacing, Queue, Session, Sweep, VISITS_MAX};
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::timer::{Timer, sleep_until};
@@ -570,11 +570,7 @@ impl<H: Host> Shared<H> {
     /// let added = queue.add_displacing("node-7", AddOptions::new()).unwrap();
     /// assert_eq!(added.1, None);
     /// ```
-    pub fn add_displacing(
-        &self,
-        key: H::Key,
-        options: AddOptions,
-    ) -> Result<(Scheduled, Option<Leftover<H::Key>>), Rejected<H::Key>>
+    pub fn add_displacing(&self, key: H::Key, options: AddOptions) -> Displacing<H::Key>
     where
         H::Key: Clone,
     {
@@ -2249,6 +2245,10 @@ impl<H: Host<Clock: Timer>> Shared<H> {
         }
     }
 
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
     fn add_until(
         &self,
         key: H::Key,
@@ -2270,6 +2270,10 @@ impl<H: Host<Clock: Timer>> Shared<H> {
         }
     }
 
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
     fn watch<T>(
         &self,
         deadline: Option<Instant>,

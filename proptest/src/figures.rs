@@ -21,7 +21,7 @@ pub(crate) use shared::SharedFigures;
 ///
 /// let mut queue: Queue<u8, Fixed<4>, NoLimit, Figures> =
 ///     Queue::with_metrics(NoLimit, Figures::default());
-/// let _ = queue.add(1, Instant::EPOCH);
+/// let _ = queue.at(Instant::EPOCH).add(1);
 /// assert_eq!((queue.metrics().adds, queue.metrics().depth), (1, 1));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,9 +18,7 @@ pub(crate) type Stored<const N: usize, P> = Fixed<N, <P as Parts>::Index, <P as 
 
 /// The types that a queue on Embassy is made of.
 #[derive(Debug)]
-pub struct EmbassyHost<R, K, const N: usize, L, const WAITERS: usize, P>(
-    PhantomData<fn() -> (R, K, L, P)>,
-);
+pub struct EmbassyHost<R, K, const N: usize, L, const WAITERS: usize, P>(PhantomData<(R, K, L, P)>);
 
 impl<R, K, const N: usize, L, const WAITERS: usize, P> Host for EmbassyHost<R, K, N, L, WAITERS, P>
 where

@@ -17,7 +17,7 @@ use crate::sync::Locked;
 
 /// The types that a queue on threads is made of.
 #[derive(Debug)]
-pub struct ThreadHost<K, L, S>(PhantomData<fn() -> (K, L, S)>);
+pub struct ThreadHost<K, L, S>(PhantomData<(K, L, S)>);
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
     type Key = K;

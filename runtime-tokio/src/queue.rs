@@ -17,7 +17,7 @@ use crate::sync::Locked;
 
 /// The types that a queue on Tokio is made of.
 #[derive(Debug)]
-pub struct TaskHost<K, L, S>(PhantomData<fn() -> (K, L, S)>);
+pub struct TaskHost<K, L, S>(PhantomData<(K, L, S)>);
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
     type Key = K;

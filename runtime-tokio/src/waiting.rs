@@ -1,4 +1,5 @@
-//! What waits, on Tokio: the getters, whose guards own a handle to the queue, and the stream of guards.
+//! What waits, on Tokio: the getters, whose guards own a handle to the queue, and the stream of
+//! guards.
 //!
 //! Nothing here decides when a call is woken, or what it finds: core does.
 
@@ -324,9 +325,12 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    call: Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>,
+    call: Call<K, L, S>,
     alarm: Pin<Box<Option<Sleep>>>,
 }
+
+/// A call that outlives the borrow of its queue.
+type Call<K, L, S> = Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
     pub(crate) fn new(queue: &WorkQueue<K, L, S>) -> Self {

@@ -1,5 +1,5 @@
-//! The rules of the sources that no compiler knows: columns, reminders with a name, words, and which
-//! package may use which; and that a page which names tests names tests that exist.
+//! The rules of the sources that no compiler knows: columns, reminders with a name, words, and
+//! which package may use which; and that a page which names tests names tests that exist.
 
 mod pages;
 mod source;

@@ -1,5 +1,6 @@
-//! Adding keys: now, later, by the limiter, by rules for the deadline they have, in place of others, or
-//! as another queue left them. Owns what becomes of an add; never hands out a key or ends a run.
+//! Adding keys: now, later, by the limiter, by rules for the deadline they have, in place of
+//! others, or as another queue left them. Owns what becomes of an add; never hands out a key or
+//! ends a run.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -627,7 +628,7 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// What became of the key, and the key that made way for it.
-type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+pub(crate) type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest

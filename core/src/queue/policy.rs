@@ -1,9 +1,9 @@
-//! What a key may not do yet, though it is ready or due: it is held, or there is no token. All of it is
-//! dead code if the limiter holds and paces nothing.
+//! What a key may not do yet, though it is ready or due: it is held, or there is no token. All of
+//! it is dead code if the limiter holds and paces nothing.
 //!
-//! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a deadline
-//! that has passed, need no check. Only what begins a hold, ends a run or adds a key looks at it. For
-//! the getters that sleep, a ready key that may not be handed out yet is a deadline.
+//! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
+//! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
+//! at it. For the getters that sleep, a ready key that may not be handed out yet is a deadline.
 
 use core::hash::Hash;
 use core::time::Duration;

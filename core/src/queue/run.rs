@@ -1,5 +1,5 @@
-//! Taking keys, and ending their runs, one by one or in batches. Never adds a key, except the retry of
-//! the run that ends.
+//! Taking keys, and ending their runs, one by one or in batches. Never adds a key, except the retry
+//! of the run that ends.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -389,7 +389,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many([17, 18], |_| {});
     /// let mut tickets = Vec::new();
-    /// let _ = queue.at(now).poll_get_many(2, &mut Getter::new(), |work| tickets.push(work.ticket));
+    /// let _ = queue.at(now).poll_get_many(2, &mut Getter::new(), |work| {
+    ///     tickets.push(work.ticket);
+    /// });
     ///
     /// queue.at(now).finish_many(tickets, Action::Success).unwrap();
     /// assert_eq!(queue.active_len(), 0);

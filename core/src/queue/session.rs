@@ -14,12 +14,12 @@ use crate::storage::Storage;
 
 use super::Queue;
 
-/// One access to a [`Queue`] at a point in time: [`Queue::at`] begins it, and [`close`](Self::close)
-/// says which waiting calls to wake.
+/// One access to a [`Queue`] at a point in time: [`Queue::at`] begins it, and
+/// [`close`](Self::close) says which waiting calls to wake.
 ///
-/// A session may have any number of operations. They return plain values. A runtime begins one under
-/// its lock, closes it before it unlocks, and wakes afterwards. A loop without calls that wait needs
-/// no `close`: nobody sleeps, so there is nobody to wake.
+/// A session may have any number of operations. They return plain values. A runtime begins one
+/// under its lock, closes it before it unlocks, and wakes afterwards. A loop without calls that
+/// wait needs no `close`: no call sleeps, so there is none to wake.
 ///
 /// A session that is dropped unclosed loses no wake: the queue owes it until the next session that
 /// is closed.
@@ -40,7 +40,7 @@ use super::Queue;
 /// // One worker sleeps, so one wake serves both keys.
 /// assert_eq!(session.close(), Wake::ONE);
 /// ```
-#[must_use = "its operations do the work, and `close` says whom to wake"]
+#[must_use = "its operations do the work, and `close` names the calls to wake"]
 pub struct Session<'q, K, S, L, M = NoMetrics>
 where
     K: Eq + Hash,
@@ -120,7 +120,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         self.queue.release_due(SlotId::NONE, self.now)
     }
 
-    /// Takes out the copy of a key that the last add did not store, to drop it where no lock is held.
+    /// Takes out the copy of a key that the last add did not store, to drop it where no lock is
+    /// held.
     #[inline]
     pub(crate) fn take_spare(&mut self) -> Option<K> {
         self.spare.take()

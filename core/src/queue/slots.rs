@@ -1,5 +1,5 @@
-//! How a key gets its slot, what is asked of one, and how it loses it. Never decides whether a key is
-//! ready.
+//! How a key gets its slot, what is asked of one, and how it loses it. Never decides whether a key
+//! is ready.
 
 use core::hash::Hash;
 use core::time::Duration;

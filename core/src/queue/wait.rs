@@ -344,7 +344,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.watched.remove(Watched::CHANGED);
         let rests = self.has_no_work();
         if self.watched.has(Watched::EVERY) || (rests && self.watched.has(Watched::DRAIN)) {
-            // What has not come by now is waited for again, and the drain by nobody's look.
+            // Every call looks again and sets its bit again. A call that waits for a drain sets none.
             let drains = !rests && self.watched.has(Watched::DRAIN);
             self.watched.clear();
             if drains {

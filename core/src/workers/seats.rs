@@ -121,10 +121,10 @@ impl Member {
         self.number >= wanted || self.drain_limit.is_some()
     }
 
-    /// As [`Session::poll_get`], but ends the call of a surplus worker, and of every worker once the
-    /// time for draining is over, as in a queue that is closed and has no ready key. A wake that
-    /// was sent to the worker passes on. A worker that has to wait in a queue that is closed looks
-    /// again when that time is over.
+    /// As [`Session::poll_get`], but ends the call of a surplus worker, and of every worker once
+    /// the time for draining is over, as in a queue that is closed and has no ready key. A wake
+    /// that was sent to the worker passes on. A worker that has to wait in a queue that is closed
+    /// looks again when that time is over.
     ///
     /// While the queue drains no worker is surplus: the others may have ended, and a key that was
     /// added during its last run is ready again.

@@ -165,8 +165,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn limit_keys(&mut self, keys: usize) {
-        let value = S::limit_keys(&mut self.queue.at(self.now), keys);
-        self.obey(value);
+        S::limit_keys(&mut self.queue.at(self.now), keys);
+        self.obey(());
     }
 
     fn levels(&self) -> u8 {
@@ -183,8 +183,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
 
     fn order(&mut self, order: &GroupOrder) {
         let now = self.any_time();
-        let value = S::order(&mut self.queue.at(now), order);
-        self.obey(value);
+        S::order(&mut self.queue.at(now), order);
+        self.obey(());
     }
 
     fn age_after(&mut self, after: Option<Duration>) {
@@ -319,8 +319,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn resume(&mut self) {
-        let value = self.queue.at(self.now).resume();
-        self.obey(value);
+        self.queue.at(self.now).resume();
+        self.obey(());
     }
 
     fn is_paused(&mut self) -> bool {
@@ -374,8 +374,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn leave(&mut self, getter: &mut Getter) {
-        let value = self.queue.at(self.now).leave(getter);
-        self.obey(value);
+        self.queue.at(self.now).leave(getter);
+        self.obey(());
     }
 
     fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
@@ -404,8 +404,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn shut_down(&mut self) {
-        let value = self.queue.at(self.now).shut_down();
-        self.obey(value);
+        self.queue.at(self.now).shut_down();
+        self.obey(());
     }
 
     fn begin_drain(&mut self) -> Drain {
@@ -474,8 +474,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn report_running(&mut self) {
-        let value = self.queue.at(self.now).report_running();
-        self.obey(value);
+        self.queue.at(self.now).report_running();
+        self.obey(());
     }
 
     fn figures(&mut self) -> Option<Figures> {

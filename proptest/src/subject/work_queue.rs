@@ -111,7 +111,7 @@ where
     })
 }
 
-/// A [`Subject`] for every queue that is a [`WorkQueue`] of core, for at most `MAX` keys if it
+/// A [`Subject`] for every queue that is a [`Shared`] of core, for at most `MAX` keys if it
 /// grows.
 #[derive(Debug)]
 pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }>(R);
