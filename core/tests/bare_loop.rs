@@ -75,7 +75,7 @@ fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
 fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
     let mut queue: Queue<Key, Fixed<4, u8, Groups<u8>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    let _ = queue
+    queue
         .at(at(0))
         .limit_groups(GroupLimits::new().max_active(1));
     queue.at(at(0)).add((1, 0)).unwrap();

@@ -344,7 +344,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.watched.remove(Watched::CHANGED);
         let rests = self.has_no_work();
         if self.watched.has(Watched::EVERY) || (rests && self.watched.has(Watched::DRAIN)) {
-            // Every call looks again and sets its bit again. A call that waits for a drain sets none.
+            // Every call looks again and sets its bit. A call that waits for a drain sets none.
             let drains = !rests && self.watched.has(Watched::DRAIN);
             self.watched.clear();
             if drains {

@@ -186,7 +186,7 @@ fn a_rate_lets_keys_pass_one_by_one_and_the_getter_is_the_timer() {
 #[test]
 fn a_group_that_comes_again_has_not_earned_tokens() {
     let mut queue = queue();
-    let _ = queue
+    queue
         .at(NOW)
         .limit_groups(GroupLimits::new().rate(1000.0, 1));
     for millis in [0, 1, 2] {
@@ -208,7 +208,7 @@ fn a_group_that_comes_again_has_not_earned_tokens() {
 #[test]
 fn what_is_taken_out_delayed_leaves_the_wake_of_a_group_to_its_timer() {
     let mut queue = queue();
-    let _ = queue
+    queue
         .at(NOW)
         .limit_groups(GroupLimits::new().rate(1000.0, 1));
     add(&mut queue, [(0, 0), (0, 1)]);
@@ -378,7 +378,7 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
     let mut queue = queue();
     queue.at(NOW).pause_group(0).unwrap();
     assert!(queue.group(&0).unwrap().paused);
-    let _ = queue.at(NOW).shut_down();
+    queue.at(NOW).shut_down();
     let group = queue.group(&0).unwrap();
     assert!(!group.paused && !group.blocked, "{group:?}");
     let groups = queue.groups_len();
@@ -398,7 +398,7 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
 #[test]
 fn a_group_without_ready_keys_is_not_blocked_by_its_rate() {
     let mut queue = queue();
-    let _ = queue
+    queue
         .at(NOW)
         .limit_groups(GroupLimits::new().rate(1000.0, 1));
     add(&mut queue, [(0, 0), (0, 1)]);

@@ -163,7 +163,7 @@ fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
         ..AddOptions::new()
     };
     queue.at(NOW).add_with((15, 2), high).unwrap();
-    let _ = queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
+    queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     assert_eq!(queue.at(at(10)).try_get().unwrap().key, (0, 1));
     assert!(queue.at(at(10)).try_get().is_none());
     queue.assert_valid();

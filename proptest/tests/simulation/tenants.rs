@@ -64,7 +64,7 @@ impl Audited {
             loses_wake: false,
         };
         let limits = audited.limits(Plan::FIRST);
-        let _ = audited.queue.at(Instant::EPOCH).limit_groups(limits);
+        audited.queue.at(Instant::EPOCH).limit_groups(limits);
         audited
     }
 

@@ -153,7 +153,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Reports<K> for Gauged<K, H> {
     }
 
     fn report_running(&mut self, now: u64) -> (Duration, Duration) {
-        let _ = self.queue.at(Instant::from_nanos(now)).report_running();
+        self.queue.at(Instant::from_nanos(now)).report_running();
         let Gauges { sum, longest } = *self.queue.metrics();
         (sum, longest)
     }
