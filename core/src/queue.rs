@@ -171,8 +171,6 @@ where
     /// How many due keys an operation makes ready. Without one, none would ever be.
     due_keys_max: NonZeroU8,
     closed: bool,
-    /// A drain was begun, and no shutdown has interrupted it.
-    draining: bool,
     /// Getters wait although keys may be ready. Not after shutdown.
     paused: bool,
     /// What calls wait for, other than keys.

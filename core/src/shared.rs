@@ -334,11 +334,17 @@ impl<H: Host> Shared<H> {
         reads_clock: bool,
         work: impl FnOnce(&mut Access<'_, H>) -> T,
     ) -> T {
-        self.timed_with(reads_clock, |session, _| work(session))
+        // The caller's copy of a key is dropped after the lock, and after the wake: a `Drop` that
+        // panics loses no wake.
+        let (value, _spare) = self.timed_with(reads_clock, |session, _| {
+            let value = work(session);
+            (value, session.take_spare())
+        });
+        value
     }
 
-    /// Runs one session under the lock, with the list of the calls that wait. Afterwards sends its
-    /// wake, and then drops the key that it did not store: a `Drop` that panics loses no wake.
+    /// Runs one session under the lock, with the list of the calls that wait. Sends its wake
+    /// afterwards.
     #[inline]
     pub(crate) fn timed_with<T>(
         &self,
@@ -346,7 +352,7 @@ impl<H: Host> Shared<H> {
         work: impl FnOnce(&mut Access<'_, H>, &mut H::Waiters) -> T,
     ) -> T {
         let unwound = OnUnwind(|| self.wake_all());
-        let (value, wake, spare) = self.lock.with(|State { queue, waiters }| {
+        let (value, wake) = self.lock.with(|State { queue, waiters }| {
             let now = if reads_clock || queue.needs_time() {
                 self.clock.now()
             } else {
@@ -354,14 +360,12 @@ impl<H: Host> Shared<H> {
             };
             let mut session = queue.at(now);
             let value = work(&mut session, waiters);
-            let spare = session.take_spare();
-            (value, session.close(), spare)
+            (value, session.close())
         });
         mem::forget(unwound);
         if wake != Wake::NONE {
             self.wake(wake);
         }
-        drop(spare);
         value
     }
 
@@ -693,7 +697,9 @@ impl<H: Host> Shared<H> {
         H::Key: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        self.with(|session| session.forget(key))
+        // No call waits for what this changes, so there is no wake to decide.
+        self.lock
+            .with(|state| state.queue.at(Instant::EPOCH).forget(key))
     }
 
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n)

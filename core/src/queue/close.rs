@@ -46,7 +46,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&mut self) {
         self.queue.epoch = self.queue.epoch.wrapping_add(1);
-        self.queue.draining = false;
+        self.queue.watched.remove(Watched::DRAINING);
         self.queue.close(self.now);
     }
 
@@ -78,7 +78,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub fn begin_drain(&mut self) -> Drain {
-        self.queue.draining = true;
+        self.queue.watched.add(Watched::DRAINING);
         self.queue.close(self.now);
         let epoch = self.queue.epoch;
         Drain { epoch }

@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::priority::KeyLevels;
 use crate::storage::{Phase, Slots, Storage};
 
-use super::Queue;
+use super::{Queue, Watched};
 
 /// How many records a run that ends looks at, to drop those whose holds are over: more than the one
 /// that it may add.
@@ -145,7 +145,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// for a dirty key.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        let comes_back = self.draining && self.dirty > 0;
+        let comes_back = self.dirty > 0 && self.watched.has(Watched::DRAINING);
         self.closed && self.lists.ready_len() == 0 && !comes_back
     }
 }

@@ -36,6 +36,8 @@ impl Watched {
     /// The sign bit, which is cheap to test.
     /// The states above.
     const STATES: Self = Self(0b1111);
+    /// A drain was begun, and no shutdown has interrupted it.
+    pub(super) const DRAINING: Self = Self(1 << 4);
     /// A getter sleeps. Here, so that one test shows whether a session has a wake to decide.
     const ASLEEP: Self = Self(1 << 5);
     /// Every call is to be woken, whatever it waits for.
@@ -75,7 +77,7 @@ impl Watched {
 
     /// Forgets every state that calls wait for, because all of them look again.
     fn clear(&mut self) {
-        self.0 &= Self::ASLEEP.0;
+        self.0 &= Self::ASLEEP.0 | Self::DRAINING.0;
     }
 
     /// Owes a wake to every call.
@@ -84,12 +86,12 @@ impl Watched {
         self.add(Self::CHANGED);
     }
 
-    fn remove(&mut self, other: Self) {
+    pub(super) fn remove(&mut self, other: Self) {
         self.0 &= !other.0;
     }
 
     #[inline]
-    const fn has(self, other: Self) -> bool {
+    pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
@@ -258,6 +260,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     pub fn poll_add(&mut self, adding: &mut Adding<K>, getter: &mut Getter) -> Next<()> {
         if let Err(Rejected::Full(key)) = mem::replace(&mut adding.result, Ok(NOT_TRIED)) {
             adding.result = self.add_with(key, adding.options);
+            adding.spare = self.take_spare();
         }
         if matches!(adding.result, Err(Rejected::Full(_))) {
             self.queue.want_room(getter);
@@ -412,6 +415,8 @@ pub struct Adding<K> {
     options: AddOptions,
     /// [`Rejected::Full`] until the key is added, or refused for another reason.
     result: Result<Scheduled, Rejected<K>>,
+    /// The copy of a key that the queue holds already, to be dropped after the lock.
+    spare: Option<K>,
 }
 
 impl<K> Adding<K> {
@@ -420,6 +425,7 @@ impl<K> Adding<K> {
         Self {
             options,
             result: Err(Rejected::Full(key)),
+            spare: None,
         }
     }
 

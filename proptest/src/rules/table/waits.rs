@@ -174,7 +174,7 @@ macro_rules! __rules_waits {
                 "requeue-core, Queue::begin_flush";
                 a_cancelled_key_is_waited_for_until_its_run_has_ended: 1,
                 "A cancel that waits ends with the present run, whatever is added meanwhile.",
-                "Linux workqueue, cancel_work_sync; requeue-core, Shared::cancel_and_wait";
+                "Linux workqueue, cancel_work_sync; requeue-core, Session::cancel";
             }
             room_wakes {
                 a_place_that_becomes_free_wakes_one_waiter: 1,
