@@ -170,7 +170,7 @@ pub trait RateLimiter {
         *record == Self::Record::default()
     }
 
-    /// Notes that a call other than [`add_debounced`](crate::Queue::add_debounced) asks for this
+    /// Notes that a call other than [`add_debounced`](crate::Session::add_debounced) asks for this
     /// deadline of the key, for [`WithDebounce`].
     #[inline]
     fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
