@@ -223,6 +223,12 @@ impl<Q: Shared> Worker<'_, Q> {
         self.thread == 0
     }
 
+    /// Whether the thread may wait for a key while it has so many runs. In a drain getters wait for
+    /// dirty keys, so a thread that holds one and waits would wait for itself.
+    fn may_wait(&self, runs: usize) -> bool {
+        !self.closes() && self.runs.0.len() <= runs
+    }
+
     fn number(&mut self) -> u32 {
         self.numbers += 1;
         self.numbers
@@ -233,7 +239,7 @@ impl<Q: Shared> Worker<'_, Q> {
             Step::Plain(ref request) => request.clone(),
             Step::TryGet => Request::TryGet(self.number()),
             Step::GetNow => Request::GetNow(self.number()),
-            Step::Get | Step::GetMany(_) if self.closes() => Request::TryGet(self.number()),
+            Step::Get | Step::GetMany(_) if !self.may_wait(0) => Request::TryGet(self.number()),
             Step::Get => Request::Get(self.number()),
             Step::GetMany(max) => {
                 let first = self.number();
@@ -250,7 +256,7 @@ impl<Q: Shared> Worker<'_, Q> {
                 Request::CompleteMany(runs.collect(), how)
             }
             Step::Next(pick, how) => match self.runs.pick(pick) {
-                Some(run) if self.closes() => Request::Complete(run, how),
+                Some(run) if !self.may_wait(1) => Request::Complete(run, how),
                 Some(run) => Request::Next(run, how, self.number()),
                 None => return,
             },
