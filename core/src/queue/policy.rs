@@ -145,7 +145,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// for a dirty key.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        let comes_back = self.dirty > 0 && self.watched.has(Watched::DRAINING);
-        self.closed && self.lists.ready_len() == 0 && !comes_back
+        self.closed
+            && self.lists.ready_len() == 0
+            && !(self.dirty > 0 && self.watched.has(Watched::DRAINING))
     }
 }

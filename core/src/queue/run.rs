@@ -18,7 +18,7 @@ use crate::sleepers::Getter;
 use crate::storage::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
 
-use super::{Queue, Session};
+use super::{Queue, Session, Watched};
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) for each
@@ -415,7 +415,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Next::Closed;
         }
         let earliest = self.next_deadline();
-        self.watched.set_asleep(true);
+        self.watched.add(Watched::ASLEEP);
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }

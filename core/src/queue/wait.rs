@@ -33,15 +33,15 @@ impl Watched {
     /// Room for a new key. While it is not set although calls wait for room, one of them has been
     /// woken: it passes the wake on.
     pub(super) const ROOM: Self = Self(1 << 3);
-    /// The sign bit, which is cheap to test.
     /// The states above.
     const STATES: Self = Self(0b1111);
     /// A drain was begun, and no shutdown has interrupted it.
     pub(super) const DRAINING: Self = Self(1 << 4);
     /// A getter sleeps. Here, so that one test shows whether a session has a wake to decide.
-    const ASLEEP: Self = Self(1 << 5);
+    pub(super) const ASLEEP: Self = Self(1 << 5);
     /// Every call is to be woken, whatever it waits for.
     const EVERY: Self = Self(1 << 6);
+    /// Something has changed that calls may wait for.
     const CHANGED: Self = Self(1 << 7);
 
     #[inline]

@@ -183,34 +183,30 @@ fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(1);
     let changer = changer(&concurrency, [3, 0, 2]);
-    assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
-    let (together, stopping) = (Barrier::new(2), queue.clone());
-    let workers = ledger.workers(1).concurrency(&concurrency);
-    let leftovers = ledger.run(&queue, workers, move |_, _| {
-        together.wait();
-        stopping.shut_down();
-        Ending::Done
-    });
-    assert!(leftovers.is_empty());
+    run_two_keys_at_once(&queue, &ledger, &concurrency);
     changer.join().unwrap();
-    ledger.settle_drained(&queue, leftovers);
 }
 
 fn after_a_storm_of_changes_the_last_number_works<Q: Waits>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(thread_rng().gen_range(0..=2));
     let storm = storm(&concurrency, 2);
-    assert!(ledger.add(&queue, 1) && ledger.add(&queue, 2));
+    run_two_keys_at_once(&queue, &ledger, &concurrency);
+    storm.join().unwrap();
+}
+
+/// Runs two keys that wait for each other, so that it ends only with two workers.
+fn run_two_keys_at_once<Q: Waits>(queue: &Q, ledger: &Ledger, concurrency: &Concurrency) {
+    assert!(ledger.add(queue, 1) && ledger.add(queue, 2));
     let (together, stopping) = (Barrier::new(2), queue.clone());
-    let workers = ledger.workers(1).concurrency(&concurrency);
-    let leftovers = ledger.run(&queue, workers, move |_, _| {
+    let workers = ledger.workers(1).concurrency(concurrency);
+    let leftovers = ledger.run(queue, workers, move |_, _| {
         together.wait();
         stopping.shut_down();
         Ending::Done
     });
     assert!(leftovers.is_empty());
-    storm.join().unwrap();
-    ledger.settle_drained(&queue, leftovers);
+    ledger.settle_drained(queue, leftovers);
 }
 
 fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
