@@ -5,6 +5,7 @@ use crate::array::{Array, ConstDefault};
 use crate::id::{Index, SlotId};
 
 /// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
+/// The `previous` of the first is stale, so that taking out the first leaves the second alone.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link<I> {
@@ -94,6 +95,7 @@ impl<I: Index, A: Array<Item: Linked<I>>> Links<I> for A {
 #[derive(Clone, Copy, Debug)]
 pub struct List<I> {
     head: I,
+    /// Stale while the list is empty.
     tail: I,
     len: usize,
 }
@@ -116,16 +118,17 @@ impl<I: Index> List<I> {
     }
 
     pub(crate) fn last(&self) -> Option<SlotId> {
-        self.tail.get()
+        self.first().and(self.tail.get())
     }
 
     pub(crate) fn push_back(&mut self, links: &mut impl Links<I>, id: SlotId) {
         let new = I::new(id);
         let (next, previous) = (I::NONE, self.tail);
         links.set_link(id, Link { next, previous });
-        match self.tail.get() {
-            Some(tail) => links.set_next(tail, new),
-            None => self.head = new,
+        if self.head == I::NONE {
+            self.head = new;
+        } else {
+            links.set_next(self.tail.slot(), new);
         }
         self.tail = new;
         self.len += 1;
@@ -134,16 +137,25 @@ impl<I: Index> List<I> {
     pub(crate) fn pop_front(&mut self, links: &mut impl Links<I>) -> Option<SlotId> {
         let id = self.head.get()?;
         self.head = links.link(id).next;
-        self.close_gap(links, I::NONE, self.head);
+        links.set_previous(id, I::NONE);
+        self.len -= 1;
         Some(id)
     }
 
     /// Takes a slot out of any place. The slot must be in this list or in none.
     pub(crate) fn remove(&mut self, links: &mut impl Links<I>, id: SlotId) {
-        let link = links.link(id);
-        if link.previous != I::NONE || self.head == I::new(id) {
-            self.unlink(links, id, link);
+        let Link { next, previous } = links.link(id);
+        match previous.get() {
+            _ if self.head == I::new(id) => self.head = next,
+            Some(before) => links.set_next(before, next),
+            None => return,
         }
+        match next.get() {
+            Some(after) => links.set_previous(after, previous),
+            None => self.tail = previous,
+        }
+        links.set_previous(id, I::NONE);
+        self.len -= 1;
     }
 
     /// Whether a slot is in this list. It must not be in another one.
@@ -154,25 +166,6 @@ impl<I: Index> List<I> {
 
     pub(crate) fn after(&self, links: &impl Links<I>, id: SlotId) -> Option<SlotId> {
         links.link(id).next.get()
-    }
-
-    fn unlink(&mut self, links: &mut impl Links<I>, id: SlotId, link: Link<I>) {
-        match link.previous.get() {
-            Some(previous) => links.set_next(previous, link.next),
-            None => self.head = link.next,
-        }
-        self.close_gap(links, link.previous, link.next);
-        links.set_link(id, Link::UNLINKED);
-    }
-
-    /// The second half of taking a slot out: links what follows the gap to what precedes it.
-    #[inline]
-    fn close_gap(&mut self, links: &mut impl Links<I>, previous: I, next: I) {
-        match next.get() {
-            Some(next) => links.set_previous(next, previous),
-            None => self.tail = previous,
-        }
-        self.len -= 1;
     }
 }
 
