@@ -172,3 +172,50 @@ impl<I: Index> List<I> {
 impl<I: Index> ConstDefault for List<I> {
     const DEFAULT: Self = Self::new();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    const SLOTS: u32 = 12;
+
+    /// Slots come and go at any place of two lists that share their links.
+    #[test]
+    fn two_lists_with_shared_links_are_as_two_queues() {
+        let mut links = [Link::<u8>::UNLINKED; SLOTS as usize];
+        let mut lists = [List::new(), List::new()];
+        let mut expected = [VecDeque::new(), VecDeque::new()];
+        let mut random = 1_u32;
+        for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let id = SlotId((random >> 8) % SLOTS);
+            let which = (random >> 16) as usize % 2;
+            let is_in = |own: &VecDeque<SlotId>| own.contains(&id);
+            match (random >> 20) % 4 {
+                0 | 1 if !expected.iter().any(is_in) => {
+                    lists[which].push_back(&mut links, id);
+                    expected[which].push_back(id);
+                }
+                // A slot that is in no list is in none afterwards.
+                0..=2 if !is_in(&expected[1 - which]) => {
+                    lists[which].remove(&mut links, id);
+                    expected[which].retain(|other| *other != id);
+                }
+                3 => {
+                    let first = lists[which].pop_front(&mut links);
+                    assert_eq!(first, expected[which].pop_front());
+                }
+                _ => {}
+            }
+            for (list, expected) in lists.iter().zip(&expected) {
+                let next = |id: &SlotId| list.after(&links, *id);
+                let listed: VecDeque<_> = core::iter::successors(list.first(), next).collect();
+                assert_eq!(listed, *expected);
+                assert_eq!(list.last(), expected.back().copied());
+                assert_eq!(list.len(), expected.len());
+            }
+        }
+    }
+}
