@@ -3,11 +3,11 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
+use crate::array::ConstDefault;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
 use crate::id::Index;
 use crate::limiter::RateLimiter;
-use crate::lists::ConstEmpty;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
 #[cfg(feature = "alloc")]
@@ -111,7 +111,7 @@ where
     const fn assemble(limiter: L, metrics: M, naming: P::Naming<K>) -> Self {
         Self {
             slots: FixedSlots::new(),
-            lists: P::FixedLists::<N, I>::EMPTY,
+            lists: P::FixedLists::<N, I>::DEFAULT,
             delays: Delays::new(FixedNodes::new()),
             sleepers: Sleepers::new(),
             limiter,
