@@ -28,7 +28,7 @@ pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
 #[cfg(feature = "alloc")]
 pub use crate::wait::GrowableWaitList;
-pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
+pub use crate::wait::{FixedWaitList, Look, Wait, WaitList, try_in_turn};
 pub use crate::work::{Ticket, Work};
 
 #[cfg(feature = "std")]

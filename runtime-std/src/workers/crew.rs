@@ -117,7 +117,6 @@ where
     /// none any more, or the worker is surplus.
     fn take(&self, member: &mut Member, mut call: Call<'r, K, L, S>) -> Option<Guard<'r, K, L, S>> {
         let shared = &*self.queue.shared;
-        // Most calls find a key, and need not be ones that can wait.
         if !member.has_to_look(self.allowed())
             && let Some(work) = call.try_get()
         {

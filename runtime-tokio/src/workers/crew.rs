@@ -10,13 +10,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use requeue_core::binding::{Member, Seats, Wait};
+use requeue_core::binding::{Member, Seats, Wait, try_in_turn};
 use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::TokioClock;
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
-use crate::waiting::in_turn;
 
 /// What the workers of one run share.
 pub(super) struct Crew<K, L, S, E, F>
@@ -133,9 +133,8 @@ where
     ) -> Option<Guard<K, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work = None;
-        // Most calls find a key, and need not be ones that can wait.
         if !member.has_to_look(wanted.get()) {
-            work = in_turn(|| call.try_get()).await;
+            work = try_in_turn::<TokioClock, _>(|| call.try_get()).await;
         }
         if work.is_none() {
             let taken = call.wait(None, |session, getter| {
