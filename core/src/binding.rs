@@ -34,4 +34,4 @@ pub use crate::work::{Ticket, Work};
 #[cfg(feature = "std")]
 pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]
-pub use crate::workers::{BegunRun, Member, Runs, Seats};
+pub use crate::workers::{BegunRun, Runs, Slots, Worker};

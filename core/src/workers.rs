@@ -16,7 +16,7 @@ mod concurrency;
 mod dead;
 mod events;
 mod run;
-mod seats;
+mod slots;
 
 #[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
@@ -26,7 +26,7 @@ use events::Observer;
 pub use events::RunEvent;
 use run::Ages;
 pub use run::{BegunRun, Failure, Runs};
-pub use seats::{Member, Seats};
+pub use slots::{Slots, Worker};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
