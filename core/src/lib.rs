@@ -37,8 +37,6 @@ mod sleepers;
 mod storage;
 mod time;
 mod timer;
-#[cfg(feature = "alloc")]
-mod trace;
 mod wait;
 mod work;
 #[cfg(feature = "alloc")]
