@@ -19,20 +19,14 @@ use core::task::{self, Context, Poll, ready};
 use crate::Instant;
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{GetError, Next};
+use crate::outcome::{GetError, Next, TooManyWaiters};
 use crate::shared::{Access, Host, Lock, Shared};
 use crate::sleepers::Getter;
 use crate::timer::{Timer, ring};
+use crate::wait_list::{WaitList, WaitsFor};
 use crate::work::{Ticket, Work};
 
-mod list;
-#[cfg(feature = "alloc")]
-mod list_growable;
-
-pub(crate) use list::WaitsFor;
-pub use list::{FixedWaitList, TooManyWaiters, WaitList};
-#[cfg(feature = "alloc")]
-pub use list_growable::GrowableWaitList;
+mod tasks;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
