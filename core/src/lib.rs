@@ -11,6 +11,7 @@ extern crate std;
 
 mod action;
 mod aging;
+mod array;
 mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
@@ -55,7 +56,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
-pub use group::{GroupLimits, GroupState, Groups};
+pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
@@ -64,6 +65,7 @@ pub use limiter::{
     ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
     WithJitter, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
+pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]

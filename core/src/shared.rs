@@ -15,9 +15,8 @@ use core::time::Duration;
 use crate::Instant;
 use crate::action::Action;
 use crate::aging::Ages;
-use crate::group::{GroupLimits, GroupState};
 use crate::limiter::{Debounces, RateLimiter};
-use crate::lists::grouped::GroupControl;
+use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{
