@@ -67,10 +67,14 @@ where
         let mut tasks = JoinSet::new();
         loop {
             let wanted = changes.wanted(self.queue.shutting_down());
+            let mut missing = Vec::new();
             let Ok(has_surplus) = self.slots.lock().fill(wanted, |number| {
-                tasks.spawn(Arc::clone(self).work(number));
+                missing.push(number);
                 Ok::<_, Infallible>(())
             });
+            for number in missing {
+                tasks.spawn(Arc::clone(self).work(number));
+            }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
                 self.queue.wake_all();

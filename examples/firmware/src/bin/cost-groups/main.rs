@@ -7,17 +7,15 @@
 
 use core::hint::black_box;
 
-use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, NoopRawMutex};
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
     GroupLimits, Groups, Index, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
 };
-use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
-use requeue_firmware::meter::{self, Row, instructions};
+use requeue_embassy::{Queue, With, WorkQueue};
+use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};
 
-/// A clock that costs almost nothing, so that no driver is measured.
-type Clock = ManualClock<NoopRawMutex>;
 /// Room for eight groups.
 type Eight = Groups<u8, NoPriorities, 8>;
 type Keys<'c, const N: usize, I> = WorkQueue<

@@ -5,17 +5,16 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, NoopRawMutex};
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
     Fixed, Index, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
 };
-use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{Action, Queue, With, WorkQueue};
+pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::println;
 
-/// A clock that costs almost nothing, so that no driver is measured.
-pub type Clock = ManualClock<NoopRawMutex>;
 pub type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
     WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
 

@@ -9,15 +9,13 @@
 use core::hint::black_box;
 use core::time::Duration;
 
-use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, NoopRawMutex};
+use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{Index, ItemExponentialFailure, NoMetrics, default_item_based};
-use requeue_embassy::{Guard, ManualClock, Queue, With, WorkQueue};
-use requeue_firmware::meter::{self, Row, instructions};
+use requeue_embassy::{Guard, Queue, With, WorkQueue};
+use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end};
 
-/// A clock that costs almost nothing, so that no driver is measured.
-type Clock = ManualClock<NoopRawMutex>;
 type Mutex = CriticalSectionRawMutex;
 type Key = u16;
 type Limiter = ItemExponentialFailure;
