@@ -52,12 +52,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// because it looks again after every interrupt:
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue, WithRunRate};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// // At most two runs a second.
-    /// let limiter = WithRunRate::new(NoLimit, 2.0, 1);
-    /// let mut queue: Queue<u16, Fixed<4>, _> = Queue::new(limiter);
+    /// let mut queue: Queue<u16, Fixed<4, u8, WithPolicy>, _> =
+    ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(2.0, 1));
     /// let mut now = Instant::EPOCH;
     /// let _ = queue.at(now).add_many([17, 18, 19], |_| {});
     ///
@@ -463,27 +463,50 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
+        if self.holds() {
+            return self.finish_with_holds(ticket, action, now);
+        }
+        self.finish_run::<false>(ticket, action, now)
+    }
+
+    // Apart, so that a queue that holds nothing pays for one test.
+    #[cold]
+    #[inline(never)]
+    fn finish_with_holds(
+        &mut self,
+        ticket: Ticket,
+        action: Action,
+        now: Instant,
+    ) -> Result<Finished, NotActive> {
+        self.finish_run::<true>(ticket, action, now)
+    }
+
+    /// `HOLDS` says whether keys may be held.
+    #[inline(always)]
+    fn finish_run<const HOLDS: bool>(
+        &mut self,
+        ticket: Ticket,
+        action: Action,
+        now: Instant,
+    ) -> Result<Finished, NotActive> {
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
-        if L::HOLDS || action.needs_time() {
+        if HOLDS || action.needs_time() {
             if !self.is_run_by(&ticket) {
                 return Err(NotActive);
             }
             let _ = self.release_due(id, now);
-            if L::HOLDS
-                && action.forgets()
-                && let Some(slot) = self.slots.slot_mut(id)
-            {
+            if HOLDS && action.forgets() {
                 // Before the next run is scheduled, because a hold is forgotten too.
-                self.limiter.forget(&mut slot.meta.record);
+                self.forget(id);
             }
             delay = self.apply(id, action, now);
-            was_dirty = L::HOLDS && self.is_queued(id);
+            was_dirty = HOLDS && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.release_some(id, now);
         }
-        let again = self.end_run(ticket, action.forgets(), now)?;
-        if L::HOLDS && (was_dirty || delay.is_some()) {
+        let again = self.end_run::<HOLDS>(ticket, action.forgets(), now)?;
+        if HOLDS && (was_dirty || delay.is_some()) {
             let held = self.hold_left(id, now);
             // A dirty key was added now, so it runs as soon as it is not held.
             let asked = delay.filter(|_| !was_dirty).unwrap_or_default();

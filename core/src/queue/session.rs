@@ -85,7 +85,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.watched.has_changed() {
             wake = self.wake_watchers();
         }
-        if self.paused || wake == Wake::ALL {
+        if self.is_paused() || wake == Wake::ALL {
             return wake;
         }
         let ready = self.lists.may_start();
