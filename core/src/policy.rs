@@ -195,7 +195,8 @@ impl Policy {
     }
 
     /// Whether keys may be held.
-    pub(crate) const fn holds(&self) -> bool {
+    #[doc(hidden)]
+    pub const fn holds(&self) -> bool {
         self.holds_failures || !self.cool_down.is_zero()
     }
 
@@ -205,18 +206,21 @@ impl Policy {
     }
 
     /// From when on a ready key may be handed out.
-    pub(crate) const fn next_start(&self) -> Instant {
+    #[doc(hidden)]
+    pub const fn next_start(&self) -> Instant {
         self.next
     }
 
     /// Notes that a key was handed out.
-    pub(crate) fn start(&mut self, now: Instant) {
+    #[doc(hidden)]
+    pub fn start(&mut self, now: Instant) {
         let _ = self.rate.when(&mut (), now);
         self.next = self.rate.next_token();
     }
 
     /// Until when a run that ends now holds its key.
-    pub(crate) fn held_after_run(&self, now: Instant) -> Instant {
+    #[doc(hidden)]
+    pub fn held_after_run(&self, now: Instant) -> Instant {
         if self.cool_down.is_zero() {
             return Instant::EPOCH;
         }
@@ -224,7 +228,8 @@ impl Policy {
     }
 
     /// Until when a failure holds its key, which has to wait for so long.
-    pub(crate) fn held_after_failure(&self, delay: Duration, now: Instant) -> Instant {
+    #[doc(hidden)]
+    pub fn held_after_failure(&self, delay: Duration, now: Instant) -> Instant {
         if self.holds_failures {
             return now + delay;
         }
@@ -421,6 +426,7 @@ impl KeepPolicy for InSlots {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl SetPolicy for InSlots {
     fn set(&mut self, policy: Policy) {
         self.0 = policy;
@@ -467,6 +473,7 @@ impl KeepPolicy for SideTable {
 }
 
 #[cfg(feature = "alloc")]
+#[diagnostic::do_not_recommend]
 impl SetPolicy for SideTable {
     fn set(&mut self, policy: Policy) {
         self.table().0 = policy;

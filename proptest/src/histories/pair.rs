@@ -9,7 +9,9 @@ use requeue_core::binding::{Getter, Wake};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks, Step};
-use crate::subject::{Abilities, Answer, CallId, Drain, Key, Known, Setup, Subject, Ticket};
+use crate::subject::{
+    Abilities, Answer, CallId, Drain, Key, Known, PolicySpec, Setup, Subject, Ticket,
+};
 use crate::{Model, Rules};
 
 pub(super) struct Pair {
@@ -61,6 +63,9 @@ impl Pair {
         let mut setup = setup.clone();
         if capacity.is_some() && !abilities.limits_keys {
             setup.failure_records_max = usize::MAX;
+        }
+        if !abilities.governs {
+            setup.policy = PolicySpec::default();
         }
         let model = Model::new(Rules::Requeue, &setup, capacity);
         Self {
