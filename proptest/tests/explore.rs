@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use requeue_core::{Action, AddOptions, Fixed, Growable, Merge, WithPolicy};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
-use requeue_proptest::limiter::LimiterSpec;
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
 
