@@ -543,7 +543,7 @@ where
     queue.limit_failure_records(room.failure_records_max);
     queue.metrics_mut().attach(P::LEVELS);
     if policy.holds() || policy.paces() {
-        queue.set_policy(policy);
+        queue.at(Instant::EPOCH).set_policy(policy);
     }
     queue
 }

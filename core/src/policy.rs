@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 /// a token for each run ([`run_rate`](Self::run_rate)).
 ///
 /// A queue that grows takes a policy at run time: its builder has the three methods, and
-/// [`Queue::set_policy`](crate::Queue::set_policy) sets it later. Its type stays the same. A
+/// [`set_policy`](crate::Session::set_policy) sets it later. Its type stays the same. A
 /// [`Fixed`](crate::Fixed) queue has [`WithPolicy`] in its type, and
 /// [`Queue::with_policy`](crate::Queue::with_policy) in a `static`.
 ///

@@ -213,17 +213,16 @@ type Aging<S> = <<S as Storage>::Priorities as Priorities>::Age;
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`, for a key that has its slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
+        if self.holds()
+            && let Some(delayed) = self.delay_if_held(id, at, level)
+        {
+            return delayed;
+        }
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
         };
         let added = match slot.phase {
             Phase::Idle => {
-                if S::Policy::EXISTS && self.gate.holds() {
-                    let held = self.policy.kept(&slot.meta.kept, id).held_until;
-                    if held.is_after(at) {
-                        return self.delay_until(id, held, level);
-                    }
-                }
                 slot.phase = Phase::Ready;
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
@@ -357,33 +356,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
-    /// Takes the first ready key.
+    /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
     pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.
-        if self.gate.is_shut() {
-            return self.take_through_gate(id, now);
-        }
-        self.hand_out(id, now)
-    }
-
-    #[cold]
-    fn take_through_gate(&mut self, id: SlotId, now: Instant) -> Option<Work<K>> {
-        // Without a policy, nothing but a pause shuts the gate.
-        if !S::Policy::EXISTS || self.is_paused() || self.next_start().is_after(now) {
+        if self.gate.is_shut() && !self.may_start(now) {
             return None;
         }
-        let work = self.hand_out(id, now)?;
-        if let Some(policy) = self.policy.policy_mut() {
-            policy.start(now);
-        }
-        Some(work)
-    }
-
-    /// Foreign code runs first, because it may panic.
-    #[inline(always)]
-    fn hand_out(&mut self, id: SlotId, now: Instant) -> Option<Work<K>> {
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);
@@ -397,6 +377,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready(priority, now);
+        if S::Policy::EXISTS && self.gate.is_shut() {
+            self.note_start(now);
+        }
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);

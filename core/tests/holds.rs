@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
     Action, AddOptions, Added, Finished, Fixed, Growable, Instant, ItemExponentialFailure, Levels,
     Merge, NoLimit, Policy, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
@@ -189,7 +190,7 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
     type Debounce<S> = fn(&mut Session<'_, u8, S, NoLimit>, u8) -> Result<Added, Rejected<u8>>;
     let policy = || Policy::new().cool_down(Duration::MAX);
     let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
-    grows.set_policy(policy());
+    grows.at(at(0)).set_policy(policy());
     let _ = grows.at(at(0)).limit_keys(1);
     reuse(grows, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
@@ -208,7 +209,19 @@ fn a_policy_can_be_exchanged() {
     let work = queue.at(at(0)).try_get().unwrap();
     queue.at(at(0)).release(work.ticket).unwrap();
     assert!(queue.at(at(0)).try_get().is_none());
-    queue.set_policy(Policy::new());
+    let mut getter = Getter::new();
+    let next = queue.at(at(0)).poll_get(&mut getter);
+    assert_eq!(
+        next,
+        Next::Wait {
+            until: Some(at(1000))
+        }
+    );
+    let mut session = queue.at(at(0));
+    session.set_policy(Policy::new());
+    assert_eq!(session.close(), Wake::ONE);
+    queue.assert_valid();
+    queue.at(at(0)).leave(&mut getter);
     assert_eq!(queue.at(at(0)).try_get().unwrap().key, 2);
     assert_eq!(queue.at(at(0)).add(1), Ok(Added::Delayed));
     assert_eq!(queue.at(at(0)).state(&1).unwrap().due, Some(at(10)));

@@ -15,7 +15,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// order, and how long that took.
 async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Duration) {
     let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
-    queue.set_policy(policy);
+    queue
+        .at(requeue_tokio::core::Instant::EPOCH)
+        .set_policy(policy);
     let queue = WorkQueue::from(queue);
     queue.add_many(1..=3, |_| unreachable!());
     let workers = Workers::new(1).drain_deadline(deadline);

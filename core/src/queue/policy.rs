@@ -13,12 +13,14 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::outcome::{Added, NotActive};
 use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::fixed::Fixed;
 use crate::storage::{Phase, Slots, Storage};
+use crate::work::Ticket;
 
-use super::{Queue, Watched, has_failed};
+use super::{Queue, Session, Watched, has_failed};
 
 /// What keys and getters may have to wait for: one byte, so that a queue in which nothing does pays
 /// for one test where a key is handed out, and for one where its run ends.
@@ -87,7 +89,7 @@ where
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Sets what keys wait for, besides their delays: see [`Policy`]. The builder has a method for
     /// each part. O(1).
     ///
@@ -97,12 +99,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use core::time::Duration;
     /// use requeue_core::{Growable, Instant, NoLimit, Policy, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
-    /// queue.set_policy(Policy::new().run_rate(1.0, 1));
+    /// queue.at(now).set_policy(Policy::new().run_rate(1.0, 1));
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     /// assert!(queue.at(now).try_get().is_some());
     /// assert!(queue.at(now).try_get().is_none());
@@ -111,10 +112,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     where
         S: Storage<Policy: SetPolicy>,
     {
-        self.gate.obey(&policy);
-        self.policy.set(policy);
+        self.queue.gate.obey(&policy);
+        self.queue.policy.set(policy);
     }
+}
 
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Whether keys may be held.
     #[inline]
     pub(super) fn holds(&self) -> bool {
@@ -133,12 +136,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if !self.holds() {
             return Instant::EPOCH;
         }
-        let slot = self.slots.slot(id);
-        slot.map_or(Instant::EPOCH, |slot| {
-            self.policy.kept(&slot.meta.kept, id).held_until
-        })
+        self.kept(id).held_until
     }
 
+    // Apart, as all that looks at what is kept, so that a queue without a policy stays small.
+    #[cold]
+    #[inline(never)]
+    fn kept(&self, id: SlotId) -> Kept {
+        let slot = self.slots.slot(id);
+        slot.map_or_else(Kept::default, |slot| self.policy.kept(&slot.meta.kept, id))
+    }
+
+    #[cold]
+    #[inline(never)]
     pub(super) fn kept_mut(&mut self, id: SlotId) -> Option<&mut Kept> {
         let slot = self.slots.slot_mut(id)?;
         self.policy.kept_mut(&mut slot.meta.kept, id)
@@ -147,14 +157,28 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Begins a hold after a failure, if failures hold.
     #[inline]
     pub(super) fn hold_failure(&mut self, id: SlotId, delay: Duration, now: Instant) {
-        if !self.holds() {
-            return;
+        if self.holds() {
+            self.begin_hold(id, delay, now);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_hold(&mut self, id: SlotId, delay: Duration, now: Instant) {
         let policy = self.policy.policy();
         let held = policy.map(|policy| policy.held_after_failure(delay, now));
         if let (Some(held), Some(kept)) = (held, self.kept_mut(id)) {
             kept.held_until = kept.held_until.max(held);
         }
+    }
+
+    /// Delays an idle key that is held, instead of making it ready.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn delay_if_held(&mut self, id: SlotId, at: Instant, level: u8) -> Option<Added> {
+        let held = self.held_until(id);
+        let is_held = held.is_after(at) && self.is_idle_slot(id);
+        is_held.then(|| self.delay_until(id, held, level))
     }
 
     /// Forgets the failures of a key, and with them its hold.
@@ -194,6 +218,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             held.saturating_since(now)
         }
+    }
+
+    /// Ends a run in a queue whose keys may be held.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_held_run(
+        &mut self,
+        ticket: Ticket,
+        forgets: bool,
+        now: Instant,
+    ) -> Result<bool, NotActive> {
+        self.end_run::<true>(ticket, forgets, now)
     }
 
     /// Lets a key obey a hold that its failure may have begun: it is ready no longer, and no
@@ -268,10 +304,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// for the same one or sets an earlier one.
     #[inline]
     pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
-        if S::Policy::EXISTS
-            && self.gate.has(Gate::DEBOUNCES)
-            && self.delays.due(id).is_none_or(|pending| due <= pending)
-        {
+        if S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES) {
+            self.end_burst_at(id, due);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_burst_at(&mut self, id: SlotId, due: Instant) {
+        if self.delays.due(id).is_none_or(|pending| due <= pending) {
             self.set_burst(id, Instant::NEVER);
         }
     }
@@ -292,8 +333,25 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
+    /// Whether a ready key may be handed out, though the gate is shut.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn may_start(&self, now: Instant) -> bool {
+        // Without a policy, nothing but a pause shuts the gate.
+        S::Policy::EXISTS && !self.is_paused() && !self.next_start().is_after(now)
+    }
+
+    /// Charges the rate of runs for a key that is handed out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_start(&mut self, now: Instant) {
+        if let Some(policy) = self.policy.policy_mut() {
+            policy.start(now);
+        }
+    }
+
     /// From when on a ready key may be handed out.
-    pub(super) fn next_start(&self) -> Instant {
+    fn next_start(&self) -> Instant {
         let policy = self.policy.policy();
         policy.map_or(Instant::EPOCH, Policy::next_start)
     }

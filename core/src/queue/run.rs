@@ -463,55 +463,34 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
-        if self.holds() {
-            return self.finish_with_holds(ticket, action, now);
-        }
-        self.finish_run::<false>(ticket, action, now)
-    }
-
-    // Apart, so that a queue that holds nothing pays for one test.
-    #[cold]
-    #[inline(never)]
-    fn finish_with_holds(
-        &mut self,
-        ticket: Ticket,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
-        self.finish_run::<true>(ticket, action, now)
-    }
-
-    /// `HOLDS` says whether keys may be held.
-    #[inline(always)]
-    fn finish_run<const HOLDS: bool>(
-        &mut self,
-        ticket: Ticket,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+        let holds = self.holds();
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
-        if HOLDS || action.needs_time() {
+        if holds || action.needs_time() {
             if !self.is_run_by(&ticket) {
                 return Err(NotActive);
             }
             let _ = self.release_due(id, now);
-            if HOLDS && action.forgets() {
+            if holds && action.forgets() {
                 // Before the next run is scheduled, because a hold is forgotten too.
                 self.forget(id);
             }
             delay = self.apply(id, action, now);
-            was_dirty = HOLDS && self.is_queued(id);
+            was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.release_some(id, now);
         }
-        let again = self.end_run::<HOLDS>(ticket, action.forgets(), now)?;
-        if HOLDS && (was_dirty || delay.is_some()) {
-            let held = self.hold_left(id, now);
-            // A dirty key was added now, so it runs as soon as it is not held.
-            let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
-            delay = Some(asked.max(held));
-        }
+        let again = if holds {
+            let again = self.end_held_run(ticket, action.forgets(), now)?;
+            if was_dirty || delay.is_some() {
+                // A dirty key was added now, so it runs as soon as it is not held.
+                let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
+                delay = Some(asked.max(self.hold_left(id, now)));
+            }
+            again
+        } else {
+            self.end_run::<false>(ticket, action.forgets(), now)?
+        };
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),

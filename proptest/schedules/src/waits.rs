@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
-    Action, Batch, Drained, GetError, Groups, Growable, Guard, ItemExponentialFailure, KeyState,
-    Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
+    Action, Batch, Drained, GetError, Groups, Growable, Guard, Instant, ItemExponentialFailure,
+    KeyState, Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
 };
 use requeue_std::{QueueClock, ThreadHost};
 use requeue_tokio::TaskHost;
@@ -129,7 +129,7 @@ pub trait Stored: Storage + 'static {
 impl Stored for Growable {
     fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
         let mut queue = Queue::from_parts(L::new(), Reporter::NONE, RandomState::default(), 0);
-        queue.set_policy(L::policy());
+        queue.at(Instant::EPOCH).set_policy(L::policy());
         queue
     }
 }

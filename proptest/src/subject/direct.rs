@@ -135,7 +135,7 @@ impl<P: Kind> Home for Growable<RandomState, P> {
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
         if !setup.policy.is_default() {
-            queue.set_policy(setup.policy.build());
+            queue.at(Instant::EPOCH).set_policy(setup.policy.build());
         }
         queue.at(Instant::EPOCH).limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Added, Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Levels, Metrics,
-    NoPriorities, Policy, Priorities, Queue, RandomState, Rejected, Storage, WithPolicy,
+    Added, Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Instant, Levels,
+    Metrics, NoPriorities, Policy, Priorities, Queue, RandomState, Rejected, Storage, WithPolicy,
 };
 
 use super::Key;
@@ -278,7 +278,7 @@ impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
         S: Storage<Policy = Self::FixedPolicy>,
         M: Metrics,
     {
-        queue.set_policy(policy);
+        queue.at(Instant::EPOCH).set_policy(policy);
     }
 
     fn add_debounced<S, M>(

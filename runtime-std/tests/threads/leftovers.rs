@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::binding::Lock;
-use requeue_std::core::{Growable, NoLimit, Policy, Queue, Reporter};
+use requeue_std::core::{Growable, Instant, NoLimit, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
@@ -14,7 +14,7 @@ use crate::SECOND;
 /// the worker waits. Returns what is left, in its order.
 fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Duration)> {
     let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
-    queue.set_policy(policy);
+    queue.at(Instant::EPOCH).set_policy(policy);
     let clock = ManualClock::new();
     let queue = WorkQueue::from_queue(queue, clock.clone());
     let moves = moves.to_vec();
