@@ -11,6 +11,7 @@ extern crate std;
 
 mod action;
 mod aging;
+mod array;
 mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
@@ -57,7 +58,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
-pub use group::{GroupLimits, GroupState, Groups};
+pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
@@ -65,6 +66,7 @@ pub use limiter::{
     Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
     RateLimiter, WithJitter, WithMaxWait, default_controller, default_item_based,
 };
+pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]

@@ -6,9 +6,9 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
 use crate::limiter::{Bucket, RateLimiter};
-use crate::lists::leveled::ConstDefault;
 use crate::priority::{NoPriorities, Priorities, sealed};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;

@@ -17,10 +17,9 @@ use core::time::Duration;
 use crate::Instant;
 use crate::action::Action;
 use crate::aging::Ages;
-use crate::group::{GroupLimits, GroupState};
 use crate::guard::Guard;
 use crate::limiter::RateLimiter;
-use crate::lists::grouped::GroupControl;
+use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{
