@@ -70,7 +70,9 @@ use alloc::boxed::Box;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Action, Added, Fixed, Instant, Policy, Queue, WithPolicy, default_item_based};
+/// use requeue_core::{
+///     Action, Added, Fixed, Instant, Policy, Queue, WithPolicy, default_item_based,
+/// };
 ///
 /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> =
 ///     Queue::new(default_item_based()).with_policy(Policy::new().hold_failures());
@@ -158,7 +160,7 @@ impl Policy {
     /// | parameters | runs |
     /// |---|---|
     /// | rate [`Bucket::UNLIMITED_RATE`] or above | no limit |
-    /// | rate 0, negative or not a number | the burst, and then none: a drain does not end by itself |
+    /// | rate 0, negative or not a number | the burst, and then none: a drain does not end |
     /// | burst 0 | none at all |
     ///
     /// A token that is due between two nanoseconds is there at the first of them. The rest is owed,
