@@ -156,7 +156,7 @@ where
     delays: Delays<S::Nodes>,
     sleepers: Sleepers,
     limiter: L,
-    /// What keys wait for, besides their delays.
+    /// What keys wait for in addition to their delays.
     policy: S::Policy,
     metrics: M,
     /// How long keys may wait at their levels.

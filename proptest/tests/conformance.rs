@@ -116,10 +116,10 @@ drawn! {
     work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2, u8, WithPolicy>>>;
     work_queue_growable: OnWorkQueue<Bare<Growable>>;
     embassy_3: OnWorkQueue<Embassy<3, WithPolicy>>;
-    core_fixed_4_with_levels: Direct<Fixed<4, u8, WithPolicy<Levels<3>>>>;
-    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, WithPolicy<Levels<3>>>, NoMetrics>;
-    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, WithPolicy<Levels<3>>, 4>>>;
-    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<WithPolicy<Levels<3>>>>>;
+    core_fixed_4_with_levels: Direct<Fixed<4, u8, GovernedLevels>>;
+    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, GovernedLevels>, NoMetrics>;
+    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, GovernedLevels, 4>>>;
+    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<GovernedLevels>>>;
     core_growable_with_aging_without_metrics: Direct<Aged, NoMetrics>;
     core_fixed_4_with_groups_and_aging: Direct<Fixed<4, u8, AgingGroups>>;
     core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
@@ -139,16 +139,17 @@ type Leveled = Growable<RandomState, Levels<3>>;
 type Aged = Growable<RandomState, Aging<Levels<3>>>;
 type Grouped = Growable<RandomState, Groups<u8>>;
 type GroupedLevels = Growable<RandomState, Groups<u8, Levels<3>>>;
-type AgingGroups = Groups<u8, Aging<WithPolicy<Levels<3>>>, 4>;
+type GovernedLevels = WithPolicy<Levels<3>>;
+type AgingGroups = Groups<u8, Aging<GovernedLevels>, 4>;
 
 kinds! {
-    core_fixed_64_with_levels: Direct<Fixed<64, u8, WithPolicy<Levels<3>>>>;
+    core_fixed_64_with_levels: Direct<Fixed<64, u8, GovernedLevels>>;
     core_growable_with_levels: Direct<Leveled>;
     std_with_levels: OnWorkQueue<Threads<Leveled>>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
-    embassy_with_levels: OnWorkQueue<Embassy<64, WithPolicy<Levels<3>>>>;
+    embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
     core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8, WithPolicy>>>;
-    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<WithPolicy<Levels<3>>>>>;
+    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<GovernedLevels>>>;
     core_growable_with_aging: Direct<Aged>;
     core_growable_with_groups: Direct<GroupedLevels>;
     core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;

@@ -22,8 +22,8 @@ use crate::{Instant, RateLimiter};
 /// The generator is the user's. Replicas have to seed theirs differently, and a test that seeds it
 /// gets the same delays each time. With [`NoJitter`](crate::NoJitter) each delay is the shortest.
 ///
-/// A [`WithMaxWait`](crate::WithMaxWait) goes around this one. A [hold](crate::Policy::hold_failures)
-/// is as long as the random delay.
+/// A [`WithMaxWait`](crate::WithMaxWait) goes around this one. If [failures are
+/// held](crate::Policy::hold_failures), a hold is as long as the random delay.
 ///
 /// # Cost
 ///

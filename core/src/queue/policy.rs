@@ -90,7 +90,7 @@ where
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
-    /// Sets what keys wait for, besides their delays: see [`Policy`]. The builder has a method for
+    /// Sets what keys wait for in addition to their delays: see [`Policy`]. The builder has a method for
     /// each part. O(1).
     ///
     /// Keys that are held stay so, for as long as the former policy has said. A run rate begins

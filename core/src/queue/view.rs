@@ -241,8 +241,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
     /// while the queue is [paused](crate::Session::pause), and after shutdown. O(1).
     ///
-    /// If ready keys wait for a [run rate](crate::Policy::run_rate), that counts as a deadline, also
-    /// after shutdown.
+    /// If ready keys wait for a [run rate](crate::Policy::run_rate), that counts as a deadline,
+    /// also after shutdown.
     ///
     /// A ready key has no deadline, so this alone does not say whether a worker may sleep:
     /// [`poll_get`](crate::Session::poll_get) does, and has an example of a bare loop.

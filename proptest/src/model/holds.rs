@@ -110,8 +110,8 @@ impl Model {
     }
 
     fn is_blank(&self, key: Key, now: Instant) -> bool {
-        let mut memories = self.failures.iter();
-        let memory = memories.find(|(failed, _)| *failed == key);
+        let mut known = self.failures.iter();
+        let memory = known.find(|(failed, _)| *failed == key);
         memory.is_none_or(|(_, memory)| {
             memory.record == AnyRecord::default() && !is_after(memory.held_until, now)
         })

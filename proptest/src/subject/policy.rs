@@ -6,7 +6,7 @@ use requeue_core::Policy;
 
 use super::Rate;
 
-/// What keys wait for, besides their delays. By default, nothing.
+/// What keys wait for in addition to their delays. By default, nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicySpec {
     /// How long a key is held after each run, in nanoseconds.

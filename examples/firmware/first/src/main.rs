@@ -32,8 +32,7 @@ const POLICY: Policy = Policy::new().hold_failures();
 type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, ItemExponentialFailure, 3, Held>;
 type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
 
-static JOBS: Jobs =
-    WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), EmbassyClock);
+static JOBS: Jobs = WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), EmbassyClock);
 
 /// The sensor has raised its line. Ten edges before a worker is free make one run; an edge during
 /// that run makes one more.
