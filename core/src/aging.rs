@@ -1,11 +1,12 @@
 //! Aging: keys of low levels that have waited long.
 
+use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
+use crate::priority::{Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
 /// longer than [a given time](crate::Session::age_after) is served before the younger keys of
@@ -52,8 +53,9 @@ impl<P> sealed::Sealed for Aging<P> {}
 impl<P: Priorities> Priorities for Aging<P> {
     const LEVELS: u8 = P::LEVELS;
 
-    type KeyLevels = Aged<P::KeyLevels>;
-    type AgeLimit = Option<Duration>;
+    type KeyLevels = P::KeyLevels;
+    type Age = Instant;
+    type FixedPolicy = P::FixedPolicy;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
     type Group = P::Group;
     type Naming<K> = P::Naming<K>;
@@ -62,81 +64,67 @@ impl<P: Priorities> Priorities for Aging<P> {
     type GrowableLists = P::GrowableLists;
 }
 
-/// An age limit that can be set.
+/// Since when a key has been ready or dirty: `()` if keys do not age.
+#[doc(hidden)]
+pub trait Age: Copy + Debug + Default {
+    const EXISTS: bool;
+    /// How old keys become before they are served first; [`OFF`](Self::OFF) at first.
+    type Limit: Copy + Debug;
+    const OFF: Self::Limit;
+
+    fn since(self) -> Instant;
+    fn begin(&mut self, at: Instant);
+    fn after(limit: Self::Limit) -> Option<Duration>;
+}
+
+impl Age for () {
+    const EXISTS: bool = false;
+    type Limit = ();
+    const OFF: () = ();
+
+    #[inline]
+    fn since(self) -> Instant {
+        Instant::EPOCH
+    }
+
+    #[inline]
+    fn begin(&mut self, _: Instant) {}
+
+    #[inline]
+    fn after((): ()) -> Option<Duration> {
+        None
+    }
+}
+
+impl Age for Instant {
+    const EXISTS: bool = true;
+    type Limit = Option<Duration>;
+    const OFF: Option<Duration> = None;
+
+    #[inline]
+    fn since(self) -> Instant {
+        self
+    }
+
+    #[inline]
+    fn begin(&mut self, at: Instant) {
+        *self = at;
+    }
+
+    #[inline]
+    fn after(limit: Option<Duration>) -> Option<Duration> {
+        limit
+    }
+}
+
+/// The age of keys that have one.
 #[diagnostic::on_unimplemented(
     message = "the keys of this queue do not age",
     label = "this queue does not know how long its keys have waited",
     note = "call `.aging()` on the builder, or put `Aging` around the queue's priorities"
 )]
 #[doc(hidden)]
-pub trait Ages: AgeLimit {
-    fn limit(after: Option<Duration>) -> Self;
-}
+pub trait Ages: Age<Limit = Option<Duration>> {}
 
 #[diagnostic::do_not_recommend]
-impl Ages for Option<Duration> {
-    #[inline]
-    fn limit(after: Option<Duration>) -> Self {
-        after
-    }
-}
-
-impl AgeLimit for Option<Duration> {
-    const AGES: bool = true;
-    const OFF: Self = None;
-
-    #[inline]
-    fn after(&self) -> Option<Duration> {
-        *self
-    }
-}
-
-/// The levels of a key, and since when it waits.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Aged<R> {
-    levels: R,
-    since: Instant,
-}
-
-impl<R: KeyLevels> KeyLevels for Aged<R> {
-    #[inline]
-    fn queued(self) -> u8 {
-        self.levels.queued()
-    }
-
-    #[inline]
-    fn set_queued(&mut self, level: u8) {
-        self.levels.set_queued(level);
-    }
-
-    #[inline]
-    fn delayed(self) -> u8 {
-        self.levels.delayed()
-    }
-
-    #[inline]
-    fn set_delayed(&mut self, level: u8) {
-        self.levels.set_delayed(level);
-    }
-
-    #[inline]
-    fn running(self) -> u8 {
-        self.levels.running()
-    }
-
-    #[inline]
-    fn set_running(&mut self, level: u8) {
-        self.levels.set_running(level);
-    }
-
-    #[inline]
-    fn since(self) -> Instant {
-        self.since
-    }
-
-    #[inline]
-    fn set_since(&mut self, at: Instant) {
-        self.since = at;
-    }
-}
+impl Ages for Instant {}

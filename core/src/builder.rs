@@ -12,6 +12,7 @@ use crate::limiter::{
 };
 use crate::metrics::reporter::Reporter;
 use crate::metrics::{Metrics, NoMetrics, Times};
+use crate::policy::Policy;
 use crate::priority::{Levels, NoPriorities, Priorities};
 use crate::queue::Queue;
 use crate::storage::Storage;
@@ -23,7 +24,7 @@ use crate::storage::growable::{Growable, RandomState};
 /// `R` is the runtime. Only [`limiter`](Self::limiter), [`levels`](Self::levels),
 /// [`aging`](Self::aging) and [`build_with_groups`](Self::build_with_groups) change the type of a
 /// runtime's queue: a struct that holds one need not change for other figures, a limit on its keys,
-/// other metrics or another clock.
+/// a [policy](crate::Policy), other metrics or another clock.
 ///
 /// # Examples
 ///
@@ -50,6 +51,7 @@ where
     limiter: L,
     figures: M,
     levels: PhantomData<P>,
+    policy: Policy,
     room: Room,
 }
 
@@ -158,6 +160,7 @@ impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, NoPriorities> {
             limiter: default_controller(),
             figures: metrics,
             levels: PhantomData,
+            policy: Policy::new(),
             room: Room::UNLIMITED,
         }
     }
@@ -219,6 +222,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
             limiter,
             figures: self.figures,
             levels: self.levels,
+            policy: self.policy,
             room: self.room,
         }
     }
@@ -266,8 +270,62 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
             limiter: self.limiter,
             figures: self.figures,
             levels: PhantomData,
+            policy: self.policy,
             room: self.room,
         }
+    }
+
+    /// Holds each key for so long after each of its runs: however it is added, it does not run
+    /// again before. [`Policy`] says what a hold means.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Action, Added, Instant, Queue};
+    ///
+    /// let pause = Duration::from_secs(10);
+    /// let mut queue = Queue::builder().cool_down(pause).build();
+    /// let now = Instant::EPOCH;
+    /// queue.at(now).add("node-7").unwrap();
+    /// let work = queue.at(now).try_get().unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Success).unwrap();
+    /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Delayed));
+    /// assert_eq!(queue.next_deadline(), Some(now + pause));
+    /// ```
+    pub fn cool_down(mut self, pause: Duration) -> Self {
+        self.policy = self.policy.cool_down(pause);
+        self
+    }
+
+    /// Holds each key that fails until its backoff is over, however it is added meanwhile. In
+    /// client-go, and without this, an add ends a backoff. [`Policy`] says what a hold means.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Action, Instant, Queue};
+    ///
+    /// let mut queue = Queue::builder().hold_failures().build();
+    /// let now = Instant::EPOCH;
+    /// queue.at(now).add("node-7").unwrap();
+    /// let work = queue.at(now).try_get().unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Retry).unwrap();
+    /// queue.at(now).add("node-7").unwrap();
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_millis(5)));
+    /// ```
+    pub fn hold_failures(mut self) -> Self {
+        self.policy = self.policy.hold_failures();
+        self
+    }
+
+    /// Limits how many runs begin per second, after a burst of at most `burst`. Ready keys wait for
+    /// a token in their order. [`Policy::run_rate`] has an example.
+    pub fn run_rate(mut self, per_second: f64, burst: u32) -> Self {
+        self.policy = self.policy.run_rate(per_second, burst);
+        self
     }
 
     /// Sets how many keys the queue takes before it grows. The default is none. This is no limit:
@@ -341,6 +399,7 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
             limiter: self.limiter,
             figures: metrics,
             levels: self.levels,
+            policy: self.policy,
             room: self.room,
         }
     }
@@ -432,7 +491,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     {
         let hasher = RandomState::default();
         let queue = Queue::from_parts(self.limiter, self.figures, hasher, self.room.capacity);
-        R::assemble(complete(queue, self.room), self.clock)
+        R::assemble(complete(queue, self.room, self.policy), self.clock)
     }
 
     /// As [`build`](Self::build), but the keys belong to [`Groups`]: `group_of` computes the group
@@ -463,7 +522,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
         let hasher = RandomState::default();
         let (limiter, metrics, room) = (self.limiter, self.figures, self.room);
         let queue = Queue::growable_with_groups(limiter, metrics, hasher, room.capacity, group_of);
-        R::assemble(complete(queue, room), self.clock)
+        R::assemble(complete(queue, room, self.policy), self.clock)
     }
 }
 
@@ -471,6 +530,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
 fn complete<K, L, M, P>(
     mut queue: Queue<K, Growable<RandomState, P>, L, M>,
     room: Room,
+    policy: Policy,
 ) -> Queue<K, Growable<RandomState, P>, L, M>
 where
     K: Eq + Hash,
@@ -482,5 +542,8 @@ where
     queue.at(Instant::EPOCH).limit_keys(room.keys_max);
     queue.limit_failure_records(room.failure_records_max);
     queue.metrics_mut().attach(P::LEVELS);
+    if policy.holds() || policy.paces() {
+        queue.at(Instant::EPOCH).set_policy(policy);
+    }
     queue
 }

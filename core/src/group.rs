@@ -93,7 +93,8 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
     const LEVELS: u8 = P::LEVELS;
 
     type KeyLevels = P::KeyLevels;
-    type AgeLimit = P::AgeLimit;
+    type Age = P::Age;
+    type FixedPolicy = P::FixedPolicy;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
     type Group = G;
     type Naming<K> = GroupFn<K, G>;

@@ -28,6 +28,7 @@ mod lists;
 mod metrics;
 mod options;
 mod outcome;
+mod policy;
 mod priority;
 mod producer;
 mod queue;
@@ -61,9 +62,8 @@ pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
-    Bucket, Burst, Debounced, Debounces, DefaultController, DefaultItemBased, Held,
-    ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
-    WithJitter, WithMaxWait, WithRunRate, default_controller, default_item_based,
+    Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
+    RateLimiter, WithJitter, WithMaxWait, default_controller, default_item_based,
 };
 pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
@@ -76,6 +76,7 @@ pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
     Scheduled, TooManyWaiters,
 };
+pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, NoPriorities, Priorities};
 pub use producer::Producer;
 pub use queue::{Queue, Session, Sweep};

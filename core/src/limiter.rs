@@ -1,32 +1,24 @@
 //! How long a key that failed has to wait: arithmetic over a small record per key.
 
-#[macro_use]
-mod delegate;
-mod debounce;
 mod defaults;
 mod exponential;
 mod fast_slow;
-mod holds;
 mod jitter;
 mod max_of;
 mod max_wait;
 mod none;
-mod run_rate;
 mod token_bucket;
 
 use core::time::Duration;
 
 use crate::Instant;
 
-pub use debounce::{Burst, Debounced, Debounces, WithDebounce};
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
 pub use exponential::ItemExponentialFailure;
 pub use fast_slow::ItemFastSlow;
-pub use holds::{Held, WithHolds};
 pub use jitter::WithJitter;
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
-pub use run_rate::WithRunRate;
 pub use token_bucket::Bucket;
 
 /// Decides how long a key waits before its next run.
@@ -34,17 +26,14 @@ pub use token_bucket::Bucket;
 /// The limiter itself holds what all keys share (its parameters, a bucket's tokens). What it knows
 /// about a single key is the key's [`Record`](RateLimiter::Record), which the queue keeps in the
 /// key's slot. A key is forgotten by resetting its record to the default, so a limiter cannot leak
-/// keys.
+/// keys. A limiter only computes a delay: what else a key has to wait for is the queue's
+/// [`Policy`](crate::Policy).
 ///
 /// # Contract
 ///
 /// - `when` MUST be bounded in time and MUST NOT panic on any record that it has produced itself.
-/// - A default record MUST mean "has not failed", and be [blank](Self::is_blank).
-/// - You implement `Record`, `when`, `requeues` and `set_requeues`. The rest has defaults, which
-///   cost a queue nothing. All methods MUST be bounded in time, and MUST NOT panic. Those with a
-///   default belong to three abilities: [`HOLDS`](Self::HOLDS), of [`WithHolds`],
-///   [`PACES`](Self::PACES), of [`WithRunRate`], and [`note_deadline`](Self::note_deadline), for
-///   [`WithDebounce`]. A limiter around another one passes all of them on.
+/// - The other methods MUST be bounded in time and MUST NOT panic, too.
+/// - A default record MUST mean "has not failed".
 /// - `now` is the time of the queue's clock. Limiters that do not need it ignore it.
 ///
 /// # Composition
@@ -126,71 +115,7 @@ pub trait RateLimiter {
     /// such as the time of the first failure, sets what delays the next retry by as much as is
     /// known to be right. A limiter that keeps nothing of a key does nothing.
     fn set_requeues(&self, record: &mut Self::Record, requeues: u32);
-
-    /// Whether the limiter may hold keys back, as [`WithHolds`] does. Without that,
-    /// [`held_until`](Self::held_until) is never later than the epoch.
-    const HOLDS: bool = false;
-
-    /// Whether the limiter may pace the runs of all keys together, as [`WithRunRate`] does. Without
-    /// that, [`next_start`](Self::next_start) is the epoch.
-    const PACES: bool = false;
-
-    /// Returns whether the queue has to read the time for every operation, because a key may be
-    /// held or has to wait for its turn.
-    #[inline]
-    fn needs_time(&self) -> bool {
-        Self::HOLDS || Self::PACES
-    }
-
-    /// Returns until when the key may not run, however it is added. A time that has passed, such as
-    /// [`Instant::EPOCH`], does not hold it.
-    #[inline]
-    fn held_until(&self, record: &Self::Record) -> Instant {
-        let _ = record;
-        Instant::EPOCH
-    }
-
-    /// Notes that a run of the key has ended, after its failures were forgotten or charged.
-    #[inline]
-    fn ended(&mut self, record: &mut Self::Record, now: Instant) {
-        let _ = (record, now);
-    }
-
-    /// Forgets the failures of the key.
-    #[inline]
-    fn forget(&self, record: &mut Self::Record) {
-        *record = Self::Record::default();
-    }
-
-    /// Returns whether nothing is lost if the record of an idle key is dropped: the key has not
-    /// failed, and is not held after `now`.
-    #[inline]
-    fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
-        let _ = now;
-        *record == Self::Record::default()
-    }
-
-    /// Notes that a call other than [`add_debounced`](crate::Session::add_debounced) asks for this
-    /// deadline of the key, for [`WithDebounce`].
-    #[inline]
-    fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
-        let _ = (record, due);
-    }
-
-    /// Returns from when on a ready key may be handed out. [`Instant::EPOCH`] is at once.
-    #[inline]
-    fn next_start(&self) -> Instant {
-        Instant::EPOCH
-    }
-
-    /// Notes that a key was handed out.
-    #[inline]
-    fn started(&mut self, now: Instant) {
-        let _ = now;
-    }
 }
-
-delegate_debounce!(&mut L, record => record);
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
     type Record = L::Record;
@@ -203,6 +128,7 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
         (**self).requeues(record)
     }
 
-    delegate_holds!(L, self, **self);
-    delegate_pace!(L, self, **self);
+    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
+        (**self).set_requeues(record, requeues);
+    }
 }

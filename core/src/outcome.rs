@@ -32,7 +32,7 @@ pub enum Added {
     Ready,
     /// The key is active, and will run again after its present run.
     Dirty,
-    /// The key will be ready at its deadline, or when it is no longer [held](crate::WithHolds); it
+    /// The key will be ready at its deadline, or when it is no longer [held](crate::Policy); it
     /// had no deadline before.
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
@@ -144,7 +144,7 @@ pub struct AddedMany {
     pub ready: usize,
     /// Active keys that will run again after their present run.
     pub dirty: usize,
-    /// Keys that are [held](crate::WithHolds), and will be ready when their holds are over.
+    /// Keys that are [held](crate::Policy), and will be ready when their holds are over.
     pub delayed: usize,
     /// Keys that were ready, dirty or, if they are held, delayed already.
     pub coalesced: usize,
@@ -235,7 +235,7 @@ pub enum Finished {
     /// had a delay of zero.
     Ready,
     /// The key runs again after this long: earlier if it already had an earlier deadline, and never
-    /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::WithHolds), also
+    /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::Policy), also
     /// if the key was added during its run.
     Delayed(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for

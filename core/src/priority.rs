@@ -4,9 +4,8 @@
 //! `()`, and there is a single list of ready keys.
 
 use core::fmt::Debug;
-use core::time::Duration;
 
-use crate::Instant;
+use crate::aging::Age;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
@@ -14,11 +13,12 @@ use crate::lists::fixed::FixedLists;
 use crate::lists::growable::{GrowableLinks, GrowableLists};
 use crate::lists::leveled::LeveledLists;
 use crate::lists::{Link, Lists};
+use crate::policy::KeepPolicy;
 #[cfg(doc)]
-use crate::{Aging, Groups};
+use crate::{Aging, Groups, WithPolicy};
 
-/// How many priority levels a queue has: [`NoPriorities`] or [`Levels`], which may be in [`Aging`]
-/// and [`Groups`]. The trait is sealed.
+/// How many priority levels a queue has: [`NoPriorities`] or [`Levels`], which may be in [`Aging`],
+/// [`WithPolicy`] and [`Groups`]. The trait is sealed.
 ///
 /// # Examples
 ///
@@ -35,7 +35,10 @@ pub trait Priorities: sealed::Sealed {
     #[doc(hidden)]
     type KeyLevels: KeyLevels;
     #[doc(hidden)]
-    type AgeLimit: AgeLimit;
+    type Age: Age;
+    /// Where a queue of a fixed size keeps its policy. One that grows can always have one.
+    #[doc(hidden)]
+    type FixedPolicy: KeepPolicy;
     #[doc(hidden)]
     type PerLevel<T: ConstDefault>: Array<Item = T>;
     /// The name of a group: see [`Groups`](crate::Groups).
@@ -117,7 +120,8 @@ impl Priorities for NoPriorities {
     const LEVELS: u8 = 1;
 
     type KeyLevels = ();
-    type AgeLimit = ();
+    type Age = ();
+    type FixedPolicy = ();
     type PerLevel<T: ConstDefault> = [T; 1];
     type Group = ();
     type Naming<K> = ();
@@ -132,7 +136,8 @@ impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
     type KeyLevels = ThreeLevels;
-    type AgeLimit = ();
+    type Age = ();
+    type FixedPolicy = ();
     type PerLevel<T: ConstDefault> = [T; P];
     type Group = ();
     type Naming<K> = ();
@@ -155,13 +160,6 @@ pub trait KeyLevels: Copy + Debug + Default {
     /// The level of its run.
     fn running(self) -> u8;
     fn set_running(&mut self, level: u8);
-    /// Since when it has been ready or dirty, if keys age.
-    fn since(self) -> Instant {
-        Instant::EPOCH
-    }
-    fn set_since(&mut self, at: Instant) {
-        let _ = at;
-    }
 }
 
 impl KeyLevels for () {
@@ -228,27 +226,6 @@ impl KeyLevels for ThreeLevels {
     #[inline]
     fn set_running(&mut self, level: u8) {
         self.running = level;
-    }
-}
-
-/// How long a key may wait at its level: `()` if keys do not age.
-#[doc(hidden)]
-pub trait AgeLimit: Debug {
-    /// Whether keys may age.
-    const AGES: bool;
-    /// Nothing ages.
-    const OFF: Self;
-
-    fn after(&self) -> Option<Duration>;
-}
-
-impl AgeLimit for () {
-    const AGES: bool = false;
-    const OFF: Self = ();
-
-    #[inline]
-    fn after(&self) -> Option<Duration> {
-        None
     }
 }
 

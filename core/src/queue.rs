@@ -4,6 +4,7 @@ use core::hash::Hash;
 use core::num::NonZeroU8;
 
 use crate::Instant;
+use crate::aging::Age;
 use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
@@ -11,6 +12,7 @@ use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::{Added, NotActive};
+use crate::policy::KeepPolicy;
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
 use crate::storage::{self, Phase, Slots, Storage};
@@ -31,6 +33,7 @@ mod view;
 mod wait;
 
 pub(crate) use add::Displacing;
+use policy::Gate;
 pub use session::Session;
 pub use sweep::Sweep;
 pub(crate) use sweep::VISITS_MAX;
@@ -86,7 +89,7 @@ pub use wait::{Adding, Flush};
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
-/// - **Q8** No deadline is before the time until which its key is [held](crate::WithHolds).
+/// - **Q8** No deadline is before the time until which its key is [held](crate::Policy).
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
 /// - **W2** There is a timer owner only while a getter sleeps.
@@ -153,9 +156,11 @@ where
     delays: Delays<S::Nodes>,
     sleepers: Sleepers,
     limiter: L,
+    /// What keys wait for in addition to their delays.
+    policy: S::Policy,
     metrics: M,
     /// How long keys may wait at their levels.
-    age_limit: <S::Priorities as Priorities>::AgeLimit,
+    age_limit: <Aging<S> as Age>::Limit,
     /// How the group of a key is computed.
     naming: <S::Priorities as Priorities>::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
@@ -171,21 +176,24 @@ where
     /// How many due keys an operation makes ready. Without one, none would ever be.
     due_keys_max: NonZeroU8,
     closed: bool,
-    /// Getters wait although keys may be ready. Not after shutdown.
-    paused: bool,
+    /// What keys and getters may have to wait for, though keys are ready or due.
+    gate: Gate,
     /// What calls wait for, other than keys.
     watched: Watched,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
     epoch: u32,
 }
 
-/// What a slot keeps for its key: the limiter's record, the metrics' timestamps, the levels.
+/// What a slot keeps for its key: the limiter's record, the metrics' timestamps, the levels, since
+/// when it waits at its level, and what the policy keeps.
 #[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct SlotMeta<Y, T, R> {
+pub struct SlotMeta<Y, T, R, A, P> {
     pub(crate) record: Y,
     pub(crate) timestamps: T,
     pub(crate) levels: R,
+    pub(crate) age: A,
+    pub(crate) kept: P,
 }
 
 /// Where a key would be found.
@@ -195,20 +203,26 @@ pub(crate) type Meta<S, L, M> = SlotMeta<
     <L as RateLimiter>::Record,
     <M as Metrics>::Timestamps,
     <<S as Storage>::Priorities as Priorities>::KeyLevels,
+    Aging<S>,
+    <<S as Storage>::Policy as KeepPolicy>::InSlot,
 >;
+
+/// Since when a key waits at its level, if keys age.
+type Aging<S> = <<S as Storage>::Priorities as Priorities>::Age;
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`, for a key that has its slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
+        if self.holds()
+            && let Some(delayed) = self.delay_if_held(id, at, level)
+        {
+            return delayed;
+        }
         let Some(slot) = self.slots.slot_mut(id) else {
             return Added::Coalesced;
         };
         let added = match slot.phase {
             Phase::Idle => {
-                let held = self.limiter.held_until(&slot.meta.record);
-                if held.is_after(at) {
-                    return self.delay_until(id, held, level);
-                }
                 slot.phase = Phase::Ready;
                 if self.lists.records_len() > 0 {
                     self.lists.discard_record(id);
@@ -228,7 +242,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
         };
         slot.meta.levels.set_queued(level);
-        slot.meta.levels.set_since(at);
+        slot.meta.age.begin(at);
         let kept = &mut slot.meta.timestamps;
         self.metrics.stamp_added(kept, id.index(), at);
         self.metrics.added();
@@ -237,8 +251,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Ends the run of a ticket, if it has not ended. Returns whether the key is ready again.
+    /// `HOLDS` says whether keys may be held.
     #[inline]
-    fn end_run(&mut self, ticket: Ticket, forgets: bool, now: Instant) -> Result<bool, NotActive> {
+    fn end_run<const HOLDS: bool>(
+        &mut self,
+        ticket: Ticket,
+        forgets: bool,
+        now: Instant,
+    ) -> Result<bool, NotActive> {
         let id = ticket.id;
         let Some(slot) = self
             .slots
@@ -248,19 +268,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             return Err(NotActive);
         };
         if forgets {
-            self.limiter.forget(&mut slot.meta.record);
+            slot.meta.record = L::Record::default();
         }
-        let mut is_held = false;
-        if L::HOLDS {
-            self.limiter.ended(&mut slot.meta.record, now);
-            is_held = self.limiter.held_until(&slot.meta.record).is_after(now);
-        }
+        let is_held = HOLDS && self.policy.end_run(&mut slot.meta.kept, id, forgets, now);
         let started = self.metrics.ended(&slot.meta.timestamps, id.index());
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
         let was_dirty = slot.phase.is_queued();
         let again = was_dirty && !is_held;
-        let has_failed = !self.limiter.is_blank(&slot.meta.record, now);
+        let is_kept = is_held || has_failed::<L>(&slot.meta.record);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
         self.lists.end_run(id);
@@ -272,15 +288,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             // Here and below, so that the compiler sees two branches and not three.
             self.note_change();
         }
-        if L::HOLDS {
+        if HOLDS {
             self.hold_after_run(id, was_dirty && is_held, now);
         }
         if !again {
             self.note_change();
-            self.release_if_unused(id, has_failed);
+            if HOLDS && !is_kept && !self.delays.has(id) {
+                self.end_hold(id);
+            }
+            self.release_if_unused(id, is_kept);
         }
         self.metrics.work_duration(duration);
-        if L::HOLDS {
+        if HOLDS {
             self.drop_passed_holds(now);
         }
         Ok(again)
@@ -342,13 +361,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.
-        if self.paused || self.limiter.next_start().is_after(now) {
+        if self.gate.is_shut() && !self.may_start(now) {
             return None;
         }
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
         let requeues = self.limiter.requeues(&slot.meta.record);
-        self.limiter.started(now);
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;
@@ -359,6 +377,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready(priority, now);
+        if S::Policy::EXISTS && self.gate.is_shut() {
+            self.note_start(now);
+        }
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
         self.report_depth(priority);
@@ -371,6 +392,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
             priority,
         })
     }
+}
+
+/// Whether a record says that its key has failed.
+#[inline]
+fn has_failed<L: RateLimiter>(record: &L::Record) -> bool {
+    *record != L::Record::default()
 }
 
 /// The level of an add that names none.

@@ -15,7 +15,7 @@ use core::time::Duration;
 use crate::Instant;
 use crate::action::Action;
 use crate::aging::Ages;
-use crate::limiter::{Debounces, RateLimiter};
+use crate::limiter::RateLimiter;
 use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
@@ -23,6 +23,7 @@ use crate::outcome::{
     Added, AddedMany, Drain, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected,
     Scheduled, Wake,
 };
+use crate::policy::SetPolicy;
 use crate::priority::Priorities;
 use crate::queue::{Displacing, Queue, Session, Sweep, VISITS_MAX};
 use crate::storage::Storage;
@@ -489,8 +490,8 @@ impl<H: Host> Shared<H> {
     }
 
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
-    /// of them, if that is sooner: [`Session::add_debounced`](crate::Session::add_debounced). Needs
-    /// a limiter that [debounces](crate::WithDebounce). O(log n).
+    /// of them, if that is sooner: [`Session::add_debounced`](crate::Session::add_debounced). A
+    /// [`Fixed`](crate::Fixed) queue needs [`WithPolicy`](crate::WithPolicy) for this. O(log n).
     ///
     /// # Errors
     ///
@@ -501,7 +502,7 @@ impl<H: Host> Shared<H> {
     /// ```
     /// # use std::cell::{Cell, RefCell};
     /// # use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-    /// # use requeue_core::{Added, Fixed, Instant, NoLimit, NoMetrics, Queue, WithDebounce};
+    /// # use requeue_core::{Added, Fixed, Instant, NoLimit, NoMetrics, Queue, WithPolicy};
     /// # struct Single<T>(RefCell<T>);
     /// # impl<T> Lock for Single<T> {
     /// #     type State = T;
@@ -518,14 +519,14 @@ impl<H: Host> Shared<H> {
     /// # struct Files;
     /// # impl Host for Files {
     /// #     type Key = &'static str;
-    /// #     type Storage = Fixed<4>;
-    /// #     type Limiter = WithDebounce<NoLimit>;
+    /// #     type Storage = Fixed<4, u8, WithPolicy>;
+    /// #     type Limiter = NoLimit;
     /// #     type Metrics = NoMetrics;
     /// #     type Waiters = FixedWaitList<1>;
     /// #     type Clock = Manual;
     /// #     type Lock = Single<State<Self>>;
     /// # }
-    /// # let state = State::new(Queue::new(WithDebounce::new(NoLimit)), FixedWaitList::new());
+    /// # let state = State::new(Queue::new(NoLimit), FixedWaitList::new());
     /// # let clock = Manual(Cell::default());
     /// # let queue: Shared<Files> = Shared::new(Single(RefCell::new(state)), clock);
     /// use core::time::Duration;
@@ -543,7 +544,7 @@ impl<H: Host> Shared<H> {
         max: Duration,
     ) -> Result<Added, Rejected<H::Key>>
     where
-        H::Limiter: Debounces,
+        H::Storage: Storage<Policy: SetPolicy>,
     {
         self.with_now(|session| session.add_debounced(key, quiet, max))
     }
@@ -741,7 +742,7 @@ impl<H: Host> Shared<H> {
     #[doc(alias = "Done")]
     #[inline]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.timed(H::Limiter::HOLDS || action.needs_time(), |session| {
+        self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)
         })
     }
@@ -1141,7 +1142,7 @@ impl<H: Host> Shared<H> {
     /// O(log n).
     ///
     /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A key
-    /// that is [held](crate::WithHolds) waits until its hold is over. Does nothing after shutdown,
+    /// that is [held](crate::Policy) waits until its hold is over. Does nothing after shutdown,
     /// which stops the time.
     ///
     /// # Examples
@@ -1164,7 +1165,7 @@ impl<H: Host> Shared<H> {
     /// Ends the delays of all keys now, in the order of their deadlines. O(log n) for each, a few
     /// of them under each lock. Does nothing after shutdown.
     ///
-    /// If the limiter [holds](crate::WithHolds) keys, the order is not specified.
+    /// If the queue [holds](crate::Policy) keys, the order is not specified.
     ///
     /// Ends as many delays as there are when it begins. Keys that others delay meanwhile count, if
     /// their deadlines are among the first.
@@ -1239,7 +1240,7 @@ impl<H: Host> Shared<H> {
     /// [`Aging`](crate::Aging) has an example.
     pub fn age_after(&self, after: impl Into<Option<Duration>>)
     where
-        <H::Storage as Storage>::Priorities: Priorities<AgeLimit: Ages>,
+        <H::Storage as Storage>::Priorities: Priorities<Age: Ages>,
     {
         let after = after.into();
         self.with(|session| session.age_after(after));

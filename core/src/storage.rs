@@ -9,6 +9,7 @@ use core::hash::Hash;
 use crate::delay::Nodes;
 use crate::id::SlotId;
 use crate::lists::Lists;
+use crate::policy::KeepPolicy;
 use crate::priority::Priorities;
 use crate::work::Ticket;
 
@@ -56,6 +57,8 @@ pub trait Storage: sealed::Sealed {
     type Lists: Lists<Group = <Self::Priorities as Priorities>::Group>;
     #[doc(hidden)]
     type Nodes: Nodes;
+    #[doc(hidden)]
+    type Policy: KeepPolicy;
 }
 
 /// The slots of a queue and the index from key to slot.

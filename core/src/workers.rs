@@ -126,9 +126,9 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// default. O(1).
     ///
     /// The keys that are left then are returned as leftovers, in their order, also those that wait
-    /// for a token of a [rate of runs](crate::WithRunRate) or for a run of their group to end. They
-    /// are not taken: they use no token, and start no [cool-down](crate::WithHolds::cool_down). A
-    /// run that has begun is always waited for.
+    /// for a token of a [rate of runs](crate::Policy::run_rate) or for a run of their group to end.
+    /// They are not taken: they use no token, and start no
+    /// [cool-down](crate::Policy::cool_down). A run that has begun is always waited for.
     ///
     /// # Examples
     ///

@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
 use requeue_core::{
-    Action, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue, RateLimiter, Storage,
-    WithRunRate,
+    Action, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Policy, Queue, RateLimiter,
+    Storage, WithPolicy,
 };
 
 /// A key is a group and a number.
@@ -96,7 +96,8 @@ fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
 
 #[test]
 fn it_sleeps_beside_a_ready_key_until_there_is_a_token() {
-    let mut queue: Queue<Key, Fixed<4>, _> = Queue::new(WithRunRate::new(NoLimit, 2.0, 1));
+    let mut queue: Queue<Key, Fixed<4, u8, WithPolicy>, _> =
+        Queue::new(NoLimit).with_policy(Policy::new().run_rate(2.0, 1));
     for number in 0..3 {
         queue.at(at(0)).add((1, number)).unwrap();
     }

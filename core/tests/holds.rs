@@ -5,16 +5,22 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, Finished, Fixed, Instant, ItemExponentialFailure, Levels, Merge,
-    NoLimit, Queue, RateLimiter, Rejected, WithDebounce, WithHolds, WithJitter, WithMaxWait,
-    WithRunRate,
+    Action, AddOptions, Added, Finished, Fixed, Growable, Instant, ItemExponentialFailure, Levels,
+    Merge, NoLimit, Policy, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
 };
+
+type Holding<const N: usize> = Fixed<N, u8, WithPolicy>;
 
 const MS: Duration = Duration::from_millis(1);
 
 fn at(millis: u32) -> Instant {
     Instant::EPOCH + MS * millis
+}
+
+fn holding<L: RateLimiter>(limiter: L, policy: Policy) -> Queue<u8, Holding<4>, L> {
+    Queue::new(limiter).with_policy(policy)
 }
 
 fn backoff() -> ItemExponentialFailure {
@@ -25,13 +31,13 @@ fn backoff() -> ItemExponentialFailure {
 #[test]
 fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {
     let runs = |holds: bool| {
-        let limiter = WithHolds::new(backoff());
-        let limiter = if holds {
-            limiter.hold_failures()
+        let policy = Policy::new();
+        let policy = if holds {
+            policy.hold_failures()
         } else {
-            limiter
+            policy
         };
-        let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+        let mut queue = holding(backoff(), policy);
         let (mut now, mut runs) = (Instant::EPOCH, 0);
         queue.at(now).add(1).unwrap();
         while now < at(50) {
@@ -52,8 +58,8 @@ fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_say
 
 #[test]
 fn a_queue_that_grows_forgets_holds_that_are_over() {
-    let limiter = WithHolds::new(backoff()).cool_down(10 * MS);
-    let mut queue = Queue::builder().limiter(limiter).build();
+    let builder = Queue::builder().limiter(backoff());
+    let mut queue = builder.cool_down(10 * MS).build();
     // A record of failures is the oldest, and stays.
     let _ = queue.at(at(0)).add_rate_limited(0).unwrap();
     assert!(queue.at(at(0)).cancel(&0).is_some());
@@ -70,8 +76,8 @@ fn a_queue_that_grows_forgets_holds_that_are_over() {
 
 #[test]
 fn room_goes_before_holds() {
-    let limiter = WithHolds::new(NoLimit).cool_down(Duration::MAX);
-    let mut queue: Queue<u8, Fixed<2>, _> = Queue::new(limiter);
+    let policy = Policy::new().cool_down(Duration::MAX);
+    let mut queue: Queue<u8, Holding<2>, _> = Queue::new(NoLimit).with_policy(policy);
     for key in [1, 2, 3] {
         assert_eq!(queue.at(at(0)).add(key), Ok(Added::Ready));
         let work = queue.at(at(0)).try_get().unwrap();
@@ -90,8 +96,7 @@ fn room_goes_before_holds() {
 
 #[test]
 fn keys_that_are_added_together_are_counted_as_delayed() {
-    let limiter = WithHolds::new(NoLimit).cool_down(10 * MS);
-    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+    let mut queue = holding(NoLimit, Policy::new().cool_down(10 * MS));
     queue.at(at(0)).add(1).unwrap();
     let work = queue.at(at(0)).try_get().unwrap();
     queue.at(at(0)).release(work.ticket).unwrap();
@@ -102,8 +107,9 @@ fn keys_that_are_added_together_are_counted_as_delayed() {
 /// The level of an add, or of a run, is that of the key after its hold.
 #[test]
 fn a_hold_keeps_the_level() {
-    let limiter = WithHolds::new(backoff()).hold_failures();
-    let mut queue: Queue<u8, Fixed<4, u8, Levels<3>>, _> = Queue::new(limiter);
+    type Leveled = Fixed<4, u8, WithPolicy<Levels<3>>>;
+    let policy = Policy::new().hold_failures();
+    let mut queue: Queue<u8, Leveled, _> = Queue::new(backoff()).with_policy(policy);
     let level = |level| AddOptions {
         priority: Some(level),
         ..AddOptions::new()
@@ -127,8 +133,7 @@ fn a_hold_keeps_the_level() {
 /// A key that runs once, at the earlier of its times, does not run before its hold is over.
 #[test]
 fn an_add_that_expedites_does_not_end_a_hold() {
-    let limiter = WithHolds::new(backoff()).hold_failures();
-    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+    let mut queue = holding(backoff(), Policy::new().hold_failures());
     let _ = queue.at(at(0)).add_rate_limited(1).unwrap();
     let now = AddOptions {
         merge: Merge::Once,
@@ -144,67 +149,97 @@ fn an_add_that_expedites_does_not_end_a_hold() {
     assert_eq!(queue.delayed_len(), 1);
 }
 
-/// What a limiter can do is passed on through any others, and costs nothing where it is not.
+/// Another call that asks for the deadline of a burst ends it, also beside holds and a rate.
 #[test]
-fn every_limiter_passes_on_what_those_within_can_do() {
-    fn abilities<L: RateLimiter>(_: &L) -> (bool, bool) {
-        (L::HOLDS, L::PACES)
-    }
-    let holds = || WithHolds::new(NoLimit).cool_down(MS);
-    let paces = || WithRunRate::new(NoLimit, 1.0, 1);
-    let rng = requeue_core::NoJitter;
-    assert_eq!(abilities(&(backoff(), ())), (false, false));
-    assert_eq!(abilities(&WithMaxWait::new(holds(), MS)), (true, false));
-    assert_eq!(abilities(&WithJitter::full(paces(), rng)), (false, true));
-    assert_eq!(abilities(&(NoLimit, &mut holds())), (true, false));
-    assert_eq!(abilities(&(holds(), paces())), (true, true));
-
-    let mut limiter = (
-        WithMaxWait::new(WithDebounce::new(WithJitter::equal(holds(), rng)), MS),
-        WithRunRate::new(WithHolds::new(NoLimit).cool_down(2 * MS), 1000.0, 1),
-    );
-    assert!(limiter.needs_time());
-    let mut record = Default::default();
-    limiter.note_deadline(&mut record, at(5));
-    limiter.ended(&mut record, at(5));
-    assert_eq!(limiter.held_until(&record), at(7), "the longer hold counts");
-    assert!(!limiter.is_blank(&record, at(6)));
-    assert!(limiter.is_blank(&record, at(7)));
-    limiter.forget(&mut record);
-    assert!(limiter.is_blank(&record, at(5)));
-    assert_eq!(limiter.next_start(), Instant::EPOCH);
-    limiter.started(at(5));
-    assert_eq!(limiter.next_start(), at(6));
-
-    let mut idle = WithHolds::new(WithRunRate::new(NoLimit, f64::MAX, 0));
-    assert!(!idle.needs_time(), "there is nothing to hold, and no rate");
-    idle.started(at(5));
-    assert_eq!(idle.next_start(), Instant::EPOCH);
+fn a_burst_ends_whatever_else_the_policy_says() {
+    let mut queue = holding(backoff(), Policy::new().hold_failures().run_rate(1000.0, 1));
+    let debounced = queue.at(at(0)).add_debounced(1, 10 * MS, 90 * MS);
+    assert_eq!(debounced, Ok(Added::Delayed));
+    queue.at(at(5)).add_after(1, 5 * MS).unwrap();
+    let debounced = queue.at(at(6)).add_debounced(1, 10 * MS, 90 * MS);
+    assert_eq!(debounced, Ok(Added::Coalesced));
+    assert_eq!(queue.next_deadline(), Some(at(10)));
 }
 
+/// A key that gets the slot of another has neither its hold nor its burst.
 #[test]
-fn a_burst_ends_whatever_limiters_are_around_it() {
-    let ends = |limiter| {
-        let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
-        let debounced = queue.at(at(0)).add_debounced(1, 10 * MS, 90 * MS);
-        assert_eq!(debounced, Ok(Added::Delayed));
-        queue.at(at(5)).add_after(1, 5 * MS).unwrap();
-        let debounced = queue.at(at(6)).add_debounced(1, 10 * MS, 90 * MS);
-        assert_eq!(debounced, Ok(Added::Coalesced));
-        assert_eq!(queue.next_deadline(), Some(at(10)));
-    };
-    let rng = requeue_core::NoJitter;
-    let debounced = WithHolds::new(WithDebounce::new((backoff(), NoLimit)));
-    ends(WithRunRate::new(
-        WithMaxWait::new(WithJitter::equal(debounced, rng), MS),
-        1000.0,
-        1,
-    ));
+fn what_is_kept_of_a_key_ends_with_its_slot() {
+    fn reuse<S: Storage>(mut queue: Queue<u8, S, NoLimit>, add_debounced: Debounce<S>) {
+        let _ = add_debounced(&mut queue.at(at(0)), 1);
+        assert_eq!(queue.at(at(0)).cancel_delay(&1), Some(at(10)));
+        queue.assert_valid();
+        // It has the slot of the first, and the same deadline: not that of a burst.
+        assert_eq!(queue.at(at(0)).add_at(2, at(10)), Ok(Added::Delayed));
+        assert_eq!(add_debounced(&mut queue.at(at(5)), 2), Ok(Added::Coalesced));
+        assert_eq!(queue.at(at(5)).cancel_delay(&2), Some(at(10)));
+
+        // A held key is forgotten, and one makes room for another.
+        for key in [3, 4, 5] {
+            assert_eq!(queue.at(at(5)).add(key), Ok(Added::Ready), "{key}");
+            let work = queue.at(at(5)).try_get().unwrap();
+            queue.at(at(5)).release(work.ticket).unwrap();
+            queue.assert_valid();
+            assert_eq!(queue.at(at(5)).add(key), Ok(Added::Delayed), "{key}");
+            let _ = queue.at(at(5)).cancel_delay(&key);
+            if key == 3 {
+                let _ = queue.at(at(5)).forget(&key);
+            }
+            queue.assert_valid();
+        }
+    }
+    type Debounce<S> = fn(&mut Session<'_, u8, S, NoLimit>, u8) -> Result<Added, Rejected<u8>>;
+    let policy = || Policy::new().cool_down(Duration::MAX);
+    let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    grows.at(at(0)).set_policy(policy());
+    let _ = grows.at(at(0)).limit_keys(1);
+    reuse(grows, |session, key| {
+        session.add_debounced(key, 10 * MS, 90 * MS)
+    });
+    let fixed: Queue<u8, Holding<1>, _> = Queue::new(NoLimit).with_policy(policy());
+    reuse(fixed, |session, key| {
+        session.add_debounced(key, 10 * MS, 90 * MS)
+    });
+}
+
+/// The rate is another, and what was held stays so.
+#[test]
+fn a_policy_can_be_exchanged() {
+    let mut queue = holding(NoLimit, Policy::new().cool_down(10 * MS).run_rate(1.0, 1));
+    let _ = queue.at(at(0)).add_many([1, 2], |_| {});
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue.at(at(0)).release(work.ticket).unwrap();
+    assert!(queue.at(at(0)).try_get().is_none());
+    let mut getter = Getter::new();
+    let next = queue.at(at(0)).poll_get(&mut getter);
+    assert_eq!(
+        next,
+        Next::Wait {
+            until: Some(at(1000))
+        }
+    );
+    let mut session = queue.at(at(0));
+    session.set_policy(Policy::new());
+    assert_eq!(session.close(), Wake::ONE);
+    queue.assert_valid();
+    queue.at(at(0)).leave(&mut getter);
+    assert_eq!(queue.at(at(0)).try_get().unwrap().key, 2);
+    assert_eq!(queue.at(at(0)).add(1), Ok(Added::Delayed));
+    assert_eq!(queue.at(at(0)).state(&1).unwrap().due, Some(at(10)));
+    queue.assert_valid();
+}
+
+/// What is not used costs nothing.
+#[test]
+fn a_fixed_queue_has_room_for_a_policy_only_if_its_type_says_so() {
+    let plain = size_of::<Queue<u64, Fixed<64>, ItemExponentialFailure>>();
+    let with = size_of::<Queue<u64, Holding<64>, ItemExponentialFailure>>();
+    assert_eq!(with - plain, 64 * 16 + size_of::<Policy>());
+    assert!(!holding(NoLimit, Policy::new()).needs_time());
 }
 
 #[test]
 fn a_rate_of_runs_without_tokens_hands_out_nothing() {
-    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(WithRunRate::new(NoLimit, 1.0, 0));
+    let mut queue = holding(NoLimit, Policy::new().run_rate(1.0, 0));
     queue.at(at(0)).add(1).unwrap();
     assert!(queue.at(Instant::NEVER).try_get().is_none());
     assert_eq!(queue.next_deadline(), None);
@@ -215,7 +250,7 @@ fn a_rate_of_runs_without_tokens_hands_out_nothing() {
 /// Over time as many runs begin as there are tokens, although each is due in whole nanoseconds.
 #[test]
 fn a_rate_of_runs_is_exact_over_time() {
-    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(WithRunRate::new(NoLimit, 3e8, 1));
+    let mut queue = holding(NoLimit, Policy::new().run_rate(3e8, 1));
     let (mut now, mut runs) = (Instant::EPOCH, 0);
     queue.at(now).add(1).unwrap();
     while now < at(1) {
@@ -231,8 +266,7 @@ fn a_rate_of_runs_is_exact_over_time() {
 
 #[test]
 fn a_deadline_that_shutdown_has_stopped_moves_to_the_end_of_a_hold() {
-    let limiter = WithHolds::new(NoLimit).hold_failures();
-    let mut queue: Queue<u8, Fixed<4>, _> = Queue::new(limiter);
+    let mut queue = holding(NoLimit, Policy::new().hold_failures());
     let at = Instant::from_nanos;
     let _ = queue.at(at(0)).add(4);
     let work = queue.at(at(0)).try_get().unwrap();

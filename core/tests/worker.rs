@@ -6,11 +6,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use requeue_core::binding::{Clock, Getter, Next, Wake, Work, Worker};
-use requeue_core::{Fixed, Instant, NoLimit, Queue, RateLimiter, WithRunRate};
+use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Keys<L> = Queue<u8, Fixed<8>, L>;
+type Keys = Queue<u8, Fixed<8, u8, WithPolicy>, NoLimit>;
 
 fn at(seconds: u32) -> Instant {
     Instant::EPOCH + SECOND * seconds
@@ -27,16 +27,16 @@ impl Clock for Stopped {
 }
 
 /// Two keys, and a worker that drains for ten seconds.
-fn drained_by<L: RateLimiter>(limiter: L) -> (Keys<L>, Worker) {
-    let mut queue = Keys::new(limiter);
+fn drained_by(policy: Policy) -> (Keys, Worker) {
+    let mut queue = Keys::new(NoLimit).with_policy(policy);
     let _ = queue.at(at(0)).add_many([1, 2], |_| {});
     (queue, Worker::new(0).drain_limit(Some(10 * SECOND)))
 }
 
 /// A look of the worker at a queue that may not need the time, and so passes none on.
-fn look<L: RateLimiter>(
+fn look(
     worker: &mut Worker,
-    queue: &mut Keys<L>,
+    queue: &mut Keys,
     now: Instant,
     getter: &mut Getter,
 ) -> Next<Work<u8>> {
@@ -57,8 +57,8 @@ fn look<L: RateLimiter>(
 
 #[test]
 fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
-    let (mut queue, mut worker) = drained_by(NoLimit);
-    let mut take = |queue: &mut Keys<NoLimit>, now| {
+    let (mut queue, mut worker) = drained_by(Policy::new());
+    let mut take = |queue: &mut Keys, now| {
         let next = look(&mut worker, queue, now, &mut Getter::new());
         match next {
             Next::Work(work) => Some(work),
@@ -77,7 +77,7 @@ fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
 
 #[test]
 fn a_worker_that_waits_looks_again_when_the_time_for_draining_is_over() {
-    let (mut queue, mut worker) = drained_by(WithRunRate::new(NoLimit, 0.001, 1));
+    let (mut queue, mut worker) = drained_by(Policy::new().run_rate(0.001, 1));
     let mut getter = Getter::new();
     let first = look(&mut worker, &mut queue, at(0), &mut getter);
     assert!(matches!(first, Next::Work(_)));
@@ -109,7 +109,7 @@ fn a_worker_that_waits_looks_again_when_the_time_for_draining_is_over() {
 
 #[test]
 fn a_limit_without_end_ends_no_wait() {
-    let mut queue = Keys::new(WithRunRate::new(NoLimit, 0.0, 0));
+    let mut queue = Keys::new(NoLimit).with_policy(Policy::new().run_rate(0.0, 0));
     let _ = queue.at(at(0)).add(1);
     queue.at(at(5)).shut_down();
     let mut worker = Worker::new(0).drain_limit(Some(Duration::MAX));

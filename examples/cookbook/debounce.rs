@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use requeue::tokio::WorkQueue;
-use requeue::{WithDebounce, default_controller};
 use tokio::time::{Instant, sleep};
 
 const QUIET: Duration = Duration::from_millis(100);
@@ -16,8 +15,7 @@ const MAX: Duration = Duration::from_secs(1);
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
-    let limiter = WithDebounce::new(default_controller());
-    let queue = WorkQueue::builder().limiter(limiter).build();
+    let queue = WorkQueue::new();
 
     for (file, changes) in [("etc/hosts", 5), ("var/log", 50)] {
         let begin = Instant::now();

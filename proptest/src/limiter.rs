@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use requeue_core::{
     Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
-    WithDebounce, WithHolds, WithMaxWait, WithRunRate, default_controller, default_item_based,
+    WithMaxWait, default_controller, default_item_based,
 };
 
 mod record;
@@ -24,7 +24,7 @@ pub use record::AnyRecord;
 /// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
 ///
 /// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });
-/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.compose();
+/// let mut limiter = LimiterSpec::WithMaxWait { inner, max_ns: 3 }.build();
 /// let mut memory = AnyRecord::default();
 /// let mut when = || limiter.when(&mut memory, Instant::EPOCH).as_nanos();
 /// assert_eq!([when(), when(), when()], [1, 2, 3]);
@@ -68,24 +68,6 @@ pub enum LimiterSpec {
         /// The longest delay, in nanoseconds.
         max_ns: u64,
     },
-    /// [`WithHolds`].
-    WithHolds {
-        /// The limiter to ask.
-        inner: Box<LimiterSpec>,
-        /// How long a key is held after each run, in nanoseconds.
-        cool_down_ns: u64,
-        /// Whether a key that failed is held.
-        hold_failures: bool,
-    },
-    /// [`WithRunRate`].
-    WithRunRate {
-        /// The limiter to ask.
-        inner: Box<LimiterSpec>,
-        /// Runs per second.
-        rate_bits: FloatBits,
-        /// How many runs may begin at once.
-        burst: u32,
-    },
     /// [`default_controller`].
     DefaultController,
     /// [`default_item_based`].
@@ -93,18 +75,12 @@ pub enum LimiterSpec {
 }
 
 impl LimiterSpec {
-    /// Creates the limiter of a queue, in its first state: what this describes, and the ability
-    /// to debounce.
-    pub fn build(&self) -> AnyLimiter {
-        WithDebounce::new(self.compose())
-    }
-
     /// Creates the limiter that this describes, in its first state.
-    pub fn compose(&self) -> Composed {
+    pub fn build(&self) -> AnyLimiter {
         match self {
             Self::Exponential { base_ns, max_ns } => {
                 let (base, max) = (nanos(*base_ns), nanos(*max_ns));
-                Composed::Exponential(ItemExponentialFailure::new(base, max))
+                AnyLimiter::Exponential(ItemExponentialFailure::new(base, max))
             }
             Self::FastSlow {
                 fast_ns,
@@ -113,50 +89,30 @@ impl LimiterSpec {
             } => {
                 let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
                 let attempts = saturating_u32(*max_fast_attempts);
-                Composed::FastSlow(ItemFastSlow::new(fast, slow, attempts))
+                AnyLimiter::FastSlow(ItemFastSlow::new(fast, slow, attempts))
             }
-            Self::Bucket { rate_bits, burst } => Composed::Bucket(Bucket::new(rate_bits.0, *burst)),
+            Self::Bucket { rate_bits, burst } => {
+                AnyLimiter::Bucket(Bucket::new(rate_bits.0, *burst))
+            }
             // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
             Self::MaxOf { limiters } => limiters
                 .iter()
-                .rfold(Composed::NoLimit(NoLimit), |rest, first| {
-                    Composed::MaxOf(Box::new((first.compose(), rest)))
+                .rfold(AnyLimiter::NoLimit(NoLimit), |rest, first| {
+                    AnyLimiter::MaxOf(Box::new((first.build(), rest)))
                 }),
             Self::WithMaxWait { inner, max_ns } => {
-                let limited = WithMaxWait::new(inner.compose(), nanos(*max_ns));
-                Composed::WithMaxWait(Box::new(limited))
+                let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
+                AnyLimiter::WithMaxWait(Box::new(limited))
             }
-            Self::WithHolds {
-                inner,
-                cool_down_ns,
-                hold_failures,
-            } => {
-                let mut held = WithHolds::new(inner.compose()).cool_down(nanos(*cool_down_ns));
-                if *hold_failures {
-                    held = held.hold_failures();
-                }
-                Composed::WithHolds(Box::new(held))
-            }
-            Self::WithRunRate {
-                inner,
-                rate_bits,
-                burst,
-            } => {
-                let paced = WithRunRate::new(inner.compose(), rate_bits.0, *burst);
-                Composed::WithRunRate(Box::new(paced))
-            }
-            Self::DefaultController => Composed::DefaultController(default_controller()),
-            Self::DefaultItemBased => Composed::Exponential(default_item_based()),
+            Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
+            Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
         }
     }
 }
 
-/// The limiter of every queue under test.
-pub type AnyLimiter = WithDebounce<Composed>;
-
-/// A limiter chosen at run time.
+/// The limiter of every queue under test, chosen at run time.
 #[derive(Clone, Debug)]
-pub enum Composed {
+pub enum AnyLimiter {
     /// Exponential per key.
     Exponential(ItemExponentialFailure),
     /// Fast at first, then slow.
@@ -168,16 +124,12 @@ pub enum Composed {
     /// No delay.
     NoLimit(NoLimit),
     /// The longer delay of two.
-    MaxOf(Box<(Composed, Composed)>),
+    MaxOf(Box<(AnyLimiter, AnyLimiter)>),
     /// A delay that is cut short.
-    WithMaxWait(Box<WithMaxWait<Composed>>),
-    /// Keys that may not run for a while.
-    WithHolds(Box<WithHolds<Composed>>),
-    /// Runs that begin at a rate.
-    WithRunRate(Box<WithRunRate<Composed>>),
+    WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
 }
 
-impl RateLimiter for Composed {
+impl RateLimiter for AnyLimiter {
     type Record = AnyRecord;
 
     fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
@@ -194,8 +146,6 @@ impl RateLimiter for Composed {
             Self::NoLimit(limiter) => limiter.when(&mut (), now),
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
-            Self::WithRunRate(limiter) => limiter.as_mut().when(record, now),
-            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().when(it, now)),
         }
     }
 
@@ -208,8 +158,6 @@ impl RateLimiter for Composed {
             Self::NoLimit(limiter) => limiter.requeues(&()),
             Self::MaxOf(limiters) => limiters.as_ref().requeues(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
-            Self::WithRunRate(limiter) => limiter.as_ref().requeues(record),
-            Self::WithHolds(limiter) => limiter.as_ref().requeues(&record.held()),
         }
     }
 
@@ -231,86 +179,6 @@ impl RateLimiter for Composed {
                 record.with_both(|it| limiters.as_ref().set_requeues(it, requeues));
             }
             Self::WithMaxWait(limiter) => limiter.as_ref().set_requeues(record, requeues),
-            Self::WithRunRate(limiter) => limiter.as_ref().set_requeues(record, requeues),
-            Self::WithHolds(limiter) => {
-                record.with_held(|it| limiter.as_ref().set_requeues(it, requeues));
-            }
-        }
-    }
-
-    /// It may: [`needs_time`](Self::needs_time) says whether it does.
-    const HOLDS: bool = true;
-
-    /// As above.
-    const PACES: bool = true;
-
-    fn needs_time(&self) -> bool {
-        match self {
-            Self::MaxOf(limiters) => limiters.as_ref().needs_time(),
-            Self::WithMaxWait(limiter) => limiter.as_ref().needs_time(),
-            Self::WithRunRate(limiter) => limiter.as_ref().needs_time(),
-            Self::WithHolds(limiter) => limiter.as_ref().needs_time(),
-            _ => false,
-        }
-    }
-
-    fn held_until(&self, record: &AnyRecord) -> Instant {
-        match self {
-            Self::MaxOf(limiters) => limiters.as_ref().held_until(&record.both()),
-            Self::WithMaxWait(limiter) => limiter.as_ref().held_until(record),
-            Self::WithRunRate(limiter) => limiter.as_ref().held_until(record),
-            Self::WithHolds(limiter) => limiter.as_ref().held_until(&record.held()),
-            _ => Instant::EPOCH,
-        }
-    }
-
-    fn ended(&mut self, record: &mut AnyRecord, now: Instant) {
-        match self {
-            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().ended(it, now)),
-            Self::WithMaxWait(limiter) => limiter.as_mut().ended(record, now),
-            Self::WithRunRate(limiter) => limiter.as_mut().ended(record, now),
-            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_mut().ended(it, now)),
-            _ => {}
-        }
-    }
-
-    fn forget(&self, record: &mut AnyRecord) {
-        match self {
-            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_ref().forget(it)),
-            Self::WithMaxWait(limiter) => limiter.as_ref().forget(record),
-            Self::WithRunRate(limiter) => limiter.as_ref().forget(record),
-            Self::WithHolds(limiter) => record.with_held(|it| limiter.as_ref().forget(it)),
-            _ => *record = AnyRecord::Fresh,
-        }
-    }
-
-    fn is_blank(&self, record: &AnyRecord, now: Instant) -> bool {
-        match self {
-            Self::MaxOf(limiters) => limiters.as_ref().is_blank(&record.both(), now),
-            Self::WithMaxWait(limiter) => limiter.as_ref().is_blank(record, now),
-            Self::WithRunRate(limiter) => limiter.as_ref().is_blank(record, now),
-            Self::WithHolds(limiter) => limiter.as_ref().is_blank(&record.held(), now),
-            _ => *record == AnyRecord::Fresh,
-        }
-    }
-
-    fn next_start(&self) -> Instant {
-        match self {
-            Self::MaxOf(limiters) => limiters.as_ref().next_start(),
-            Self::WithMaxWait(limiter) => limiter.as_ref().next_start(),
-            Self::WithHolds(limiter) => limiter.as_ref().next_start(),
-            Self::WithRunRate(limiter) => limiter.as_ref().next_start(),
-            _ => Instant::EPOCH,
-        }
-    }
-
-    fn started(&mut self, now: Instant) {
-        match self {
-            Self::MaxOf(limiters) => limiters.as_mut().started(now),
-            Self::WithMaxWait(limiter) => limiter.as_mut().started(now),
-            Self::WithHolds(limiter) => limiter.as_mut().started(now),
-            Self::WithRunRate(limiter) => limiter.as_mut().started(now),
-            _ => {}
         }
     }
 }
@@ -363,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
-        let mut limiter = max_of([BUCKET, max_of([])]).compose();
+        let mut limiter = max_of([BUCKET, max_of([])]).build();
         let mut record = AnyRecord::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
         assert_eq!(record, AnyRecord::Fresh);
@@ -373,7 +241,7 @@ mod tests {
     fn each_limiter_of_a_list_has_a_memory_of_its_own() {
         let (base_ns, max_ns) = (1, 100);
         let exponential = LimiterSpec::Exponential { base_ns, max_ns };
-        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).compose();
+        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
         let mut record = AnyRecord::default();
         for expected in [9, 3, 4, 8] {
             let delay = limiter.when(&mut record, Instant::EPOCH);

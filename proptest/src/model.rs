@@ -21,15 +21,16 @@ mod subject;
 use std::fmt;
 use std::time::Duration;
 
-use requeue_core::{Added, Instant, NotActive, RateLimiter, Rejected};
+use requeue_core::{Added, Instant, NotActive, Policy, Rejected};
 
 use crate::Figures;
-use crate::limiter::{AnyRecord, Composed};
+use crate::limiter::AnyLimiter;
 use crate::subject::{Handed, Key, Known, NumberedRun, Scheduled, Setup, Ticket};
 
 use debounce::Burst;
 use drains::Drains;
 pub use fingerprint::Fingerprint;
+use records::Memory;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,8 @@ pub enum Rules {
 #[derive(Clone, Debug)]
 pub struct Model {
     rules: Rules,
-    limiter: Composed,
+    limiter: AnyLimiter,
+    policy: Policy,
     capacity: Option<usize>,
     failure_records_max: usize,
     /// How many due keys an operation makes ready; `None` if all of them, when they come due.
@@ -75,8 +77,8 @@ pub struct Model {
     cancelled: Vec<Key>,
     /// Keys that will be added later, each at most once.
     waiting: Vec<Waiting>,
-    /// What the limiter remembers of the keys that have failed.
-    failures: Vec<(Key, AnyRecord)>,
+    /// What is remembered of keys that have failed, or are held.
+    failures: Vec<(Key, Memory)>,
     /// The bursts of debounced adds.
     bursts: Vec<(Key, Burst)>,
     /// Keys of which nothing else is left, in the order in which they came to rest.
@@ -129,7 +131,8 @@ impl Model {
     pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
         Self {
             rules,
-            limiter: setup.limiter.compose(),
+            limiter: setup.limiter.build(),
+            policy: setup.policy.build(),
             capacity,
             failure_records_max: setup.failure_records_max,
             due_keys_max: None,
@@ -446,14 +449,14 @@ impl Model {
             return None;
         }
         let key = self.choose();
-        if self.paused || is_after(self.limiter.next_start(), self.now) {
+        if self.paused || is_after(self.policy.next_start(), self.now) {
             return None;
         }
         let key = key?;
         // client-go may have queued it more than once.
         let place = self.queue.iter().position(|other| *other == key)?;
         self.queue.remove(place);
-        self.limiter.started(self.now);
+        self.policy.start(self.now);
         let priority = self.queued_level(key);
         remove(&mut self.running_at, key);
         self.running_at.push((key, priority));

@@ -47,6 +47,7 @@ pub(crate) enum Need {
     Levels,
     Groups,
     Aging,
+    Policy,
     Panics,
     Lock,
 }
@@ -71,6 +72,9 @@ impl Rule {
                 lacks("the queue has too few priority levels")
             }
             Some(Need::Aging) if !subject.ages() => lacks("the keys of the queue do not age"),
+            Some(Need::Policy) if !subject.abilities().governs => {
+                lacks("the queue can have no policy")
+            }
             Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
             Some(Need::Panics) if !subject.panic_at_work() => {
                 lacks("the binding does not override panic_at_work")
@@ -116,6 +120,9 @@ macro_rules! need {
     };
     (groups) => {
         Some(Need::Groups)
+    };
+    (policy) => {
+        Some(Need::Policy)
     };
     (panics) => {
         Some(Need::Panics)

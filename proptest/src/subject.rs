@@ -7,6 +7,7 @@ mod embassy;
 mod futures;
 mod groups;
 mod hand;
+mod policy;
 #[cfg(feature = "tokio")]
 mod tasks;
 #[cfg(feature = "std")]
@@ -32,6 +33,7 @@ pub use embassy::{Embassy, HandTimer};
 pub use futures::{Futures, LocalCall, poll_once};
 pub use groups::{Cap, GroupFigures, GroupOrder, Kind, Rate, group_of};
 pub use hand::{HandClock, Sleep};
+pub use policy::PolicySpec;
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
 #[cfg(feature = "std")]
@@ -46,6 +48,8 @@ pub type Key = u16;
 pub struct Setup {
     /// What decides how long a failed key waits.
     pub limiter: LimiterSpec,
+    /// What else keys wait for, in a queue that [can have a policy](Abilities::governs).
+    pub policy: PolicySpec,
     /// How many keys fit into a queue that [can be limited](Abilities::limits_keys).
     pub max_keys: usize,
     /// How many keys may be kept for their failures alone, by a queue without a capacity of its
@@ -56,10 +60,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Describes a queue with this limiter, and no limit to its keys and its failure records.
+    /// Describes a queue with this limiter, no policy, and no limit to its keys and its failure
+    /// records.
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
             limiter,
+            policy: PolicySpec::default(),
             max_keys: usize::MAX,
             failure_records_max: usize::MAX,
             due_keys_max: 16,
@@ -165,7 +171,8 @@ pub trait Subject {
     fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
     /// The same, in place of a key of a lower level if there is no room.
     fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced;
-    /// Adds a key once no such add of it has come for a while, or a time after the first.
+    /// Adds a key once no such add of it has come for a while, or a time after the first. Called
+    /// only if the queue [can have a policy](Abilities::governs).
     fn add_debounced(
         &mut self,
         key: Key,
@@ -326,6 +333,8 @@ pub struct Abilities {
     pub runs_by_itself: bool,
     /// How many keys fit can be [changed](Subject::limit_keys).
     pub limits_keys: bool,
+    /// The queue can have a [policy](Setup::policy), and [debounces](Subject::add_debounced).
+    pub governs: bool,
     /// A call that waits can be cancelled, as a future is by dropping it.
     pub cancels: bool,
     /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
@@ -344,6 +353,7 @@ impl Default for Abilities {
         Self {
             runs_by_itself: false,
             limits_keys: false,
+            governs: true,
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,

@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState};
+use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState, WithPolicy};
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tasks, Threads};
@@ -24,7 +24,7 @@ macro_rules! core_fixed {
     ($($name:ident: $capacity:literal;)+) => {
         $(mod $name {
             use super::*;
-            conformance!(Direct<Fixed<$capacity>>, steps);
+            conformance!(Direct<Fixed<$capacity, u8, WithPolicy>>, steps);
         })+
     };
 }
@@ -32,9 +32,19 @@ macro_rules! core_fixed {
 core_fixed! {
     core_fixed_1: 1;
     core_fixed_2: 2;
-    core_fixed_3: 3;
     core_fixed_4: 4;
     core_fixed_64: 64;
+}
+
+/// Without a policy, as most queues of a fixed size are.
+mod core_fixed_3 {
+    use super::*;
+    conformance!(Direct<Fixed<3>>, steps);
+}
+
+mod core_fixed_64_without_policy {
+    use super::*;
+    conformance!(Direct<Fixed<64>>, steps);
 }
 
 mod core_growable {
@@ -69,6 +79,11 @@ mod tokio_for_64 {
 
 mod embassy {
     use super::*;
+    conformance!(OnWorkQueue<Embassy<64, WithPolicy>>);
+}
+
+mod embassy_without_policy {
+    use super::*;
     conformance!(OnWorkQueue<Embassy<64>>);
 }
 
@@ -90,21 +105,21 @@ macro_rules! drawn {
 }
 
 drawn! {
-    core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16>>;
-    core_fixed_3_without_metrics: Direct<Fixed<3>, NoMetrics>;
+    core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16, WithPolicy>>;
+    core_fixed_3_without_metrics: Direct<Fixed<3, u8, WithPolicy>, NoMetrics>;
     core_growable_without_metrics: Direct<Growable, NoMetrics>;
     core_growable_for_1: Direct<Growable, NoMetrics, 1>;
     core_growable_for_3: Direct<Growable, Figures, 3>;
     core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Figures, 4>;
     core_growable_for_4_with_aging: Direct<Aged, Figures, 4>;
     work_queue_growable_for_2: OnWorkQueue<Bare<Growable>, 2>;
-    work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2>>>;
+    work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2, u8, WithPolicy>>>;
     work_queue_growable: OnWorkQueue<Bare<Growable>>;
-    embassy_3: OnWorkQueue<Embassy<3>>;
-    core_fixed_4_with_levels: Direct<Fixed<4, u8, Levels<3>>>;
-    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, Levels<3>>, NoMetrics>;
-    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, Levels<3>, 4>>>;
-    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<Levels<3>>>>;
+    embassy_3: OnWorkQueue<Embassy<3, WithPolicy>>;
+    core_fixed_4_with_levels: Direct<Fixed<4, u8, GovernedLevels>>;
+    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, GovernedLevels>, NoMetrics>;
+    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, GovernedLevels, 4>>>;
+    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<GovernedLevels>>>;
     core_growable_with_aging_without_metrics: Direct<Aged, NoMetrics>;
     core_fixed_4_with_groups_and_aging: Direct<Fixed<4, u8, AgingGroups>>;
     core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
@@ -124,16 +139,17 @@ type Leveled = Growable<RandomState, Levels<3>>;
 type Aged = Growable<RandomState, Aging<Levels<3>>>;
 type Grouped = Growable<RandomState, Groups<u8>>;
 type GroupedLevels = Growable<RandomState, Groups<u8, Levels<3>>>;
-type AgingGroups = Groups<u8, Aging<Levels<3>>, 4>;
+type GovernedLevels = WithPolicy<Levels<3>>;
+type AgingGroups = Groups<u8, Aging<GovernedLevels>, 4>;
 
 kinds! {
-    core_fixed_64_with_levels: Direct<Fixed<64, u8, Levels<3>>>;
+    core_fixed_64_with_levels: Direct<Fixed<64, u8, GovernedLevels>>;
     core_growable_with_levels: Direct<Leveled>;
     std_with_levels: OnWorkQueue<Threads<Leveled>>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
-    embassy_with_levels: OnWorkQueue<Embassy<64, Levels<3>>>;
-    core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8>>>;
-    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<Levels<3>>>>;
+    embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
+    core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8, WithPolicy>>>;
+    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<GovernedLevels>>>;
     core_growable_with_aging: Direct<Aged>;
     core_growable_with_groups: Direct<GroupedLevels>;
     core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;
@@ -141,13 +157,13 @@ kinds! {
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     std_with_aging: OnWorkQueue<Threads<Aged>>;
     tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
-    embassy_with_aging: OnWorkQueue<Embassy<64, Aging<Levels<3>>>>;
-    embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8>>>;
+    embassy_with_aging: OnWorkQueue<Embassy<64, WithPolicy<Aging<Levels<3>>>>>;
+    embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithPolicy>>>;
 }
 
 #[test]
 fn core_fixed_20_crowded() {
-    drawn::operations_on_many_keys::<Direct<Fixed<20>>>(REGRESSIONS);
+    drawn::operations_on_many_keys::<Direct<Fixed<20, u8, WithPolicy>>>(REGRESSIONS);
 }
 
 #[test]
@@ -157,17 +173,17 @@ fn histories_on_tokio_with_levels() {
 
 #[test]
 fn histories_on_embassy_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Embassy<2>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Embassy<2, WithPolicy>>>(HISTORIES);
 }
 
 #[test]
 fn histories_on_std_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Threads<Fixed<2>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Threads<Fixed<2, u8, WithPolicy>>>>(HISTORIES);
 }
 
 #[test]
 fn histories_on_tokio_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Tasks<Fixed<2>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Tasks<Fixed<2, u8, WithPolicy>>>>(HISTORIES);
 }
 
 #[test]
@@ -225,6 +241,26 @@ const OF_GROUPS: &[&str] = &[
     "groups::shutdown_ends_the_pause_of_a_group",
     "groups::a_group_without_ready_keys_is_not_blocked_by_its_rate",
     "groups::a_drain_honours_limits_and_ends",
+];
+const OF_POLICIES: &[&str] = &[
+    "holds::a_key_that_failed_runs_as_often_as_its_backoff_says",
+    "holds::an_add_without_a_delay_is_one_for_a_held_key_that_runs",
+    "holds::an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs",
+    "holds::a_key_cools_down_after_each_run",
+    "holds::a_dirty_key_is_reported_to_run_when_it_has_cooled_down",
+    "holds::a_deadline_in_a_hold_comes_at_its_end",
+    "holds::a_ready_key_that_fails_is_held",
+    "holds::a_hold_ends_early_only_if_it_is_forgotten",
+    "holds::a_held_key_is_a_leftover",
+    "holds::holds_that_are_over_take_no_room",
+    "run_rate::a_token_is_taken_when_a_key_is_handed_out",
+    "run_rate::a_queue_that_is_shut_down_keeps_its_rate",
+    "debounce::each_add_of_a_burst_moves_its_deadline",
+    "debounce::a_burst_ends_at_its_maximum",
+    "debounce::a_burst_moves_no_deadline_but_its_own",
+    "debounce::a_burst_leaves_a_deadline_that_others_ask_for_too",
+    "debounce::a_burst_that_is_taken_back_is_over",
+    "debounce::an_add_that_need_not_wait_ends_its_burst",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
@@ -295,10 +331,23 @@ fn only_these_rules_are_not_tried_on_core() {
             OF_LOCK,
         ],
     );
-    assert_only::<Direct<Fixed<64>>>(
+    assert_only::<Direct<Fixed<64, u8, WithPolicy>>>(
         false,
         &[
             OF_GROWING, OF_LIMITS, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
+        ],
+    );
+    assert_only::<Direct<Fixed<64>>>(
+        false,
+        &[
+            OF_GROWING,
+            OF_LIMITS,
+            OF_LEVELS,
+            OF_AGING,
+            OF_GROUPS,
+            OF_POLICIES,
+            OF_PANICS,
+            OF_LOCK,
         ],
     );
     assert_only::<Direct<Growable, Figures, 64>>(
@@ -336,13 +385,19 @@ fn only_these_rules_are_not_tried_on_embassy() {
     // Its room is in the type.
     let of_room = [OF_GROWING, OF_LIMITS, OF_LIMITED_CALLS];
     let with = |more: &[&'static [&'static str]]| [&of_room[..], more].concat();
-    assert_only::<OnWorkQueue<Embassy<64>>>(true, &with(&[OF_LEVELS, OF_AGING, OF_GROUPS]));
-    assert_only::<OnWorkQueue<Embassy<64, Levels<3>>>>(true, &with(&[OF_AGING, OF_GROUPS]));
+    assert_only::<OnWorkQueue<Embassy<64, WithPolicy>>>(
+        true,
+        &with(&[OF_LEVELS, OF_AGING, OF_GROUPS]),
+    );
+    assert_only::<OnWorkQueue<Embassy<64, WithPolicy<Levels<3>>>>>(
+        true,
+        &with(&[OF_AGING, OF_GROUPS]),
+    );
 }
 
 #[test]
 fn a_rule_that_is_not_tried_says_why() {
-    let not_tried = rules_not_tried::<Direct<Fixed<2>>>();
+    let not_tried = rules_not_tried::<Direct<Fixed<2, u8, WithPolicy>>>();
     let why = not_tried.iter().find(|it| it.rule.group == "fifo");
     let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
                     there is room for 2 keys, which is too little";

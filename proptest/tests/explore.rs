@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Fixed, Growable, Merge};
+use requeue_core::{Action, AddOptions, Fixed, Growable, Merge, WithPolicy};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
-use requeue_proptest::limiter::LimiterSpec;
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
 
@@ -97,15 +96,10 @@ fn setups(capacity: Option<usize>) -> Vec<Setup> {
     };
     let mut setups: Vec<Setup> = setups.iter().copied().map(setup).collect();
     if capacity == Some(2) {
-        let limiter = LimiterSpec::WithHolds {
-            inner: Box::new(Setup::exponential().limiter),
-            cool_down_ns: 1,
-            hold_failures: true,
-        };
-        setups.push(Setup {
-            limiter,
-            ..setups[0].clone()
-        });
+        let mut held = setups[0].clone();
+        held.policy.cool_down_ns = 1;
+        held.policy.hold_failures = true;
+        setups.push(held);
     }
     setups
 }
@@ -159,7 +153,7 @@ macro_rules! explored {
 }
 
 explored! {
-    core_fixed_1: Direct<Fixed<1>>;
-    core_fixed_2: Direct<Fixed<2>>;
+    core_fixed_1: Direct<Fixed<1, u8, WithPolicy>>;
+    core_fixed_2: Direct<Fixed<2, u8, WithPolicy>>;
     core_growable: Direct<Growable>;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Fixed, Groups, Growable, RandomState};
+use requeue_core::{Fixed, Groups, Growable, RandomState, WithPolicy};
 use requeue_proptest::histories::{Looks, Step, check};
 use requeue_proptest::subject::{
     Bare, Cap, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Setup,
@@ -20,7 +20,7 @@ fn a_delay_leaves_a_ready_key_in_its_place() {
     ];
     let setup = Setup::exponential();
     assert_eq!(
-        check::<Direct<Fixed<2>>>(&setup, &steps, Looks::Always),
+        check::<Direct<Fixed<2, u8, WithPolicy>>>(&setup, &steps, Looks::Always),
         Ok(())
     );
     assert_eq!(

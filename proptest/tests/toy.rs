@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
-use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics};
+use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics, WithPolicy};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
@@ -123,7 +123,7 @@ struct ToyHost<P>(PhantomData<P>);
 
 impl<P: Plan> Host for ToyHost<P> {
     type Key = Key;
-    type Storage = Fixed<64>;
+    type Storage = Fixed<64, u8, WithPolicy>;
     type Limiter = AnyLimiter;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<PLACES>;

@@ -37,7 +37,8 @@ pub trait Parts {
     type Index: Index;
     /// The clock.
     type Clock: Clock;
-    /// How many priority levels there are, and whether keys belong to groups.
+    /// How many priority levels there are, whether keys belong to groups, and whether the queue
+    /// can have a policy.
     type Priorities: Priorities;
 }
 
@@ -46,9 +47,11 @@ pub trait Parts {
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{
+///     ItemExponentialFailure, Levels, NoMetrics, Policy, WithPolicy, default_item_based,
+/// };
 /// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
-/// use requeue_embassy::{EmbassyClock, With, WorkQueue};
+/// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
 ///
 /// // More than 255 keys.
 /// type Large = WorkQueue<Raw, u16, 300, ItemExponentialFailure, 3, With<NoMetrics, u16>>;
@@ -58,6 +61,15 @@ pub trait Parts {
 /// type Urgent = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
 /// static ALARMS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Urgent> =
 ///     WorkQueue::new(default_item_based());
+///
+/// // A job that failed does not run before its backoff is over, though its line is raised again.
+/// type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
+/// static READINGS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Held> =
+///     WorkQueue::from_queue(
+///         Queue::new(default_item_based()).with_policy(Policy::new().hold_failures()),
+///         EmbassyClock,
+///     );
+/// # let _ = READINGS.add(1);
 /// # let _ = LARGE.add(1);
 /// # let _ = ALARMS.add(1);
 /// ```

@@ -84,7 +84,7 @@ pub type Guard<
 /// | `N` | how many keys it holds: the room is in the queue, so there is no limit at run time |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
-/// | `P` | metrics, slot numbers, clock, and priorities or groups: see [`With`] |
+/// | `P` | metrics, slot numbers, clock, and priorities, groups or a policy: see [`With`] |
 ///
 /// Nearly all of it is core's, and is reached through `Deref`:
 ///

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use requeue_tokio::core::{NoLimit, RateLimiter, WithHolds, WithRunRate};
+use requeue_tokio::core::{Growable, NoLimit, Policy, Queue, Reporter};
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tokio::time::{Instant, timeout};
 
@@ -13,11 +13,12 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs with one worker, and the first run shuts the queue down. Returns what is left, in its
 /// order, and how long that took.
-async fn drain<L>(limiter: L, deadline: Duration) -> (Vec<(u32, Duration)>, Duration)
-where
-    L: RateLimiter<Record: Send> + Send + 'static,
-{
-    let queue = WorkQueue::builder().limiter(limiter).build();
+async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Duration) {
+    let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
+    queue
+        .at(requeue_tokio::core::Instant::EPOCH)
+        .set_policy(policy);
+    let queue = WorkQueue::from(queue);
     queue.add_many(1..=3, |_| unreachable!());
     let workers = Workers::new(1).drain_deadline(deadline);
     let own = queue.clone();
@@ -35,8 +36,8 @@ where
 #[tokio::test(start_paused = true)]
 async fn a_drain_ends_at_its_deadline_while_ready_keys_wait_for_a_token() {
     for rate in [0.001, 0.0] {
-        let limiter = WithRunRate::new(NoLimit, rate, 1);
-        let (left, took) = drain(limiter, 10 * SECOND).await;
+        let policy = Policy::new().run_rate(rate, 1);
+        let (left, took) = drain(policy, 10 * SECOND).await;
         assert_eq!(left, [(2, Duration::ZERO), (3, Duration::ZERO)]);
         assert_eq!(took, 10 * SECOND);
     }
@@ -45,8 +46,8 @@ async fn a_drain_ends_at_its_deadline_while_ready_keys_wait_for_a_token() {
 /// It uses no token, starts no cool-down, and keeps its place.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_left_over_was_not_taken() {
-    let limiter = WithHolds::new(NoLimit).cool_down(60 * SECOND);
-    let (left, took) = drain(limiter, Duration::ZERO).await;
+    let policy = Policy::new().cool_down(60 * SECOND);
+    let (left, took) = drain(policy, Duration::ZERO).await;
     assert_eq!(left, [(2, Duration::ZERO), (3, Duration::ZERO)]);
     assert_eq!(took, Duration::ZERO);
 }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::{ItemExponentialFailure, NoLimit, WithDebounce, WithHolds, WithRunRate};
+use requeue_tokio::core::{ItemExponentialFailure, NoLimit};
 use requeue_tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
 
@@ -35,8 +35,8 @@ impl Runs {
 #[tokio::test(start_paused = true)]
 async fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {
     let backoff = ItemExponentialFailure::new(SECOND, 100 * SECOND);
-    let limiter = WithHolds::new(backoff).hold_failures();
-    let queue = WorkQueue::builder().limiter(limiter).build();
+    let queue = WorkQueue::builder().limiter(backoff);
+    let queue = queue.hold_failures().build();
     queue.add(1).unwrap();
     let (runs, own) = (Runs::new(), queue.clone());
     let noted = runs.clone();
@@ -58,8 +58,8 @@ async fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backo
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_takes_its_time_at_a_rate_of_runs() {
-    let limiter = WithRunRate::new(NoLimit, 0.5, 2);
-    let queue = WorkQueue::builder().limiter(limiter).build();
+    let queue = WorkQueue::builder().limiter(NoLimit);
+    let queue = queue.run_rate(0.5, 2).build();
     queue.add_many(0..5, |_| unreachable!());
     queue.shut_down();
     let runs = Runs::new();
@@ -79,9 +79,7 @@ async fn a_drain_takes_its_time_at_a_rate_of_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn five_events_in_a_row_make_one_run_after_the_last() {
-    let queue = WorkQueue::builder()
-        .limiter(WithDebounce::new(NoLimit))
-        .build();
+    let queue = WorkQueue::builder().limiter(NoLimit).build();
     let runs = Runs::new();
     let events = async {
         for _ in 0..5 {

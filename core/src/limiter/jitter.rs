@@ -22,8 +22,8 @@ use crate::{Instant, RateLimiter};
 /// The generator is the user's. Replicas have to seed theirs differently, and a test that seeds it
 /// gets the same delays each time. With [`NoJitter`](crate::NoJitter) each delay is the shortest.
 ///
-/// A [`WithHolds`](crate::WithHolds) or a [`WithMaxWait`](crate::WithMaxWait) goes around this one:
-/// then a hold is as long as the random delay.
+/// A [`WithMaxWait`](crate::WithMaxWait) goes around this one. If [failures are
+/// held](crate::Policy::hold_failures), a hold is as long as the random delay.
 ///
 /// # Cost
 ///
@@ -99,8 +99,6 @@ impl<L, R> WithJitter<L, R> {
     }
 }
 
-delegate_debounce!(WithJitter<L, R> where R: Rng, record => record);
-
 impl<L: RateLimiter, R: Rng> RateLimiter for WithJitter<L, R> {
     type Record = L::Record;
 
@@ -121,8 +119,9 @@ impl<L: RateLimiter, R: Rng> RateLimiter for WithJitter<L, R> {
         self.inner.requeues(record)
     }
 
-    delegate_holds!(L, self, self.inner);
-    delegate_pace!(L, self, self.inner);
+    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
+        self.inner.set_requeues(record, requeues);
+    }
 }
 
 /// A number in `0..=max`, for a `max` below the largest: the upper half of a product. No two of
@@ -139,7 +138,7 @@ mod tests {
     use rand_core::TryRng;
 
     use super::*;
-    use crate::{NoJitter, WithDebounce, WithHolds};
+    use crate::NoJitter;
 
     /// Always the same delay.
     struct Always(Duration);
@@ -242,17 +241,5 @@ mod tests {
             let even = tenths.iter().all(|count| (count - 10_000).abs() < 475);
             assert!(even, "{tenths:?}");
         }
-    }
-
-    /// A hold is as long as the delay, whichever that is, and what others can do is passed on.
-    #[test]
-    fn goes_with_holds_and_bursts() {
-        fn debounces<L: crate::Debounces>(_: &L) {}
-        let inner = WithDebounce::new(Always(Duration::from_nanos(1000)));
-        let mut limiter = WithHolds::new(WithJitter::full(inner, Seeded(3))).hold_failures();
-        debounces(&limiter);
-        let mut record = Default::default();
-        let delay = limiter.when(&mut record, Instant::EPOCH);
-        assert_eq!(limiter.held_until(&record), Instant::EPOCH + delay);
     }
 }

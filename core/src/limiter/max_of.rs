@@ -43,53 +43,6 @@ macro_rules! max_of {
             fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
                 $(self.$index.set_requeues(&mut record.$index, requeues);)+
             }
-
-            const HOLDS: bool = $($limiter::HOLDS)||+;
-            const PACES: bool = $($limiter::PACES)||+;
-
-            #[inline]
-            fn needs_time(&self) -> bool {
-                $(self.$index.needs_time())||+
-            }
-
-            #[inline]
-            fn held_until(&self, record: &Self::Record) -> Instant {
-                let mut latest = Instant::EPOCH;
-                $(latest = latest.max(self.$index.held_until(&record.$index));)+
-                latest
-            }
-
-            #[inline]
-            fn ended(&mut self, record: &mut Self::Record, now: Instant) {
-                $(self.$index.ended(&mut record.$index, now);)+
-            }
-
-            #[inline]
-            fn forget(&self, record: &mut Self::Record) {
-                $(self.$index.forget(&mut record.$index);)+
-            }
-
-            #[inline]
-            fn is_blank(&self, record: &Self::Record, now: Instant) -> bool {
-                $(self.$index.is_blank(&record.$index, now))&&+
-            }
-
-            #[inline]
-            fn note_deadline(&self, record: &mut Self::Record, due: Instant) {
-                $(self.$index.note_deadline(&mut record.$index, due);)+
-            }
-
-            #[inline]
-            fn next_start(&self) -> Instant {
-                let mut latest = Instant::EPOCH;
-                $(latest = latest.max(self.$index.next_start());)+
-                latest
-            }
-
-            #[inline]
-            fn started(&mut self, now: Instant) {
-                $(self.$index.started(now);)+
-            }
         }
     };
 }

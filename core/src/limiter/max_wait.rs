@@ -7,8 +7,7 @@ use crate::{Instant, RateLimiter};
 /// Limits the delays of another limiter to at most `max`.
 ///
 /// client-go's `WithMaxWaitRateLimiter`. The inner limiter is charged in full: a bucket whose delay
-/// is shortened here still counts every token. A hold of [`WithHolds`](crate::WithHolds) is not
-/// shortened: that goes around this one.
+/// is shortened here still counts every token.
 ///
 /// # Cost
 ///
@@ -40,8 +39,6 @@ impl<L> WithMaxWait<L> {
     }
 }
 
-delegate_debounce!(WithMaxWait<L>, record => record);
-
 impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
     type Record = L::Record;
 
@@ -53,8 +50,9 @@ impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
         self.inner.requeues(record)
     }
 
-    delegate_holds!(L, self, self.inner);
-    delegate_pace!(L, self, self.inner);
+    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
+        self.inner.set_requeues(record, requeues);
+    }
 }
 
 #[cfg(test)]

@@ -138,17 +138,17 @@ impl Bucket {
     }
 
     /// Whether it ever lets a call wait.
-    pub(super) const fn is_limited(&self) -> bool {
+    pub(crate) const fn is_limited(&self) -> bool {
         self.rate < Self::UNLIMITED_RATE
     }
 
     /// Whether it never has a token.
-    pub(super) const fn is_closed(&self) -> bool {
+    pub(crate) const fn is_closed(&self) -> bool {
         self.is_limited() && self.burst == 0
     }
 
     /// When the next token is there, [`Instant::EPOCH`] if one is there already.
-    pub(super) fn next_token(&self) -> Instant {
+    pub(crate) fn next_token(&self) -> Instant {
         if !self.is_limited() || self.tokens >= 1.0 {
             return Instant::EPOCH;
         }

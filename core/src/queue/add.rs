@@ -9,14 +9,16 @@ use core::time::Duration;
 use crate::Instant;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
-use crate::limiter::{Debounces, RateLimiter};
+use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Added, Leftover, Rejected, Scheduled};
+use crate::policy::SetPolicy;
 use crate::priority::{KeyLevels, Naming, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
+use super::policy::Gate;
 use super::{LOWEST, Queue, Session};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
@@ -236,14 +238,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         let requeues = queue.requeues(id);
         if queue.is_record_only(id) {
             queue.drop_record(id);
-        } else if let Some(slot) = queue.slots.slot_mut(id) {
-            queue.limiter.forget(&mut slot.meta.record);
+        } else {
+            queue.forget(id);
         }
         requeues
     }
 
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
-    /// of them, if that is sooner. Needs a limiter that [debounces](crate::WithDebounce). O(log n).
+    /// of them, if that is sooner. A [`Fixed`](crate::Fixed) queue needs
+    /// [`WithPolicy`](crate::WithPolicy) for this. O(log n).
     ///
     /// The first add of a burst sets a deadline, and each further one moves it. The burst is over
     /// when the deadline comes, or is taken back.
@@ -264,9 +267,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, WithDebounce};
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, WithPolicy};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(WithDebounce::new(NoLimit));
+    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> = Queue::new(NoLimit);
     /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
     /// let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
     ///
@@ -285,7 +288,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         max: Duration,
     ) -> Result<Added, Rejected<K>>
     where
-        L: Debounces,
+        S: Storage<Policy: SetPolicy>,
     {
         let Self { queue, now, spare } = self;
         if queue.closed {
@@ -432,21 +435,6 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Ends a burst of debounced adds that has set the deadline for which another call asks.
-    #[inline]
-    pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
-        if let Some(slot) = self.slots.slot_mut(id) {
-            self.limiter.note_deadline(&mut slot.meta.record, due);
-        }
-    }
-
-    /// Moves the deadline of a key.
-    #[inline]
-    pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
-        self.note_deadline(id, due);
-        let _ = self.delays.move_to(id, due);
-    }
-
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.
     #[inline]
     pub(super) fn raise(&mut self, id: SlotId, level: u8, at: Instant) -> Added {
@@ -537,7 +525,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
         let raised = self.raise_delayed(id, level);
         if stays {
-            if rule != Merge::Keep {
+            if rule != Merge::Keep && asked == pending {
                 self.note_deadline(id, asked);
             }
             self.metrics.coalesced();
@@ -573,25 +561,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
+/// Bursts of debounced adds.
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
         if self.is_queued(id) {
             self.metrics.retry();
             self.metrics.coalesced();
             return Added::Coalesced;
         }
-        let pending = self.delays.due(id);
-        let Some(slot) = self.slots.slot_mut(id) else {
-            return Added::Coalesced;
-        };
-        let burst = L::burst(&mut slot.meta.record);
-        let goes_on = burst.goes_on(pending);
-        let asked = burst.add(goes_on, [quiet, max], now);
-        let due = self.due_of_add(id, asked, now);
-        let Some(before) = pending.filter(|_| goes_on) else {
+        self.gate.set(Gate::DEBOUNCES, true);
+        let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.burst);
+        let pending = self.delays.due(id).filter(|_| !first.is_never());
+        let first = if pending.is_some() { first } else { now };
+        let due = self.due_of_add(id, (now + quiet).min(first + max), now);
+        let Some(before) = pending else {
             return self.begin_burst(id, due, now);
         };
-        self.set_burst(id, due);
         self.metrics.retry();
         if !due.is_after(now) {
             let level = self.levels(id).delayed();
@@ -613,17 +598,10 @@ impl<K: Eq + Hash, S: Storage, L: Debounces, M: Metrics> Queue<K, S, L, M> {
 
     fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
-        let is_own = matches!(added, Added::Delayed | Added::Sooner);
         // If the deadline is not the burst's, the burst may not move it.
-        self.set_burst(id, if is_own { due } else { Instant::EPOCH });
+        let is_own = matches!(added, Added::Delayed | Added::Sooner);
+        self.set_burst(id, if is_own { now } else { Instant::NEVER });
         added
-    }
-
-    /// Notes the deadline of a burst.
-    fn set_burst(&mut self, id: SlotId, due: Instant) {
-        if let Some(slot) = self.slots.slot_mut(id) {
-            L::burst(&mut slot.meta.record).due = due;
-        }
     }
 }
 

@@ -7,10 +7,11 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::policy::KeepPolicy;
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slot, Slots, Storage};
 
-use super::{LOWEST, Meta, Queue};
+use super::{LOWEST, Meta, Queue, has_failed};
 
 type LiveSlot<K, S, L, M> = Slot<
     K,
@@ -36,14 +37,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             ready += usize::from(slot.phase == Phase::Ready);
             active += usize::from(slot.phase.is_active());
             dirty += usize::from(slot.phase.is_active() && slot.phase.is_queued());
-            let blank = self.limiter.is_blank(&slot.meta.record, Instant::EPOCH);
+            let held = self.held_until(id);
+            let blank = held == Instant::EPOCH && !has_failed::<L>(&slot.meta.record);
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             records += usize::from(at_rest);
-            let held = self.limiter.held_until(&slot.meta.record);
             let waits = self.delays.due(id).is_none_or(|due| due >= held);
             assert!(waits, "Q8: no deadline is before the end of a hold");
         }
+        self.assert_no_hold_is_left();
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
         if let Some(capacity) = self.max_keys() {
             let was_lowered = self.slots.is_over_full();
@@ -61,12 +63,23 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let backlog = self.closed && self.delays.is_due(self.delays.stopped_at());
         assert!(!(at_rest && backlog), "Q6: a drain ends with the backlog");
         let ready = self.lists.may_start();
-        let awake = self
-            .sleepers
-            .is_valid(self.is_at_hand(ready) && !self.paused, self.next_deadline());
+        let awake = self.sleepers.is_valid(
+            self.is_at_hand(ready) && !self.is_paused(),
+            self.next_deadline(),
+        );
         assert!(awake, "W1, W2: {:?}", self.sleepers);
-        assert!(!(self.closed && self.paused), "shutdown ends a pause");
+        assert!(!(self.closed && self.is_paused()), "shutdown ends a pause");
         assert!(self.has_reported_what_came(), "W3: {:?}", self.watched);
+    }
+
+    /// The next key that gets a slot would be held, too.
+    fn assert_no_hold_is_left(&self) {
+        for id in (0..self.slots.bound()).map(SlotId::from_index) {
+            if self.slots.slot(id).is_none() {
+                let kept = self.policy.kept(&Default::default(), id);
+                assert_eq!(kept.held_until, Instant::EPOCH, "Q8: only keys are held");
+            }
+        }
     }
 
     fn assert_ready_list(&self, ready: usize) {

@@ -11,6 +11,7 @@ use crate::outcome::{Drain, Drained, Leftover, Next};
 use crate::priority::KeyLevels;
 use crate::storage::{Slots, Storage};
 
+use super::policy::Gate;
 use super::{Queue, Session, SlotId, Watched};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
@@ -151,7 +152,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let _ = self.release_due(SlotId::NONE, now);
         if !self.closed {
             self.closed = true;
-            self.paused = false;
+            self.gate.set(Gate::PAUSED, false);
             self.delays.stop(now);
             if !self.is_drained() {
                 self.watched.add(Watched::DRAIN);

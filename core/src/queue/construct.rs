@@ -3,6 +3,7 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
+use crate::aging::Age;
 use crate::array::ConstDefault;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
@@ -14,7 +15,8 @@ use crate::lists::Lists;
 use crate::metrics::reporter::Reporter;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics};
-use crate::priority::{AgeLimit, Priorities};
+use crate::policy::KeepPolicy;
+use crate::priority::Priorities;
 use crate::sleepers::Sleepers;
 #[cfg(feature = "alloc")]
 use crate::storage::Slots;
@@ -23,6 +25,7 @@ use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 
 #[cfg(feature = "alloc")]
 use super::Session;
+use super::policy::Gate;
 use super::{Queue, Watched};
 
 impl<K, L, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, NoMetrics>
@@ -115,8 +118,9 @@ where
             delays: Delays::new(FixedNodes::new()),
             sleepers: Sleepers::new(),
             limiter,
+            policy: P::FixedPolicy::NONE,
             metrics,
-            age_limit: AgeLimit::OFF,
+            age_limit: P::Age::OFF,
             naming,
             running: KeepRunning::EMPTY,
             active: 0,
@@ -124,7 +128,7 @@ where
             runs: 0,
             failure_records_max: usize::MAX,
             closed: false,
-            paused: false,
+            gate: Gate::OPEN,
             due_keys_max: at_least_one(Fixed::<N, I, P>::DUE_KEYS_MAX),
             watched: Watched::NONE,
             epoch: 0,
@@ -228,6 +232,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K,
             delays: queue.delays,
             sleepers: queue.sleepers,
             limiter: queue.limiter,
+            policy: queue.policy,
             metrics: Reporter::NONE,
             age_limit: queue.age_limit,
             naming: queue.naming,
@@ -238,7 +243,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K,
             failure_records_max: queue.failure_records_max,
             due_keys_max: queue.due_keys_max,
             closed: queue.closed,
-            paused: queue.paused,
+            gate: queue.gate,
             watched: queue.watched,
             epoch: queue.epoch,
         }
@@ -249,18 +254,20 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K,
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
+    use crate::aging::Age;
     use crate::delay::Delays;
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
-    use crate::priority::{AgeLimit, Priorities};
+    use crate::policy::{KeepPolicy, SideTable};
+    use crate::priority::Priorities;
     use crate::sleepers::Sleepers;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
     use crate::storage::{Slots, Storage};
 
-    use super::{Queue, Session, Watched};
+    use super::{Gate, Queue, Session, Watched};
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
         /// Creates an empty queue that grows as needed.
@@ -375,8 +382,9 @@ mod growable {
                 delays: Delays::new(GrowableNodes::new()),
                 sleepers: Sleepers::new(),
                 limiter,
+                policy: SideTable::NONE,
                 metrics,
-                age_limit: AgeLimit::OFF,
+                age_limit: P::Age::OFF,
                 naming,
                 running: KeepRunning::EMPTY,
                 active: 0,
@@ -384,7 +392,7 @@ mod growable {
                 runs: 0,
                 failure_records_max: usize::MAX,
                 closed: false,
-                paused: false,
+                gate: Gate::OPEN,
                 due_keys_max: super::at_least_one(Growable::<H, P>::DUE_KEYS_MAX),
                 watched: Watched::NONE,
                 epoch: 0,

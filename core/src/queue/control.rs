@@ -12,6 +12,7 @@ use crate::outcome::KeyState;
 use crate::storage::{Located, Phase, Slots, Storage};
 use crate::work::Ticket;
 
+use super::policy::Gate;
 use super::{Queue, Session, Sweep};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
@@ -116,7 +117,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
     /// ```
     pub fn pause(&mut self) {
-        self.queue.paused = !self.queue.closed;
+        self.queue.gate.set(Gate::PAUSED, !self.queue.closed);
     }
 
     /// Hands keys out again after [`pause`](Self::pause). O(1).
@@ -139,7 +140,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # queue.at(now).leave(&mut getter);
     /// ```
     pub fn resume(&mut self) {
-        self.queue.paused = false;
+        self.queue.gate.set(Gate::PAUSED, false);
     }
 }
 
@@ -188,7 +189,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Returns whether the queue is [paused](crate::Session::pause). O(1).
     pub const fn is_paused(&self) -> bool {
-        self.paused
+        self.gate.has(Gate::PAUSED)
     }
 
     /// Returns the figures of a group. `None` if it has no keys, no limits of its own and no pause;

@@ -5,15 +5,15 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::Ages;
+use crate::aging::{Age, Ages};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::{AgeLimit, KeyLevels, Priorities};
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Slots, Storage};
 
-use super::{Place, Queue, Session};
+use super::{Aging, Place, Queue, Session};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
@@ -111,7 +111,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
         let first = self.first_released(now, S::Lists::first_ready);
-        if self.age_limit.after().is_none() {
+        if Aging::<S>::after(self.age_limit).is_none() {
             return first;
         }
         // A deadline may have raised a key that has aged, so that it is first.
@@ -177,12 +177,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// waited longest; of two, the one of the higher level.
     #[inline]
     pub(super) fn first_aged(&self, now: Instant) -> Option<SlotId> {
-        let after = self.age_limit.after()?;
+        let after = Aging::<S>::after(self.age_limit)?;
         let levels = (0..S::Priorities::LEVELS).rev();
         let firsts = levels.filter_map(|level| self.lists.first_ready_at(level));
-        let waits = firsts.map(|id| (id, self.levels(id).since()));
+        let waits = firsts.map(|id| (id, self.ready_since(id)));
         let aged = waits.filter(|(_, since)| now.saturating_since(*since) > after);
         aged.min_by_key(|(_, since)| *since).map(|(id, _)| id)
+    }
+
+    fn ready_since(&self, id: SlotId) -> Instant {
+        let slot = self.slots.slot(id);
+        slot.map_or(Instant::EPOCH, |slot| slot.meta.age.since())
     }
 }
 
@@ -195,8 +200,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// keys are handed out by age, whatever their levels. [`Aging`](crate::Aging) has an example.
     pub fn age_after(&mut self, after: impl Into<Option<Duration>>)
     where
-        S::Priorities: Priorities<AgeLimit: Ages>,
+        S::Priorities: Priorities<Age: Ages>,
     {
-        self.queue.age_limit = Ages::limit(after.into());
+        self.queue.age_limit = after.into();
     }
 }

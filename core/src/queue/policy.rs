@@ -1,5 +1,5 @@
-//! What a key may not do yet, though it is ready or due: it is held, or there is no token. All of
-//! it is dead code if the limiter holds and paces nothing.
+//! What a key may not do yet, though it is ready or due: how the state machine asks its policy. All
+//! of it is dead code in a queue that can have none.
 //!
 //! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
 //! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
@@ -9,34 +9,202 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::id::SlotId;
+use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::KeyLevels;
+use crate::outcome::{Added, NotActive};
+use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
+use crate::priority::{KeyLevels, Priorities};
+use crate::storage::fixed::Fixed;
 use crate::storage::{Phase, Slots, Storage};
+use crate::work::Ticket;
 
-use super::{Queue, Watched};
+use super::{Queue, Session, Watched, has_failed};
+
+/// What keys and getters may have to wait for: one byte, so that a queue in which nothing does pays
+/// for one test where a key is handed out, and for one where its run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gate(u8);
+
+impl Gate {
+    pub(super) const OPEN: Self = Self(0);
+    /// Getters wait although keys may be ready. Not after shutdown.
+    pub(super) const PAUSED: Self = Self(1);
+    /// Keys may be held: from the first policy on that holds keys.
+    const HOLDS: Self = Self(1 << 1);
+    /// Runs wait for tokens.
+    const PACES: Self = Self(1 << 2);
+    /// A key may have a burst of debounced adds: from the first such add on.
+    pub(super) const DEBOUNCES: Self = Self(1 << 3);
+
+    #[inline]
+    pub(super) const fn is_shut(self) -> bool {
+        self.0 != 0
+    }
+
+    #[inline]
+    pub(super) const fn holds(self) -> bool {
+        self.has(Self::HOLDS)
+    }
+
+    #[inline]
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, other: Self, on: bool) {
+        self.0 &= !other.0;
+        if on {
+            self.0 |= other.0;
+        }
+    }
+
+    const fn obey(&mut self, policy: &Policy) {
+        self.set(Self::HOLDS, self.holds() || policy.holds());
+        self.set(Self::PACES, policy.paces());
+    }
+}
 
 /// How many records a run that ends looks at, to drop those whose holds are over: more than the one
 /// that it may add.
 const RECORDS_PER_RUN: usize = 2;
 
+impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
+where
+    K: Eq + Hash,
+    L: RateLimiter,
+    M: Metrics,
+    I: Index,
+    P: Priorities<FixedPolicy = InSlots>,
+{
+    /// Gives the queue a [`Policy`], also in a `static`. O(1). [`WithPolicy`](crate::WithPolicy)
+    /// has an example.
+    #[must_use]
+    pub const fn with_policy(mut self, policy: Policy) -> Self {
+        self.gate.obey(&policy);
+        self.policy = InSlots(policy);
+        self
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// Sets what keys wait for in addition to their delays: see [`Policy`]. The builder has a method
+    /// for each part. O(1).
+    ///
+    /// Keys that are held stay so, for as long as the former policy has said. A run rate begins
+    /// with its burst.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Growable, Instant, NoLimit, Policy, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
+    /// queue.at(now).set_policy(Policy::new().run_rate(1.0, 1));
+    /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
+    /// assert!(queue.at(now).try_get().is_some());
+    /// assert!(queue.at(now).try_get().is_none());
+    /// ```
+    pub fn set_policy(&mut self, policy: Policy)
+    where
+        S: Storage<Policy: SetPolicy>,
+    {
+        self.queue.gate.obey(&policy);
+        self.queue.policy.set(policy);
+    }
+}
+
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// Whether keys may be held.
+    #[inline]
+    pub(super) fn holds(&self) -> bool {
+        S::Policy::EXISTS && self.gate.holds()
+    }
+
+    /// Whether the policy has to know the time of every operation.
+    #[inline]
+    pub(super) fn policy_needs_time(&self) -> bool {
+        S::Policy::EXISTS && self.gate.has(Gate(Gate::HOLDS.0 | Gate::PACES.0))
+    }
+
     /// Until when a key is held: a time that has passed if it is not.
     #[inline]
     pub(super) fn held_until(&self, id: SlotId) -> Instant {
+        if !self.holds() {
+            return Instant::EPOCH;
+        }
+        self.kept(id).held_until
+    }
+
+    // Apart, as all that looks at what is kept, so that a queue without a policy stays small.
+    #[cold]
+    #[inline(never)]
+    fn kept(&self, id: SlotId) -> Kept {
         let slot = self.slots.slot(id);
-        slot.map_or(Instant::EPOCH, |slot| {
-            self.limiter.held_until(&slot.meta.record)
-        })
+        slot.map_or_else(Kept::default, |slot| self.policy.kept(&slot.meta.kept, id))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn kept_mut(&mut self, id: SlotId) -> Option<&mut Kept> {
+        let slot = self.slots.slot_mut(id)?;
+        self.policy.kept_mut(&mut slot.meta.kept, id)
+    }
+
+    /// Begins a hold after a failure, if failures hold.
+    #[inline]
+    pub(super) fn hold_failure(&mut self, id: SlotId, delay: Duration, now: Instant) {
+        if self.holds() {
+            self.begin_hold(id, delay, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_hold(&mut self, id: SlotId, delay: Duration, now: Instant) {
+        let policy = self.policy.policy();
+        let held = policy.map(|policy| policy.held_after_failure(delay, now));
+        if let (Some(held), Some(kept)) = (held, self.kept_mut(id)) {
+            kept.held_until = kept.held_until.max(held);
+        }
+    }
+
+    /// Delays an idle key that is held, instead of making it ready.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn delay_if_held(&mut self, id: SlotId, at: Instant, level: u8) -> Option<Added> {
+        let held = self.held_until(id);
+        let is_held = held.is_after(at) && self.is_idle_slot(id);
+        is_held.then(|| self.delay_until(id, held, level))
+    }
+
+    /// Forgets the failures of a key, and with them its hold.
+    pub(super) fn forget(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            slot.meta.record = L::Record::default();
+        }
+        self.end_hold(id);
+    }
+
+    /// Ends the hold of a key. A key that is about to lose its slot has none, because the next one
+    /// would inherit it.
+    #[inline]
+    pub(super) fn end_hold(&mut self, id: SlotId) {
+        if self.held_until(id) > Instant::EPOCH
+            && let Some(kept) = self.kept_mut(id)
+        {
+            kept.held_until = Instant::EPOCH;
+        }
     }
 
     /// When an add comes that is asked for at `due`: at the end of a hold, if that is later. An add
     /// now of an active key comes at once, because the end of its run may end the hold.
     #[inline]
     pub(super) fn due_of_add(&self, id: SlotId, due: Instant, now: Instant) -> Instant {
-        if !L::HOLDS || (!due.is_after(now) && self.is_active(id)) {
+        if !self.holds() || (!due.is_after(now) && self.is_active(id)) {
             return due;
         }
         due.max(self.held_until(id))
@@ -50,6 +218,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             held.saturating_since(now)
         }
+    }
+
+    /// Ends a run in a queue whose keys may be held.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_held_run(
+        &mut self,
+        ticket: Ticket,
+        forgets: bool,
+        now: Instant,
+    ) -> Result<bool, NotActive> {
+        self.end_run::<true>(ticket, forgets, now)
     }
 
     /// Lets a key obey a hold that its failure may have begun: it is ready no longer, and no
@@ -103,31 +283,86 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Drops records that only say that a hold is over, from the front of the list. A record of
     /// failures would hide those behind it, and so becomes the youngest. O(1).
     pub(super) fn drop_passed_holds(&mut self, now: Instant) {
-        if !self.limiter.needs_time() {
-            return;
-        }
         for _ in 0..RECORDS_PER_RUN {
             let Some(id) = self.lists.oldest_record() else {
                 return;
             };
-            let Some(slot) = self.slots.slot(id) else {
+            if self.held_until(id).is_after(now) {
                 return;
-            };
-            if self.limiter.is_blank(&slot.meta.record, now) {
-                self.drop_record(id);
-            } else if self.limiter.held_until(&slot.meta.record).is_after(now) {
-                return;
-            } else {
+            }
+            let slot = self.slots.slot(id);
+            if slot.is_some_and(|slot| has_failed::<L>(&slot.meta.record)) {
                 self.lists.discard_record(id);
                 self.lists.retain_record(id);
+            } else {
+                self.drop_record(id);
             }
         }
+    }
+
+    /// Ends a burst of debounced adds that has set the deadline of a key, because another call asks
+    /// for the same one or sets an earlier one.
+    #[inline]
+    pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
+        if S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES) {
+            self.end_burst_at(id, due);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_burst_at(&mut self, id: SlotId, due: Instant) {
+        if self.delays.due(id).is_none_or(|pending| due <= pending) {
+            self.set_burst(id, Instant::NEVER);
+        }
+    }
+
+    /// Moves the deadline of a key, and ends a burst that has set it.
+    #[inline]
+    pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
+        if S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES) {
+            self.set_burst(id, Instant::NEVER);
+        }
+        let _ = self.delays.move_to(id, due);
+    }
+
+    /// Notes when the burst began that has set a key's deadline.
+    pub(super) fn set_burst(&mut self, id: SlotId, first: Instant) {
+        if let Some(kept) = self.kept_mut(id) {
+            kept.burst = first;
+        }
+    }
+
+    /// Whether a ready key may be handed out, though the gate is shut.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn may_start(&self, now: Instant) -> bool {
+        // Without a policy, nothing but a pause shuts the gate.
+        S::Policy::EXISTS && !self.is_paused() && !self.next_start().is_after(now)
+    }
+
+    /// Charges the rate of runs for a key that is handed out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_start(&mut self, now: Instant) {
+        if let Some(policy) = self.policy.policy_mut() {
+            policy.start(now);
+        }
+    }
+
+    /// From when on a ready key may be handed out.
+    fn next_start(&self) -> Instant {
+        let policy = self.policy.policy();
+        policy.map_or(Instant::EPOCH, Policy::next_start)
     }
 
     /// From when on the first ready key may be handed out, if it may not be at any time.
     #[inline]
     pub(super) fn start_due(&self) -> Option<Instant> {
-        let start = self.limiter.next_start();
+        if !S::Policy::EXISTS || !self.gate.has(Gate::PACES) {
+            return None;
+        }
+        let start = self.next_start();
         (start > Instant::EPOCH && self.lists.may_start()).then_some(start)
     }
 

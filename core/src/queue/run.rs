@@ -52,12 +52,12 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// because it looks again after every interrupt:
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue, WithRunRate};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// // At most two runs a second.
-    /// let limiter = WithRunRate::new(NoLimit, 2.0, 1);
-    /// let mut queue: Queue<u16, Fixed<4>, _> = Queue::new(limiter);
+    /// let mut queue: Queue<u16, Fixed<4, u8, WithPolicy>, _> =
+    ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(2.0, 1));
     /// let mut now = Instant::EPOCH;
     /// let _ = queue.at(now).add_many([17, 18, 19], |_| {});
     ///
@@ -464,32 +464,34 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         action: Action,
         now: Instant,
     ) -> Result<Finished, NotActive> {
+        let holds = self.holds();
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
-        if L::HOLDS || action.needs_time() {
+        if holds || action.needs_time() {
             if !self.is_run_by(&ticket) {
                 return Err(NotActive);
             }
             let _ = self.release_due(id, now);
-            if L::HOLDS
-                && action.forgets()
-                && let Some(slot) = self.slots.slot_mut(id)
-            {
+            if holds && action.forgets() {
                 // Before the next run is scheduled, because a hold is forgotten too.
-                self.limiter.forget(&mut slot.meta.record);
+                self.forget(id);
             }
             delay = self.apply(id, action, now);
-            was_dirty = L::HOLDS && self.is_queued(id);
+            was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.release_some(id, now);
         }
-        let again = self.end_run(ticket, action.forgets(), now)?;
-        if L::HOLDS && (was_dirty || delay.is_some()) {
-            let held = self.hold_left(id, now);
-            // A dirty key was added now, so it runs as soon as it is not held.
-            let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
-            delay = Some(asked.max(held));
-        }
+        let again = if holds {
+            let again = self.end_held_run(ticket, action.forgets(), now)?;
+            if was_dirty || delay.is_some() {
+                // A dirty key was added now, so it runs as soon as it is not held.
+                let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
+                delay = Some(asked.max(self.hold_left(id, now)));
+            }
+            again
+        } else {
+            self.end_run::<false>(ticket, action.forgets(), now)?
+        };
         Ok(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),

@@ -85,7 +85,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.watched.has_changed() {
             wake = self.wake_watchers();
         }
-        if self.paused || wake == Wake::ALL || !self.sleepers.may_be_woken() {
+        if self.is_paused() || wake == Wake::ALL || !self.sleepers.may_be_woken() {
             return wake;
         }
         let needed = self.is_at_hand(self.lists.may_start())

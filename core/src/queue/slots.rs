@@ -5,15 +5,16 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::aging::Age;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
-use crate::priority::{KeyLevels, Naming, Priorities};
+use crate::priority::{Naming, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
-use super::{LOWEST, Meta, Place, Queue};
+use super::{LOWEST, Meta, Place, Queue, has_failed};
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `Add`. Returns the key if there is no room.
@@ -55,7 +56,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn add_new(&mut self, room: Room<S>, place: Place<K, S, L, M>, key: K, now: Instant) {
         let id = room.id;
         let mut meta = Meta::<S, L, M>::default();
-        meta.levels.set_since(now);
+        meta.age.begin(now);
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
         self.claim(room, place, key, meta, Phase::Ready);
@@ -105,7 +106,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 };
                 let mut meta = Meta::<S, L, M>::default();
                 let delay = self.limiter.when(&mut meta.record, now);
-                Ok((self.claim(room, place, key, meta, Phase::Idle), delay))
+                let id = self.claim(room, place, key, meta, Phase::Idle);
+                self.hold_failure(id, delay, now);
+                Ok((id, delay))
             }
         }
     }
@@ -141,10 +144,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     pub(super) fn charge_slot(&mut self, id: SlotId, now: Instant) -> Duration {
-        match self.slots.slot_mut(id) {
+        let delay = match self.slots.slot_mut(id) {
             Some(slot) => self.limiter.when(&mut slot.meta.record, now),
             None => Duration::ZERO,
-        }
+        };
+        self.hold_failure(id, delay, now);
+        delay
     }
 
     /// Returns room for one more key, and discards the oldest failure record for it if needed.
@@ -253,18 +258,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Releases a slot that is live for its failures alone.
     pub(super) fn drop_record(&mut self, id: SlotId) {
+        self.end_hold(id);
         self.lists.discard_record(id);
         self.release_slot(id);
     }
 
     /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
     /// live. Comes last, because the key's `Drop` may run here.
-    #[inline]
-    pub(super) fn release_if_unused(&mut self, id: SlotId, has_failed: bool) {
+    #[inline(always)]
+    pub(super) fn release_if_unused(&mut self, id: SlotId, is_kept: bool) {
         if self.delays.has(id) {
             return;
         }
-        if !has_failed {
+        if !is_kept {
             self.release_slot(id);
             return;
         }
@@ -283,12 +289,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// [`release_if_unused`](Self::release_if_unused) for a slot that may still be ready or active.
     pub(super) fn release_if_idle(&mut self, id: SlotId) {
-        let failed = self.slots.slot(id).map(|slot| {
-            let idle = slot.phase == Phase::Idle;
-            idle.then(|| !self.limiter.is_blank(&slot.meta.record, Instant::EPOCH))
-        });
-        if let Some(Some(has_failed)) = failed {
-            self.release_if_unused(id, has_failed);
+        let Some(slot) = self.slots.slot(id) else {
+            return;
+        };
+        if slot.phase == Phase::Idle {
+            let has_failed = has_failed::<L>(&slot.meta.record);
+            // Also if the hold is over: the ends of later runs drop its record.
+            let is_kept = has_failed || self.held_until(id) > Instant::EPOCH;
+            self.release_if_unused(id, is_kept);
         }
     }
 }

@@ -126,7 +126,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// O(log n).
     ///
     /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A key
-    /// that is [held](crate::WithHolds) waits until its hold is over. Does nothing after shutdown,
+    /// that is [held](crate::Policy) waits until its hold is over. Does nothing after shutdown,
     /// which stops the time.
     ///
     /// # Examples
@@ -165,8 +165,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
     /// shutdown.
     ///
-    /// If the limiter holds keys, it ends delays in no order, and looks at no more than 32 slots in
-    /// a step, because it cannot end those of keys that are [held](crate::WithHolds).
+    /// If the queue holds keys, it ends delays in no order, and looks at no more than 32 slots in
+    /// a step, because it cannot end those of keys that are [held](crate::Policy).
     ///
     /// # Examples
     ///
@@ -194,7 +194,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         if queue.release_due(SlotId::NONE, *now) {
             return true;
         }
-        if L::HOLDS && queue.limiter.needs_time() {
+        if queue.holds() {
             return queue.expedite_slots(sweep, *now);
         }
         for _ in 0..queue.due_keys_max.get() {

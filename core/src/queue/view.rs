@@ -4,11 +4,12 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
+use crate::aging::Age;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
-use crate::priority::{AgeLimit, KeyLevels, Priorities};
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, Session, SlotId};
@@ -240,8 +241,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
     /// while the queue is [paused](crate::Session::pause), and after shutdown. O(1).
     ///
-    /// If ready keys wait for a [run rate](crate::WithRunRate), that counts as a deadline, also
-    /// after shutdown.
+    /// If ready keys wait for a [run rate](crate::Policy::run_rate), that counts as a deadline,
+    /// also after shutdown.
     ///
     /// A ready key has no deadline, so this alone does not say whether a worker may sleep:
     /// [`poll_get`](crate::Session::poll_get) does, and has an example of a bare loop.
@@ -260,7 +261,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_secs(60)));
     /// ```
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.paused {
+        if self.is_paused() {
             return None;
         }
         self.open_deadline()
@@ -278,7 +279,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Returns whether the next operation reads `now`, because a key is delayed, or the metrics or
-    /// [the limiter](RateLimiter::needs_time) measure time. Otherwise a runtime need not read its
+    /// [the policy](crate::Policy) measure time. Otherwise a runtime need not read its
     /// clock. O(1).
     ///
     /// # Examples
@@ -297,9 +298,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub fn needs_time(&self) -> bool {
         self.metrics.needs_time()
             || !self.delays.is_empty()
-            || self.limiter.needs_time()
+            || self.policy_needs_time()
             || self.lists.needs_time()
-            || <S::Priorities as Priorities>::AgeLimit::AGES
+            || <S::Priorities as Priorities>::Age::EXISTS
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor

@@ -18,7 +18,8 @@ pub(crate) use nodes::FixedNodes;
 ///
 /// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys; a larger
 /// queue uses `u16` or `u32`. A size that does not fit does not compile. `P` is
-/// [`Levels`](crate::Levels) for keys with priorities.
+/// [`Levels`](crate::Levels) for keys with priorities, and [`WithPolicy`](crate::WithPolicy) for a
+/// queue that holds its keys or paces their runs.
 ///
 /// A bound that is chosen at run time, on a server, is the builder's: `Builder::max_keys` limits a
 /// queue that grows, and does not change its type.
@@ -81,6 +82,7 @@ impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
+    type Policy = P::FixedPolicy;
 }
 
 /// Slots in an array, indexed by `N` hash chains.

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use core::mem;
 
 use crate::id::{Index, SlotId};
+use crate::policy::SideTable;
 use crate::priority::{NoPriorities, Priorities};
 
 use super::chains::Chains;
@@ -77,6 +78,7 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists = P::GrowableLists;
     type Nodes = GrowableNodes;
+    type Policy = SideTable;
 }
 
 /// Slots in parts, indexed by hash chains.

@@ -10,10 +10,10 @@ use arbitrary::{Result, Unstructured};
 use requeue_core::binding::{Getter, Next, Ticket, Work};
 use requeue_core::{
     Action, Drained, Finished, Fixed, Growable, Instant, Leftover, Levels, Merge, Queue,
-    RandomState,
+    RandomState, WithPolicy,
 };
 use requeue_proptest::Figures;
-use requeue_proptest::limiter::{AnyLimiter, LimiterSpec};
+use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key};
 
 use crate::{draw, script};
@@ -27,10 +27,10 @@ pub fn clock(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     // Bytes that run out have tried enough.
     let _ = match bytes.int_in_range(0..=5_u8) {
-        Ok(0) => run::<Fixed<1>>(&mut bytes),
-        Ok(1) => run::<Fixed<3>>(&mut bytes),
-        Ok(2) => run::<Fixed<6>>(&mut bytes),
-        Ok(3) => run::<Fixed<3, u8, Levels<3>>>(&mut bytes),
+        Ok(0) => run::<Fixed<1, u8, WithPolicy>>(&mut bytes),
+        Ok(1) => run::<Fixed<3, u8, WithPolicy>>(&mut bytes),
+        Ok(2) => run::<Fixed<6, u8, WithPolicy>>(&mut bytes),
+        Ok(3) => run::<Fixed<3, u8, WithPolicy<Levels<3>>>>(&mut bytes),
         Ok(4) => run::<Growable<RandomState, Levels<3>>>(&mut bytes),
         _ => run::<Growable>(&mut bytes),
     };
@@ -41,7 +41,7 @@ const KEYS: Key = 6;
 fn run<S: Home>(bytes: &mut Unstructured) -> Result<()> {
     let setup = script::setup(bytes)?;
     let mut world = World::<S> {
-        holds: holds(&setup.limiter),
+        holds: S::GOVERNS && setup.policy.holds(),
         queue: S::build(&setup, Figures::default()),
         now: draw::instant(bytes)?,
         latest: Instant::EPOCH,
@@ -353,21 +353,5 @@ impl<S: Home> World<S> {
                 due: Some(due),
             };
         }
-    }
-}
-
-/// Whether a limiter holds keys back.
-fn holds(limiter: &LimiterSpec) -> bool {
-    match limiter {
-        LimiterSpec::WithHolds {
-            inner,
-            cool_down_ns,
-            hold_failures,
-        } => *hold_failures || *cool_down_ns > 0 || holds(inner),
-        LimiterSpec::WithMaxWait { inner, .. } | LimiterSpec::WithRunRate { inner, .. } => {
-            holds(inner)
-        }
-        LimiterSpec::MaxOf { limiters } => limiters.iter().any(holds),
-        _ => false,
     }
 }

@@ -7,7 +7,7 @@ use requeue_core::{
     Bucket, Fixed, ItemExponentialFailure, ItemFastSlow, KeyedLimiter, RateLimiter, Storage,
     WithMaxWait,
 };
-use requeue_proptest::limiter::{AnyRecord, Composed, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 
 use crate::{draw, script};
 
@@ -143,9 +143,9 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
     let max = draw::duration(bytes)?;
     let mut alone = parts
         .iter()
-        .map(|part| (part.compose(), AnyRecord::default()))
+        .map(|part| (part.build(), AnyRecord::default()))
         .collect::<Vec<_>>();
-    let mut all = WithMaxWait::new(LimiterSpec::MaxOf { limiters: parts }.compose(), max);
+    let mut all = WithMaxWait::new(LimiterSpec::MaxOf { limiters: parts }.build(), max);
     let mut record = AnyRecord::default();
     for _ in 0..delays(bytes)? {
         let now = draw::instant(bytes)?;
@@ -170,7 +170,7 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
 /// A memory for each key, beside a list of them.
 fn keyed(bytes: &mut Unstructured) -> Result<()> {
     let spec = script::limiter(bytes, 1)?;
-    let limiter = spec.compose();
+    let limiter = spec.build();
     match bytes.int_in_range(0..=3_u8)? {
         0 => remembers(
             KeyedLimiter::<_, Fixed<1>, _>::new(limiter),
@@ -194,12 +194,12 @@ fn keyed(bytes: &mut Unstructured) -> Result<()> {
 }
 
 fn remembers<S: Storage>(
-    mut keyed: KeyedLimiter<u8, S, Composed>,
+    mut keyed: KeyedLimiter<u8, S, AnyLimiter>,
     mut max: Option<usize>,
     spec: &LimiterSpec,
     bytes: &mut Unstructured,
 ) -> Result<()> {
-    let mut limiter = spec.compose();
+    let mut limiter = spec.build();
     // The key that failed longest ago comes first.
     let mut records: Vec<(u8, AnyRecord)> = Vec::new();
     for _ in 0..delays(bytes)? {

@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Cap, GroupOrder, Key, Left, Rate, Setup};
+use requeue_proptest::subject::{Cap, GroupOrder, Key, Left, PolicySpec, Rate, Setup};
 
 use crate::draw;
 
@@ -16,8 +16,10 @@ pub(crate) const OPS_MAX: usize = 200;
 
 /// A queue of any kind.
 pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
+    let mut policy = PolicySpec::default();
     Ok(Setup {
-        limiter: limiter(bytes, 2)?,
+        limiter: limiter_and_policy(bytes, 2, &mut policy)?,
+        policy,
         max_keys: usize::MAX,
         failure_records_max: match bytes.int_in_range(0..=4)? {
             4 => usize::MAX,
@@ -27,8 +29,17 @@ pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
     })
 }
 
-/// A limiter of any kind, which holds others down to a depth.
+/// A limiter of any kind, which has others within down to a depth.
 pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec> {
+    limiter_and_policy(bytes, depth, &mut PolicySpec::default())
+}
+
+/// The same, and what the bytes say of the policy.
+fn limiter_and_policy(
+    bytes: &mut Unstructured,
+    depth: u8,
+    policy: &mut PolicySpec,
+) -> Result<LimiterSpec> {
     let kinds = if depth == 0 { 4 } else { 8 };
     Ok(match bytes.int_in_range(0..=kinds)? {
         0 => LimiterSpec::Exponential {
@@ -47,22 +58,25 @@ pub(crate) fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec
         3 => LimiterSpec::DefaultController,
         4 => LimiterSpec::DefaultItemBased,
         5 => LimiterSpec::WithMaxWait {
-            inner: Box::new(limiter(bytes, depth - 1)?),
+            inner: Box::new(limiter_and_policy(bytes, depth - 1, policy)?),
             max_ns: draw::nanos(bytes)?,
         },
-        6 => LimiterSpec::WithHolds {
-            inner: Box::new(limiter(bytes, depth - 1)?),
-            cool_down_ns: draw::nanos(bytes)?,
-            hold_failures: bytes.arbitrary()?,
-        },
-        7 => LimiterSpec::WithRunRate {
-            inner: Box::new(limiter(bytes, depth - 1)?),
-            rate_bits: FloatBits(draw::float(bytes)?),
-            burst: draw::count(bytes)?,
-        },
+        6 => {
+            let limiter = limiter_and_policy(bytes, depth - 1, policy)?;
+            policy.cool_down_ns = draw::nanos(bytes)?;
+            policy.hold_failures = bytes.arbitrary()?;
+            limiter
+        }
+        7 => {
+            let limiter = limiter_and_policy(bytes, depth - 1, policy)?;
+            let per_second = FloatBits(draw::float(bytes)?);
+            let burst = draw::count(bytes)?;
+            policy.run_rate = Some(Rate { per_second, burst });
+            limiter
+        }
         _ => {
             let count = bytes.int_in_range(0..=3)?;
-            let limiters = (0..count).map(|_| limiter(bytes, depth - 1));
+            let limiters = (0..count).map(|_| limiter_and_policy(bytes, depth - 1, policy));
             LimiterSpec::MaxOf {
                 limiters: limiters.collect::<Result<_>>()?,
             }

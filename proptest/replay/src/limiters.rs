@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use requeue_core::{Instant, RateLimiter};
-use requeue_proptest::limiter::{AnyRecord, Composed, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 use serde::Deserialize;
 
 use crate::report::{BadTrace, Report, replay_lines};
@@ -95,7 +95,7 @@ impl Comparison {
 
 /// A limiter with the records that a queue would keep for it, and the time.
 struct Subject {
-    limiter: Composed,
+    limiter: AnyLimiter,
     records: HashMap<u32, AnyRecord>,
     now: Instant,
 }
@@ -103,7 +103,7 @@ struct Subject {
 impl Subject {
     fn new(spec: &LimiterSpec) -> Self {
         Self {
-            limiter: spec.compose(),
+            limiter: spec.build(),
             records: HashMap::new(),
             now: Instant::EPOCH,
         }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
-    Action, Batch, Drained, GetError, Groups, Growable, Guard, ItemExponentialFailure, KeyState,
-    Leftover, Queue, RandomState, RateLimiter, Reporter, Storage, WithRunRate, Workers,
+    Action, Batch, Drained, GetError, Groups, Growable, Guard, Instant, ItemExponentialFailure,
+    KeyState, Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
 };
 use requeue_std::{QueueClock, ThreadHost};
 use requeue_tokio::TaskHost;
@@ -92,6 +92,11 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
 pub trait Limiter: RateLimiter<Record: Send> + Send + 'static {
     /// The limiter in its first state.
     fn new() -> Self;
+
+    /// The policy of its queue.
+    fn policy() -> Policy {
+        Policy::new()
+    }
 }
 
 /// The first retry comes after a second.
@@ -101,10 +106,15 @@ impl Limiter for ItemExponentialFailure {
     }
 }
 
-/// The same, and a key is handed out each second.
-impl Limiter for WithRunRate<ItemExponentialFailure> {
+/// The same. Where it is alone in a tuple, which makes it a type of its own, a key is handed out
+/// each second.
+impl Limiter for (ItemExponentialFailure,) {
     fn new() -> Self {
-        Self::new(Limiter::new(), 1.0, 1)
+        (Limiter::new(),)
+    }
+
+    fn policy() -> Policy {
+        Policy::new().run_rate(1.0, 1)
     }
 }
 
@@ -118,7 +128,9 @@ pub trait Stored: Storage + 'static {
 
 impl Stored for Growable {
     fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
-        Queue::from_parts(L::new(), Reporter::NONE, RandomState::default(), 0)
+        let mut queue = Queue::from_parts(L::new(), Reporter::NONE, RandomState::default(), 0);
+        queue.at(Instant::EPOCH).set_policy(L::policy());
+        queue
     }
 }
 
@@ -148,10 +160,10 @@ pub type Threads = requeue_std::WorkQueue<u32, ItemExponentialFailure>;
 pub type Tasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure>;
 
 /// The queue for threads that hands out a key each second.
-pub type PacedThreads = requeue_std::WorkQueue<u32, WithRunRate<ItemExponentialFailure>>;
+pub type PacedThreads = requeue_std::WorkQueue<u32, (ItemExponentialFailure,)>;
 
 /// The queue for tasks that hands out a key each second.
-pub type PacedTasks = requeue_tokio::WorkQueue<u32, WithRunRate<ItemExponentialFailure>>;
+pub type PacedTasks = requeue_tokio::WorkQueue<u32, (ItemExponentialFailure,)>;
 
 /// The queue for threads whose keys belong to groups.
 pub type GroupedThreads = requeue_std::WorkQueue<u32, ItemExponentialFailure, Grouped>;

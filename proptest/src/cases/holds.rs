@@ -8,15 +8,13 @@ const MS: u64 = 1_000_000;
 
 /// A queue whose failed keys wait 10 ms, 20 ms and so on.
 fn holding(cool_down: u64, hold_failures: bool) -> Setup {
-    let inner = LimiterSpec::Exponential {
+    let mut setup = Setup::new(LimiterSpec::Exponential {
         base_ns: 10 * MS,
         max_ns: 1000 * MS,
-    };
-    Setup::new(LimiterSpec::WithHolds {
-        inner: Box::new(inner),
-        cool_down_ns: cool_down * MS,
-        hold_failures,
-    })
+    });
+    setup.policy.cool_down_ns = cool_down * MS;
+    setup.policy.hold_failures = hold_failures;
+    setup
 }
 
 pub(crate) fn a_key_that_failed_runs_as_often_as_its_backoff_says(script: &mut Script) {

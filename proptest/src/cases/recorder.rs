@@ -13,7 +13,7 @@ use crate::Figures;
 use crate::histories::write_timeline;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, NewSubject,
-    Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    PolicySpec, Scheduled, Setup, Subject, Ticket, Totals, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -88,11 +88,15 @@ impl Recorder {
     pub(super) fn new(new: NewSubject, setup: &Setup) -> Self {
         let Setup {
             limiter,
+            policy,
             max_keys,
             failure_records_max,
             due_keys_max,
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
+        if *policy != PolicySpec::default() {
+            let _ = write!(call, ", under {policy:?}");
+        }
         if *max_keys < usize::MAX {
             let _ = write!(call, ", with room for {max_keys} keys");
         }

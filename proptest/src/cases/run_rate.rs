@@ -2,19 +2,19 @@ use requeue_core::{Added, Drained};
 
 use super::Script;
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Setup, Subject};
+use crate::subject::{Rate, Setup, Subject};
 
 /// A queue of which one key is handed out every 10 ms, after a burst of two.
 pub(super) fn paced() -> Setup {
-    let inner = LimiterSpec::Exponential {
+    let mut setup = Setup::new(LimiterSpec::Exponential {
         base_ns: 1_000_000,
         max_ns: 1_000_000_000,
-    };
-    Setup::new(LimiterSpec::WithRunRate {
-        inner: Box::new(inner),
-        rate_bits: FloatBits(100.0),
+    });
+    setup.policy.run_rate = Some(Rate {
+        per_second: FloatBits(100.0),
         burst: 2,
-    })
+    });
+    setup
 }
 
 pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {

@@ -103,6 +103,7 @@ impl Pair {
             Step::AddWith(key, options) => {
                 both(subject.add_with(key, options), model.add_with(key, options))
             }
+            Step::AddDebounced(..) if !self.abilities.governs => Ok(None),
             Step::AddDebounced(key, quiet, max) => both(
                 subject.add_debounced(key, quiet, max),
                 model.add_debounced(key, quiet, max),

@@ -51,20 +51,19 @@ pub(super) fn setup() -> Setup {
 /// The same, and queues that hold keys, or hand them out at a rate.
 fn setup_of(kind: u8, unit: Duration) -> Setup {
     let mut setup = setup_in(unit);
-    let inner = Box::new(setup.limiter.clone());
-    setup.limiter = match kind {
-        0 => LimiterSpec::WithHolds {
-            inner,
-            cool_down_ns: (Instant::EPOCH + unit).as_nanos(),
-            hold_failures: true,
-        },
-        1 => LimiterSpec::WithRunRate {
-            inner,
-            rate_bits: FloatBits(0.5 / unit.as_secs_f64()),
-            burst: 2,
-        },
-        _ => *inner,
-    };
+    match kind {
+        0 => {
+            setup.policy.cool_down_ns = (Instant::EPOCH + unit).as_nanos();
+            setup.policy.hold_failures = true;
+        }
+        1 => {
+            setup.policy.run_rate = Some(Rate {
+                per_second: FloatBits(0.5 / unit.as_secs_f64()),
+                burst: 2,
+            });
+        }
+        _ => {}
+    }
     setup
 }
 

@@ -9,7 +9,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Cap, GroupOrder, Key, Left, Rate, Setup};
+use crate::subject::{Cap, GroupOrder, Key, Left, PolicySpec, Rate, Setup};
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,10 @@ pub enum Crowd {
 pub fn setups() -> impl Strategy<Value = Setup> {
     let records = select(vec![usize::MAX, 0, 1, 2]);
     let releases = select(vec![1, 2, 16]);
-    (select(limiters()), records, releases).prop_map(
-        |(limiter, failure_records_max, due_keys_max)| Setup {
+    (select(delays_and_policies()), records, releases).prop_map(
+        |((limiter, policy), failure_records_max, due_keys_max)| Setup {
             limiter,
+            policy,
             max_keys: usize::MAX,
             failure_records_max,
             due_keys_max,
@@ -35,8 +36,8 @@ pub fn setups() -> impl Strategy<Value = Setup> {
 }
 
 /// Limiters that remember failures and that do not, that delay and that do not, and one that
-/// delays for ever.
-fn limiters() -> Vec<LimiterSpec> {
+/// delays for ever; some of them with a policy.
+fn delays_and_policies() -> Vec<(LimiterSpec, PolicySpec)> {
     let exponential = |base_ns| LimiterSpec::Exponential {
         base_ns,
         max_ns: 20,
@@ -45,44 +46,48 @@ fn limiters() -> Vec<LimiterSpec> {
         rate_bits: FloatBits(rate),
         burst,
     };
-    vec![
-        exponential(1),
-        exponential(0),
-        LimiterSpec::FastSlow {
-            fast_ns: 2,
-            slow_ns: 9,
-            max_fast_attempts: 1,
-        },
-        LimiterSpec::MaxOf {
-            limiters: vec![exponential(2), bucket(5e8, 1)],
-        },
-        LimiterSpec::MaxOf { limiters: vec![] },
-        bucket(0.0, 1),
-        holding(exponential(1), 0, true),
-        holding(exponential(0), 3, false),
-        holding(bucket(5e8, 1), 2, true),
-        LimiterSpec::MaxOf {
-            limiters: vec![holding(exponential(2), 1, true), exponential(1)],
-        },
-        pacing(exponential(1), 4e8, 2),
-        pacing(holding(exponential(1), 1, true), 1e8, 1),
-    ]
-}
-
-fn holding(inner: LimiterSpec, cool_down_ns: u64, hold_failures: bool) -> LimiterSpec {
-    LimiterSpec::WithHolds {
-        inner: Box::new(inner),
+    let max_of = |limiters| LimiterSpec::MaxOf { limiters };
+    let holds = |cool_down_ns, hold_failures| PolicySpec {
         cool_down_ns,
         hold_failures,
-    }
-}
-
-fn pacing(inner: LimiterSpec, rate: f64, burst: u32) -> LimiterSpec {
-    LimiterSpec::WithRunRate {
-        inner: Box::new(inner),
-        rate_bits: FloatBits(rate),
-        burst,
-    }
+        run_rate: None,
+    };
+    let paces = |rate, burst| {
+        let per_second = FloatBits(rate);
+        Some(Rate { per_second, burst })
+    };
+    let fast_slow = LimiterSpec::FastSlow {
+        fast_ns: 2,
+        slow_ns: 9,
+        max_fast_attempts: 1,
+    };
+    let none = PolicySpec::default;
+    vec![
+        (exponential(1), none()),
+        (exponential(0), none()),
+        (fast_slow, none()),
+        (max_of(vec![exponential(2), bucket(5e8, 1)]), none()),
+        (max_of(vec![]), none()),
+        (bucket(0.0, 1), none()),
+        (exponential(1), holds(0, true)),
+        (exponential(0), holds(3, false)),
+        (bucket(5e8, 1), holds(2, true)),
+        (max_of(vec![exponential(2), exponential(1)]), holds(1, true)),
+        (
+            exponential(1),
+            PolicySpec {
+                run_rate: paces(4e8, 2),
+                ..none()
+            },
+        ),
+        (
+            exponential(1),
+            PolicySpec {
+                run_rate: paces(1e8, 1),
+                ..holds(1, true)
+            },
+        ),
+    ]
 }
 
 /// Draws histories of a busy queue, which may be shut down towards the end.

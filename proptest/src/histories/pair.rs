@@ -10,7 +10,7 @@ use requeue_core::binding::{Getter, Wake};
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks, Step};
 use crate::subject::{
-    Abilities, Answer, CallId, Drain, Key, Known, Setup, Subject, Ticket, group_of,
+    Abilities, Answer, CallId, Drain, Key, Known, PolicySpec, Setup, Subject, Ticket, group_of,
 };
 use crate::{Model, Rules};
 
@@ -63,6 +63,9 @@ impl Pair {
         let mut setup = setup.clone();
         if capacity.is_some() && !abilities.limits_keys {
             setup.failure_records_max = usize::MAX;
+        }
+        if !abilities.governs {
+            setup.policy = PolicySpec::default();
         }
         let model = Model::new(Rules::Requeue, &setup, capacity);
         Self {

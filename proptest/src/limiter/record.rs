@@ -1,8 +1,6 @@
 //! The record of a limiter that is composed at run time.
 
-use requeue_core::{Held, Instant};
-
-/// What a [`Composed`](super::Composed) limiter remembers of a key.
+/// What an [`AnyLimiter`](super::AnyLimiter) remembers of a key.
 ///
 /// Its shape follows the limiter's.
 ///
@@ -17,24 +15,9 @@ pub enum AnyRecord {
     Failures(u32),
     /// What two limiters remember.
     Both(Box<(AnyRecord, AnyRecord)>),
-    /// A key that may not run for a while.
-    Held(Box<Held<AnyRecord>>),
 }
 
 impl AnyRecord {
-    /// Returns the same with every time changed.
-    #[must_use]
-    pub fn map(self, change: impl Fn(Instant) -> Instant + Copy) -> Self {
-        match self {
-            Self::Both(both) => {
-                let (one, two) = *both;
-                Self::Both(Box::new((one.map(change), two.map(change))))
-            }
-            Self::Held(held) => Self::Held(Box::new(held.map(|inner| inner.map(change), change))),
-            Self::Fresh | Self::Failures(_) => self,
-        }
-    }
-
     pub(super) fn failures(&self) -> u32 {
         match self {
             Self::Failures(failures) => *failures,
@@ -46,13 +29,6 @@ impl AnyRecord {
         match self {
             Self::Both(both) => (**both).clone(),
             _ => Default::default(),
-        }
-    }
-
-    pub(super) fn held(&self) -> Held<AnyRecord> {
-        match self {
-            Self::Held(held) => (**held).clone(),
-            _ => Held::default(),
         }
     }
 
@@ -76,17 +52,6 @@ impl AnyRecord {
             Self::Fresh
         } else {
             Self::Both(Box::new(both))
-        };
-        outcome
-    }
-
-    pub(super) fn with_held<T>(&mut self, change: impl FnOnce(&mut Held<AnyRecord>) -> T) -> T {
-        let mut held = self.held();
-        let outcome = change(&mut held);
-        *self = if held == Held::default() {
-            Self::Fresh
-        } else {
-            Self::Held(Box::new(held))
         };
         outcome
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use requeue_core::{Added, Instant, Merge, RateLimiter, Rejected};
 
 use super::{Model, is_after, remove};
-use crate::limiter::AnyRecord;
 use crate::subject::{Key, Known, Left};
 
 impl Model {
@@ -54,7 +53,7 @@ impl Model {
             return;
         }
         while self.release(usize::MAX) {}
-        if self.limiter.needs_time() {
+        if self.policy.holds() {
             let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
             for key in keys {
                 self.end_delay(key);
@@ -153,11 +152,10 @@ impl Model {
             return Err(Rejected::Full(left));
         }
         if self.failures_of(key) < left.requeues {
-            let mut record = remove(&mut self.failures, key).unwrap_or_default();
-            self.limiter.set_requeues(&mut record, left.requeues);
-            if record != AnyRecord::default() {
-                self.failures.push((key, record));
-            }
+            let mut memory = remove(&mut self.failures, key).unwrap_or_default();
+            let record = &mut memory.record;
+            self.limiter.set_requeues(record, left.requeues);
+            self.remember(key, memory);
         }
         Ok(match left.left {
             Duration::ZERO => self.mark(key, self.now, left.priority),
@@ -167,7 +165,7 @@ impl Model {
 
     /// Whether the order is specified in which delays end that are ended together.
     pub(crate) fn ends_delays_in_order(&self) -> bool {
-        self.waiting.len() < 2 || !self.limiter.needs_time()
+        self.waiting.len() < 2 || !self.policy.holds()
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {

@@ -4,8 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use requeue_core::Instant;
 
-use super::{Drains, Model};
-use crate::limiter::AnyRecord;
+use super::{Drains, Memory, Model};
 use crate::subject::{Key, NumberedRun};
 
 /// What of a [`Model`] a later call can still tell.
@@ -24,7 +23,7 @@ pub struct Fingerprint {
     cancelled: Vec<Key>,
     /// And whether they are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool)>,
-    failures: Vec<(Key, AnyRecord)>,
+    failures: Vec<(Key, Memory)>,
     /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
     records: Vec<Key>,
@@ -67,7 +66,16 @@ impl Fingerprint {
         };
         let failures = self.failures.into_iter();
         self.failures = failures
-            .map(|(key, record)| (key, record.map(relative)))
+            .map(|(key, memory)| {
+                let held_until = relative(memory.held_until);
+                (
+                    key,
+                    Memory {
+                        held_until,
+                        ..memory
+                    },
+                )
+            })
             .collect();
         for (_, first) in &mut self.bursts {
             *first = Instant::EPOCH + now.saturating_since(*first);
@@ -85,6 +93,7 @@ impl Model {
         let Self {
             rules: _,
             limiter,
+            policy,
             levels: _,
             capacity: _,
             failure_records_max: _,
@@ -133,7 +142,7 @@ impl Model {
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
         Fingerprint {
-            limiter: format!("{limiter:?}, {groups:?}, {age_limit:?}"),
+            limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
             now: *now,
             queue: queue.iter().copied().map(queued).collect(),
             dirty,

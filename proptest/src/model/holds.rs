@@ -1,8 +1,8 @@
-//! Keys that may not run for a while, which client-go does not have: [`WithHolds`].
+//! Keys that may not run for a while, which client-go does not have: [`Policy`].
 //!
-//! [`WithHolds`]: requeue_core::WithHolds
+//! [`Policy`]: requeue_core::Policy
 
-use requeue_core::{Instant, RateLimiter};
+use requeue_core::Instant;
 
 use super::{Model, is_after, remove};
 use crate::limiter::AnyRecord;
@@ -11,10 +11,8 @@ use crate::subject::Key;
 impl Model {
     /// Until when a key may not run; a time that has passed if it may.
     pub(super) fn held_until(&self, key: Key) -> Instant {
-        let record = self.failures.iter().find(|(failed, _)| *failed == key);
-        record.map_or(Instant::EPOCH, |(_, record)| {
-            self.limiter.held_until(record)
-        })
+        let memory = self.failures.iter().find(|(failed, _)| *failed == key);
+        memory.map_or(Instant::EPOCH, |(_, memory)| memory.held_until)
     }
 
     /// When an add comes that is asked for at `due`. A key that runs is dirty at once: its hold
@@ -42,11 +40,10 @@ impl Model {
 
     /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
     pub(super) fn hold_after_run(&mut self, key: Key) {
-        let mut record = remove(&mut self.failures, key).unwrap_or_default();
-        self.limiter.ended(&mut record, self.now);
-        if record != AnyRecord::default() {
-            self.failures.push((key, record));
-        }
+        let mut memory = remove(&mut self.failures, key).unwrap_or_default();
+        let held = self.policy.held_after_run(self.now);
+        memory.held_until = memory.held_until.max(held);
+        self.remember(key, memory);
         let held = self.held_until(key);
         if is_after(held, self.now) && self.dirty.contains(&key) {
             self.delay_instead(key, held);
@@ -97,7 +94,7 @@ impl Model {
     /// become the youngest.
     pub(super) fn drop_passed_holds(&mut self) {
         for _ in 0..2 {
-            let Some(&oldest) = self.records.first().filter(|_| self.limiter.needs_time()) else {
+            let Some(&oldest) = self.records.first().filter(|_| self.policy.holds()) else {
                 return;
             };
             if self.is_blank(oldest, self.now) {
@@ -113,8 +110,10 @@ impl Model {
     }
 
     fn is_blank(&self, key: Key, now: Instant) -> bool {
-        let mut records = self.failures.iter();
-        let record = records.find(|(failed, _)| *failed == key);
-        record.is_none_or(|(_, record)| self.limiter.is_blank(record, now))
+        let mut known = self.failures.iter();
+        let memory = known.find(|(failed, _)| *failed == key);
+        memory.is_none_or(|(_, memory)| {
+            memory.record == AnyRecord::default() && !is_after(memory.held_until, now)
+        })
     }
 }

@@ -1,8 +1,8 @@
-//! Ready keys that wait for their turn, which client-go does not have: [`WithRunRate`].
+//! Ready keys that wait for their turn, which client-go does not have: [`run_rate`].
 //!
-//! [`WithRunRate`]: requeue_core::WithRunRate
+//! [`run_rate`]: requeue_core::Policy::run_rate
 
-use requeue_core::{Instant, RateLimiter};
+use requeue_core::Instant;
 
 use super::Model;
 use crate::subject::Subject;
@@ -10,7 +10,7 @@ use crate::subject::Subject;
 impl Model {
     /// From when on the first ready key may be handed out, if it may not be at any time.
     pub(crate) fn start_due(&self) -> Option<Instant> {
-        let start = self.limiter.next_start();
+        let start = self.policy.next_start();
         let may_start = match self.has_a_turn() {
             Some(has_a_turn) => has_a_turn,
             None => !self.queue.is_empty(),
@@ -20,7 +20,7 @@ impl Model {
 
     /// Whether there is no key for a call that waits, and will be none.
     pub(crate) fn is_over(&self) -> bool {
-        let paces = self.limiter.next_start() > Instant::EPOCH;
+        let paces = self.policy.next_start() > Instant::EPOCH;
         let ready_keys_wait = (paces || self.groups.is_some()) && !self.queue.is_empty();
         let is_dirty = |key| self.dirty.contains(key);
         let comes_back = self.is_draining() && self.processing.iter().any(is_dirty);

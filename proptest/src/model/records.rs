@@ -2,11 +2,19 @@
 
 use std::time::Duration;
 
-use requeue_core::{RateLimiter, Rejected};
+use requeue_core::{Instant, RateLimiter, Rejected};
 
 use super::{Model, remove};
 use crate::limiter::AnyRecord;
 use crate::subject::Key;
+
+/// What is remembered of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub(super) record: AnyRecord,
+    /// Until when the key may not run; a time that has passed if it may.
+    pub(super) held_until: Instant,
+}
 
 impl Model {
     /// A new key takes the place of the oldest memory if there is no other.
@@ -24,25 +32,26 @@ impl Model {
         }
     }
 
+    pub(super) fn remember(&mut self, key: Key, memory: Memory) {
+        if memory != Memory::default() {
+            self.failures.push((key, memory));
+        }
+    }
+
     /// default_rate_limiters.go, When.
     pub(super) fn charge(&mut self, key: Key) -> Duration {
         let mut memory = remove(&mut self.failures, key).unwrap_or_default();
-        let delay = self.limiter.when(&mut memory, self.now);
-        if memory != AnyRecord::default() {
-            self.failures.push((key, memory));
-        }
+        let delay = self.limiter.when(&mut memory.record, self.now);
+        let held = self.policy.held_after_failure(delay, self.now);
+        memory.held_until = memory.held_until.max(held);
+        self.remember(key, memory);
         delay
     }
 
     /// default_rate_limiters.go, Forget.
     pub(super) fn forget_key(&mut self, key: Key) -> u32 {
         let count = self.failures_of(key);
-        if let Some(mut record) = remove(&mut self.failures, key) {
-            self.limiter.forget(&mut record);
-            if self.has_work(key) && record != AnyRecord::default() {
-                self.failures.push((key, record));
-            }
-        }
+        remove(&mut self.failures, key);
         self.settle();
         count
     }
@@ -50,7 +59,7 @@ impl Model {
     /// default_rate_limiters.go, NumRequeues.
     pub(super) fn failures_of(&self, key: Key) -> u32 {
         let memory = self.failures.iter().find(|(failed, _)| *failed == key);
-        memory.map_or(0, |(_, memory)| self.limiter.requeues(memory))
+        memory.map_or(0, |(_, memory)| self.limiter.requeues(&memory.record))
     }
 
     /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest

@@ -38,6 +38,8 @@ pub trait Home: Storage + Sized {
     const AGES: bool;
     /// Whether how many keys fit can be changed.
     const LIMITS_KEYS: bool;
+    /// Whether the queue can have a policy, and debounces.
+    const GOVERNS: bool;
 
     /// Changes how many keys fit, if that can be changed.
     fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize);
@@ -51,6 +53,13 @@ pub trait Home: Storage + Sized {
     /// Sets after which time keys age. Without aging, nothing changes.
     fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>);
 
+    /// Debounces an add.
+    fn add_debounced<M: Metrics>(
+        session: &mut Access<'_, Self, M>,
+        key: Key,
+        times: [Duration; 2],
+    ) -> Result<Added, Rejected<Key>>;
+
     /// An empty queue.
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
 }
@@ -59,6 +68,7 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     const GROUPS: bool = P::GROUPS;
     const AGES: bool = P::AGES;
     const LIMITS_KEYS: bool = false;
+    const GOVERNS: bool = P::GOVERNS;
 
     fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
         let _ = (session, keys);
@@ -76,8 +86,17 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
         P::age(session, after);
     }
 
+    fn add_debounced<M: Metrics>(
+        session: &mut Access<'_, Self, M>,
+        key: Key,
+        times: [Duration; 2],
+    ) -> Result<Added, Rejected<Key>> {
+        P::add_debounced(session, key, times)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
+        P::set_policy(&mut queue, setup.policy.build());
         queue.limit_due_keys(setup.due_keys_max);
         queue
     }
@@ -87,6 +106,7 @@ impl<P: Kind> Home for Growable<RandomState, P> {
     const GROUPS: bool = P::GROUPS;
     const AGES: bool = P::AGES;
     const LIMITS_KEYS: bool = true;
+    const GOVERNS: bool = true;
 
     fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
         session.limit_keys(keys);
@@ -104,8 +124,19 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         P::age(session, after);
     }
 
+    fn add_debounced<M: Metrics>(
+        session: &mut Access<'_, Self, M>,
+        key: Key,
+        [quiet, max]: [Duration; 2],
+    ) -> Result<Added, Rejected<Key>> {
+        session.add_debounced(key, quiet, max)
+    }
+
     fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
+        if !setup.policy.is_default() {
+            queue.at(Instant::EPOCH).set_policy(setup.policy.build());
+        }
         queue.at(Instant::EPOCH).limit_keys(setup.max_keys);
         queue.limit_failure_records(setup.failure_records_max);
         queue.limit_due_keys(setup.due_keys_max);
@@ -221,6 +252,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         Abilities {
             due_keys_max: Some(self.due_keys_max),
             limits_keys: S::LIMITS_KEYS,
+            governs: S::GOVERNS,
             ..Abilities::default()
         }
     }
@@ -273,7 +305,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        let value = self.queue.at(self.now).add_debounced(key, quiet, max);
+        let value = S::add_debounced(&mut self.queue.at(self.now), key, [quiet, max]);
         self.obey(value)
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Levels, Metrics,
-    NoPriorities, Priorities, Queue, RandomState, Storage,
+    Added, Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Instant, Levels,
+    Metrics, NoPriorities, Policy, Priorities, Queue, RandomState, Rejected, Storage, WithPolicy,
 };
 
 use super::Key;
@@ -118,10 +118,12 @@ impl GroupOrder {
 }
 
 /// A queue whose keys are `u16`, on the storages of core.
-type Keys<S, M> = Queue<Key, S, AnyLimiter, M>;
+pub(super) type Keys<S, M> = Queue<Key, S, AnyLimiter, M>;
 
-/// Priorities and groups, as a test makes them.
+/// Priorities, groups and a policy, as a test makes them.
 pub trait Kind: Priorities + Sized + 'static {
+    /// Whether a queue of a fixed size can have a policy.
+    const GOVERNS: bool = false;
     /// Whether there are groups.
     const GROUPS: bool = false;
     /// Whether keys age.
@@ -176,11 +178,59 @@ pub trait Kind: Priorities + Sized + 'static {
     /// Sets after which time keys age, if they do.
     fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        S: Storage<Priorities: Priorities<Age = Self::Age>>,
         M: Metrics,
     {
         let _ = (session, after);
     }
+
+    /// Sets the policy of a queue of a fixed size, if it can have one.
+    fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+    where
+        S: Storage<Policy = Self::FixedPolicy>,
+        M: Metrics,
+    {
+        let _ = (queue, policy);
+    }
+
+    /// Debounces an add to a queue of a fixed size. The key comes back if it cannot.
+    fn add_debounced<S, M>(
+        session: &mut Access<'_, S, M>,
+        key: Key,
+        [quiet, max]: [Duration; 2],
+    ) -> Result<Added, Rejected<Key>>
+    where
+        S: Storage<Policy = Self::FixedPolicy>,
+        M: Metrics,
+    {
+        let _ = (session, quiet, max);
+        Err(Rejected::Full(key))
+    }
+}
+
+/// What a kind around `P` does as `P` does.
+macro_rules! policy_of {
+    ($inner:ident) => {
+        fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+        where
+            S: Storage<Policy = Self::FixedPolicy>,
+            M: Metrics,
+        {
+            $inner::set_policy(queue, policy);
+        }
+
+        fn add_debounced<S, M>(
+            session: &mut Access<'_, S, M>,
+            key: Key,
+            times: [Duration; 2],
+        ) -> Result<Added, Rejected<Key>>
+        where
+            S: Storage<Policy = Self::FixedPolicy>,
+            M: Metrics,
+        {
+            $inner::add_debounced(session, key, times)
+        }
+    };
 }
 
 macro_rules! without_groups {
@@ -209,17 +259,51 @@ impl<const P: usize> Kind for Levels<P> {
     without_groups!();
 }
 
-impl<P> Kind for Aging<P>
-where
-    P: Priorities<Naming<Key> = ()> + 'static,
-{
-    const AGES: bool = true;
+impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
+    const GOVERNS: bool = true;
+    const AGES: bool = P::AGES;
 
     without_groups!();
 
     fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        S: Storage<Priorities: Priorities<Age = Self::Age>>,
+        M: Metrics,
+    {
+        P::age(session, after);
+    }
+
+    fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+    where
+        S: Storage<Policy = Self::FixedPolicy>,
+        M: Metrics,
+    {
+        queue.at(Instant::EPOCH).set_policy(policy);
+    }
+
+    fn add_debounced<S, M>(
+        session: &mut Access<'_, S, M>,
+        key: Key,
+        [quiet, max]: [Duration; 2],
+    ) -> Result<Added, Rejected<Key>>
+    where
+        S: Storage<Policy = Self::FixedPolicy>,
+        M: Metrics,
+    {
+        session.add_debounced(key, quiet, max)
+    }
+}
+
+impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
+    const GOVERNS: bool = P::GOVERNS;
+    const AGES: bool = true;
+
+    without_groups!();
+    policy_of!(P);
+
+    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
+    where
+        S: Storage<Priorities: Priorities<Age = Self::Age>>,
         M: Metrics,
     {
         session.age_after(after);
@@ -245,7 +329,10 @@ macro_rules! change {
 
 impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     const GROUPS: bool = true;
+    const GOVERNS: bool = P::GOVERNS;
     const AGES: bool = P::AGES;
+
+    policy_of!(P);
 
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,
@@ -291,7 +378,7 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
 
     fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<AgeLimit = Self::AgeLimit>>,
+        S: Storage<Priorities: Priorities<Age = Self::Age>>,
         M: Metrics,
     {
         P::age(session, after);

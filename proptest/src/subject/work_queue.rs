@@ -176,6 +176,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn abilities(&self) -> Abilities {
         Abilities {
             limits_keys: StorageOf::<R>::LIMITS_KEYS,
+            governs: StorageOf::<R>::GOVERNS,
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -215,7 +216,8 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        self.queue().add_debounced(key, quiet, max)
+        self.queue()
+            .with_now(|session| StorageOf::<R>::add_debounced(session, key, [quiet, max]))
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {

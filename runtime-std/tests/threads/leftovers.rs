@@ -4,25 +4,19 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::binding::Lock;
-use requeue_std::core::{NoLimit, RateLimiter, WithHolds, WithRunRate};
+use requeue_std::core::{Growable, Instant, NoLimit, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
 use crate::SECOND;
 
-fn with<L: RateLimiter>(limiter: L) -> (WorkQueue<u32, L>, ManualClock) {
-    let clock = ManualClock::new();
-    let builder = WorkQueue::builder().limiter(limiter).clock(clock.clone());
-    (builder.build(), clock)
-}
-
 /// Runs with one worker. The first run shuts the queue down, and then the clock moves so far, while
 /// the worker waits. Returns what is left, in its order.
-fn drain<L>(limiter: L, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Duration)>
-where
-    L: RateLimiter<Record: Send> + Send + 'static,
-{
-    let (queue, clock) = with(limiter);
+fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Duration)> {
+    let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
+    queue.at(Instant::EPOCH).set_policy(policy);
+    let clock = ManualClock::new();
+    let queue = WorkQueue::from_queue(queue, clock.clone());
     let moves = moves.to_vec();
     queue.add_many(1..=3, |_| unreachable!());
     in_time(move || {
@@ -52,8 +46,8 @@ where
 #[test]
 fn a_drain_ends_at_its_deadline_while_ready_keys_wait_for_a_token() {
     for rate in [0.001, 0.0] {
-        let limiter = WithRunRate::new(NoLimit, rate, 1);
-        let left = drain(limiter, 10 * SECOND, &[10 * SECOND]);
+        let policy = Policy::new().run_rate(rate, 1);
+        let left = drain(policy, 10 * SECOND, &[10 * SECOND]);
         assert_eq!(left, [(2, Duration::ZERO), (3, Duration::ZERO)]);
     }
 }
@@ -61,7 +55,7 @@ fn a_drain_ends_at_its_deadline_while_ready_keys_wait_for_a_token() {
 /// It uses no token, starts no cool-down, and keeps its place.
 #[test]
 fn a_key_that_is_left_over_was_not_taken() {
-    let limiter = WithHolds::new(NoLimit).cool_down(60 * SECOND);
-    let left = drain(limiter, Duration::ZERO, &[]);
+    let policy = Policy::new().cool_down(60 * SECOND);
+    let left = drain(policy, Duration::ZERO, &[]);
     assert_eq!(left, [(2, Duration::ZERO), (3, Duration::ZERO)]);
 }

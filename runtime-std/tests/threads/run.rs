@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::Instant;
-use requeue_std::core::{ItemExponentialFailure, NoLimit, WithHolds, WithRunRate};
+use requeue_std::core::{ItemExponentialFailure, NoLimit};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
@@ -282,7 +282,8 @@ fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_say
     let clock = ManualClock::new();
     let backoff = ItemExponentialFailure::new(SECOND, 100 * SECOND);
     let queue = WorkQueue::builder()
-        .limiter(WithHolds::new(backoff).hold_failures())
+        .limiter(backoff)
+        .hold_failures()
         .clock(clock.clone())
         .build();
     queue.add(1).unwrap();
@@ -315,7 +316,8 @@ fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_say
 fn a_drain_takes_its_time_at_a_rate_of_runs() {
     let clock = ManualClock::new();
     let queue = WorkQueue::builder()
-        .limiter(WithRunRate::new(NoLimit, 1.0, 2))
+        .limiter(NoLimit)
+        .run_rate(1.0, 2)
         .clock(clock.clone())
         .build();
     queue.add_many(0..4, |_| unreachable!());

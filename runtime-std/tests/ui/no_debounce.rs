@@ -1,9 +1,11 @@
 use std::time::Duration;
 
 use requeue_std::WorkQueue;
+use requeue_std::core::{DefaultController, Fixed};
 
-fn main() {
-    let queue: WorkQueue<&str> = WorkQueue::new();
+fn changed(queue: &WorkQueue<&str, DefaultController, Fixed<8>>) {
     let second = Duration::from_secs(1);
     let _ = queue.add_debounced("etc/hosts", second, second);
 }
+
+fn main() {}

@@ -14,26 +14,27 @@ use critical_section::Mutex;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_core::binding::{Getter, Next, Work};
 use requeue_core::{
-    Action, Fixed, Instant, ItemExponentialFailure, Queue, Session, WithRunRate, default_item_based,
+    Action, DefaultItemBased, Fixed, Instant, Policy, Queue, Session, WithPolicy,
+    default_item_based,
 };
 use requeue_firmware::{arch, board, end, handler, println};
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.
-type Keys = Queue<u16, Fixed<8>, Limiter>;
-type Limiter = WithRunRate<ItemExponentialFailure>;
+type Keys = Queue<u16, Storage, DefaultItemBased>;
+type Storage = Fixed<8, u8, WithPolicy>;
 
-static QUEUE: Mutex<RefCell<Keys>> = Mutex::new(RefCell::new(Keys::new(WithRunRate::new(
-    default_item_based(),
-    500.0,
-    1,
-))));
+const POLICY: Policy = Policy::new().run_rate(500.0, 1);
+
+static QUEUE: Mutex<RefCell<Keys>> = Mutex::new(RefCell::new(
+    Keys::new(default_item_based()).with_policy(POLICY),
+));
 
 /// How often the loop has looked at the queue.
 static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `work` on the queue with interrupts off. You may ignore the wakes that its operations ask
 /// for: the loop looks again after every interrupt.
-fn with<T>(work: impl FnOnce(&mut Session<'_, u16, Fixed<8>, Limiter>) -> T) -> T {
+fn with<T>(work: impl FnOnce(&mut Session<'_, u16, Storage, DefaultItemBased>) -> T) -> T {
     critical_section::with(|section| work(&mut QUEUE.borrow_ref_mut(section).at(now())))
 }
 

@@ -45,62 +45,62 @@ macro_rules! __rules_control {
                 "requeue-core, Queue::expedite";
             }
             holds {
-                a_key_that_failed_runs_as_often_as_its_backoff_says: 1,
+                a_key_that_failed_runs_as_often_as_its_backoff_says: 1 policy,
                 "A key whose failures are held does not run before its backoff is over, if added.",
-                "requeue-core, WithHolds::hold_failures";
-                an_add_without_a_delay_is_one_for_a_held_key_that_runs: 1,
+                "requeue-core, Policy::hold_failures";
+                an_add_without_a_delay_is_one_for_a_held_key_that_runs: 1 policy,
                 "A delay of zero is an add: an active key is dirty, though it is held.",
                 "requeue-core, Queue::add_after";
-                an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs: 1,
+                an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs: 1 policy,
                 "An add now that replaces a deadline makes an active key dirty, though it is held.",
                 "requeue-core, Merge";
-                a_key_cools_down_after_each_run: 1,
+                a_key_cools_down_after_each_run: 1 policy,
                 "A key that cools down does not run before that is over, and then once.",
-                "requeue-core, WithHolds::cool_down";
-                a_dirty_key_is_reported_to_run_when_it_has_cooled_down: 1,
+                "requeue-core, Policy::cool_down";
+                a_dirty_key_is_reported_to_run_when_it_has_cooled_down: 1 policy,
                 "The end of a run returns when the key runs: a dirty key once it has cooled down.",
                 "requeue-core, Finished::Delayed";
-                a_deadline_in_a_hold_comes_at_its_end: 1,
+                a_deadline_in_a_hold_comes_at_its_end: 1 policy,
                 "A deadline in a hold moves to its end; a later one stays.",
-                "requeue-core, WithHolds";
-                a_ready_key_that_fails_is_held: 1,
+                "requeue-core, Policy";
+                a_ready_key_that_fails_is_held: 1 policy,
                 "A key that fails while it is ready is delayed if its failures are held.",
-                "requeue-core, WithHolds::hold_failures";
-                a_hold_ends_early_only_if_it_is_forgotten: 1,
+                "requeue-core, Policy::hold_failures";
+                a_hold_ends_early_only_if_it_is_forgotten: 1 policy,
                 "A hold is not ended by expediting the key, but by forgetting its failures.",
-                "requeue-core, WithHolds";
-                a_held_key_is_a_leftover: 1,
+                "requeue-core, Policy";
+                a_held_key_is_a_leftover: 1 policy,
                 "After shutdown a held key that would run again is left over, and no drain waits.",
-                "requeue-core, WithHolds";
-                holds_that_are_over_take_no_room: 4,
+                "requeue-core, Policy";
+                holds_that_are_over_take_no_room: 4 policy,
                 "Runs that end drop the records of other keys whose holds are over.",
-                "requeue-core, WithHolds";
+                "requeue-core, Policy";
             }
             run_rate {
-                a_token_is_taken_when_a_key_is_handed_out: 6,
+                a_token_is_taken_when_a_key_is_handed_out: 6 policy,
                 "Keys wait for tokens in their order, and an add that coalesces takes none.",
-                "requeue-core, WithRunRate";
-                a_queue_that_is_shut_down_keeps_its_rate: 4,
+                "requeue-core, Policy::run_rate";
+                a_queue_that_is_shut_down_keeps_its_rate: 4 policy,
                 "After shutdown keys are handed out at the same rate; leftovers take no token.",
-                "requeue-core, WithRunRate";
+                "requeue-core, Policy::run_rate";
             }
             debounce {
-                each_add_of_a_burst_moves_its_deadline: 1,
+                each_add_of_a_burst_moves_its_deadline: 1 policy,
                 "A debounced key runs once, when no debounced add has come for a while.",
                 "requeue-core, Queue::add_debounced";
-                a_burst_ends_at_its_maximum: 1,
+                a_burst_ends_at_its_maximum: 1 policy,
                 "However many debounced adds come, the key runs a time after the first.",
                 "requeue-core, Queue::add_debounced";
-                a_burst_moves_no_deadline_but_its_own: 1,
+                a_burst_moves_no_deadline_but_its_own: 1 policy,
                 "A deadline that is not that of the burst is not moved back.",
                 "requeue-core, Queue::add_debounced";
-                a_burst_leaves_a_deadline_that_others_ask_for_too: 1,
+                a_burst_leaves_a_deadline_that_others_ask_for_too: 1 policy,
                 "A burst no longer moves its deadline once another call asks for the same time.",
                 "requeue-core, Queue::add_debounced";
-                a_burst_that_is_taken_back_is_over: 1,
+                a_burst_that_is_taken_back_is_over: 1 policy,
                 "A burst ends when its key is cancelled, and leaves nothing behind.",
                 "requeue-core, Queue::add_debounced";
-                an_add_that_need_not_wait_ends_its_burst: 1,
+                an_add_that_need_not_wait_ends_its_burst: 1 policy,
                 "A debounced add without a quiet time is an add, and ends the burst.",
                 "requeue-core, Queue::add_debounced";
             }

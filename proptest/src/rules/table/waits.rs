@@ -19,15 +19,15 @@ macro_rules! __rules_waits {
                 "requeue-core, Queue::pause";
             }
             run_rates {
-                a_getter_that_sleeps_is_the_timer_of_a_token: 4,
+                a_getter_that_sleeps_is_the_timer_of_a_token: 4 policy,
                 "While getters sleep, each key is handed out when there is a token for it.",
-                "requeue-core, WithRunRate";
-                after_shutdown_getters_wait_for_tokens_and_then_end: 4,
+                "requeue-core, Policy::run_rate";
+                after_shutdown_getters_wait_for_tokens_and_then_end: 4 policy,
                 "After shutdown getters wait for the tokens of the last keys, and are then closed.",
-                "requeue-core, WithRunRate";
-                a_call_with_a_time_limit_gives_up_before_its_token: 3,
+                "requeue-core, Policy::run_rate";
+                a_call_with_a_time_limit_gives_up_before_its_token: 3 policy,
                 "A call with a time limit gives up before there is a token for a ready key.",
-                "requeue-core, WithRunRate";
+                "requeue-core, Policy::run_rate";
             }
             limited_groups {
                 the_end_of_a_run_wakes_a_getter_of_its_group: 2,

@@ -1,0 +1,483 @@
+//! What a key may not do yet, though it is ready or due: it is held after a run or a failure, it
+//! waits for a token, or its adds are one burst. Owns the settings, and what is kept of each key
+//! for them; the state machine asks. Never touches a key's phase, its deadline or its failures.
+
+use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::array::ConstDefault;
+use crate::id::{Index, SlotId};
+use crate::limiter::{Bucket, RateLimiter};
+use crate::priority::{NoPriorities, Priorities, sealed};
+#[cfg(feature = "alloc")]
+use crate::segments::Segments;
+#[cfg(feature = "alloc")]
+use alloc::boxed::Box;
+
+/// What keys have to wait for in addition to their delays: a pause after each run
+/// ([`cool_down`](Self::cool_down)), the end of a backoff ([`hold_failures`](Self::hold_failures)),
+/// a token for each run ([`run_rate`](Self::run_rate)).
+///
+/// A queue that grows takes a policy at run time: its builder has the three methods, and
+/// [`set_policy`](crate::Session::set_policy) sets it later. Its type stays the same. A
+/// [`Fixed`](crate::Fixed) queue has [`WithPolicy`] in its type, and
+/// [`Queue::with_policy`](crate::Queue::with_policy) in a `static`.
+///
+/// # Holds
+///
+/// client-go holds no key: its backoff is one more add, and any other add starts a run at once. A
+/// reconciler that adds its own key, or whose key is added by what it changes, then fails without
+/// any pause.
+///
+/// No run of a held key starts before the hold is over:
+///
+/// | what happens to a held key | what becomes of it |
+/// |---|---|
+/// | it is added, or its deadline would be sooner | delayed until the hold is over |
+/// | it is added again | the adds coalesce |
+/// | its deadline is later | stays as it is |
+/// | its run ends, and it was added meanwhile | delayed until the hold is over |
+/// | it fails while it is ready | delayed until the hold is over |
+/// | [`expedite`](crate::Session::expedite) | delayed until the hold is over |
+/// | [`forget`](crate::Session::forget), or a success | holds and failures are forgotten |
+/// | shutdown | a leftover, with the time that is left of the hold |
+///
+/// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a
+/// run ends, after its failures are forgotten, and so `Action::Success` does not shorten the one
+/// that follows it. A hold of [`Duration::MAX`] lasts until the key is forgotten. An active key is
+/// not held: its run goes on.
+///
+/// # Room
+///
+/// A key that is held and otherwise idle takes a slot, as one that has failed does, and counts as a
+/// failure record. Of such records the oldest is discarded if room is short: that key may then run
+/// too soon. Each run that ends drops up to two records whose holds are over, so the queue keeps
+/// about as many as there are runs in a cool-down. To find them it moves up to two records of
+/// failures to the end of the list: which failures are discarded first is no longer exactly the
+/// order in which they came.
+///
+/// # Cost
+///
+/// O(log n) for a hold that moves a deadline. For each key that is handed out at a rate, what a
+/// [`Bucket`] costs, and one comparison for each look. A queue that holds or paces reads the clock
+/// in every operation. A queue that grows keeps 16 bytes per key beside its slots, from the first
+/// hold or the first debounced add on; [`WithPolicy`] keeps as much in each slot.
+///
+/// # Examples
+///
+/// A reconciler writes to the object that it watches, so that its own key is added in each run:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{
+///     Action, Added, Fixed, Instant, Policy, Queue, WithPolicy, default_item_based,
+/// };
+///
+/// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> =
+///     Queue::new(default_item_based()).with_policy(Policy::new().hold_failures());
+/// let now = Instant::EPOCH;
+///
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Ready));
+/// let work = queue.at(now).try_get().unwrap();
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
+/// let _ = queue.at(now).finish(work.ticket, Action::Retry);
+///
+/// // It failed, and runs in a millisecond: neither the add nor another one changes that.
+/// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
+/// assert!(queue.at(now).try_get().is_none());
+/// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
+/// ```
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "a policy does nothing until a queue has it"]
+pub struct Policy {
+    cool_down: Duration,
+    holds_failures: bool,
+    /// Charged for each key that is handed out.
+    rate: Bucket,
+    /// When the next token is there.
+    next: Instant,
+}
+
+impl Policy {
+    /// Creates a policy under which no key waits.
+    pub const fn new() -> Self {
+        Self {
+            cool_down: Duration::ZERO,
+            holds_failures: false,
+            rate: Bucket::unlimited(),
+            next: Instant::EPOCH,
+        }
+    }
+
+    /// Holds each key for so long after each of its runs. Zero, the default, is not at all.
+    ///
+    /// # Examples
+    ///
+    /// A display is redrawn at most every 100 ms, and 100 ms after it began to change:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Action, Added, Instant, NoLimit, Queue};
+    ///
+    /// let pause = Duration::from_millis(100);
+    /// let mut queue = Queue::builder().limiter(NoLimit).cool_down(pause).build();
+    /// let now = Instant::EPOCH;
+    ///
+    /// let _ = queue.at(now).add("display");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
+    /// assert_eq!(queue.at(now).add("display"), Ok(Added::Delayed));
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert!(queue.at(now + pause).try_get().is_some());
+    /// ```
+    pub const fn cool_down(mut self, pause: Duration) -> Self {
+        self.cool_down = pause;
+        self
+    }
+
+    /// Holds each key that fails until the delay of that failure is over. The [type](Self) has an
+    /// example.
+    pub const fn hold_failures(mut self) -> Self {
+        self.holds_failures = true;
+        self
+    }
+
+    /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
+    /// [`Bucket`] is taken for each key that is handed out.
+    ///
+    /// A [`Bucket`] that is a limiter is charged for each failure, and so limits retries, each of
+    /// which gets a deadline of its own. This one is charged when a run begins: an add that
+    /// coalesces costs nothing, a key keeps its place, and a key of a higher
+    /// [level](crate::Levels) does not wait behind others. It protects what the runs use, such as a
+    /// server that allows so many calls.
+    ///
+    /// If no token is left, keys stay ready, and getters wait. One of those that sleep is the
+    /// timer. That is so after shutdown too: a drain takes its time at this rate, and leftovers
+    /// need no token. A key that is handed out has used its token, whatever becomes of its run.
+    ///
+    /// | parameters | runs |
+    /// |---|---|
+    /// | rate [`Bucket::UNLIMITED_RATE`] or above | no limit |
+    /// | rate 0, negative or not a number | the burst, and then none: a drain does not end |
+    /// | burst 0 | none at all |
+    ///
+    /// A token that is due between two nanoseconds is there at the first of them. The rest is owed,
+    /// so that the rate is exact over time.
+    ///
+    /// # Examples
+    ///
+    /// A server allows ten calls per second:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Instant, Queue};
+    ///
+    /// let mut queue = Queue::builder().run_rate(10.0, 2).build();
+    /// let now = Instant::EPOCH;
+    /// let _ = queue.at(now).add_many([1, 2, 3, 4, 3, 3], |_| {});
+    ///
+    /// let later = now + Duration::from_millis(100);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, 1);
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, 2);
+    /// assert!(queue.at(now).try_get().is_none());
+    /// assert_eq!(queue.next_deadline(), Some(later));
+    /// assert_eq!(queue.at(later).try_get().unwrap().key, 3);
+    /// assert!(queue.at(later).try_get().is_none());
+    /// ```
+    pub const fn run_rate(mut self, per_second: f64, burst: u32) -> Self {
+        self.rate = Bucket::new(per_second, burst);
+        self.next = if self.rate.is_closed() {
+            Instant::NEVER
+        } else {
+            Instant::EPOCH
+        };
+        self
+    }
+
+    /// Whether keys may be held.
+    #[doc(hidden)]
+    pub const fn holds(&self) -> bool {
+        self.holds_failures || !self.cool_down.is_zero()
+    }
+
+    /// Whether runs wait for tokens.
+    pub(crate) const fn paces(&self) -> bool {
+        self.rate.is_limited()
+    }
+
+    /// From when on a ready key may be handed out.
+    #[doc(hidden)]
+    pub const fn next_start(&self) -> Instant {
+        self.next
+    }
+
+    /// Notes that a key was handed out.
+    #[doc(hidden)]
+    pub fn start(&mut self, now: Instant) {
+        let _ = self.rate.when(&mut (), now);
+        self.next = self.rate.next_token();
+    }
+
+    /// Until when a run that ends now holds its key.
+    #[doc(hidden)]
+    pub fn held_after_run(&self, now: Instant) -> Instant {
+        if self.cool_down.is_zero() {
+            return Instant::EPOCH;
+        }
+        now + self.cool_down
+    }
+
+    /// Until when a failure holds its key, which has to wait for so long.
+    #[doc(hidden)]
+    pub fn held_after_failure(&self, delay: Duration, now: Instant) -> Instant {
+        if self.holds_failures {
+            return now + delay;
+        }
+        Instant::EPOCH
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Lets a [`Fixed`](crate::Fixed) queue have a [`Policy`], and debounce adds. `P` are the priority
+/// levels.
+///
+/// A queue that grows can have a policy without this type. A queue with groups has
+/// `Groups<G, WithPolicy>`.
+///
+/// # Cost
+///
+/// 16 bytes in each slot, and the policy itself in the queue.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Levels, NoLimit, Policy, Queue, WithPolicy};
+///
+/// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
+/// const QUEUE: Queue<u16, Fixed<8, u8, WithPolicy>, NoLimit> =
+///     Queue::new(NoLimit).with_policy(POLICY);
+/// const LEVELED: Queue<u16, Fixed<8, u8, WithPolicy<Levels<2>>>, NoLimit> =
+///     Queue::new(NoLimit).with_policy(POLICY);
+/// assert!(QUEUE.needs_time() && LEVELED.needs_time());
+/// ```
+///
+/// ```compile_fail
+/// use requeue_core::{Fixed, NoLimit, Policy, Queue};
+///
+/// // This queue has no room for it.
+/// let _ = Queue::<u16, Fixed<8>, _>::new(NoLimit).with_policy(Policy::new().hold_failures());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WithPolicy<P = NoPriorities>(P);
+
+impl<P> sealed::Sealed for WithPolicy<P> {}
+
+impl<P: Priorities> Priorities for WithPolicy<P> {
+    const LEVELS: u8 = P::LEVELS;
+
+    type KeyLevels = P::KeyLevels;
+    type Age = P::Age;
+    type FixedPolicy = InSlots;
+    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
+    type Group = P::Group;
+    type Naming<K> = P::Naming<K>;
+    type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
+    #[cfg(feature = "alloc")]
+    type GrowableLists = P::GrowableLists;
+}
+
+/// Where a queue keeps its policy, and what it keeps of each key: nowhere, in its slots, or in a
+/// table beside them.
+#[doc(hidden)]
+pub trait KeepPolicy: Debug {
+    /// Whether the queue can have a policy. All that asks for one is dead code otherwise.
+    const EXISTS: bool;
+    const NONE: Self;
+    /// What is kept in a key's own slot.
+    type InSlot: Debug + Default;
+
+    /// The policy, if the queue has one.
+    fn policy(&self) -> Option<&Policy>;
+    fn policy_mut(&mut self) -> Option<&mut Policy>;
+
+    fn kept(&self, in_slot: &Self::InSlot, id: SlotId) -> Kept;
+    fn kept_mut<'a>(
+        &'a mut self,
+        in_slot: &'a mut Self::InSlot,
+        id: SlotId,
+    ) -> Option<&'a mut Kept>;
+
+    /// Ends a run of a key. Returns whether the key is held.
+    fn end_run(
+        &mut self,
+        in_slot: &mut Self::InSlot,
+        id: SlotId,
+        forgets: bool,
+        now: Instant,
+    ) -> bool {
+        let held = match self.policy() {
+            Some(policy) => policy.held_after_run(now),
+            None => return false,
+        };
+        let Some(kept) = self.kept_mut(in_slot, id) else {
+            return false;
+        };
+        if forgets {
+            kept.held_until = Instant::EPOCH;
+        }
+        kept.held_until = kept.held_until.max(held);
+        kept.held_until.is_after(now)
+    }
+}
+
+/// The same, of a queue that can have a policy.
+#[diagnostic::on_unimplemented(
+    message = "this queue has no room for a policy",
+    label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
+    note = "put `WithPolicy` into the type of the queue, as in `Fixed<8, u8, WithPolicy>`"
+)]
+#[doc(hidden)]
+pub trait SetPolicy: KeepPolicy {
+    fn set(&mut self, policy: Policy);
+}
+
+/// What is kept of a key. It outlives the key's slot only if it says nothing.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Until when the key may not run: a time that has passed if it may.
+    pub(crate) held_until: Instant,
+    /// When the burst of debounced adds began that has set the key's deadline; never if another
+    /// call has. Says nothing of a key that does not wait for a deadline, so nothing has to change
+    /// it when the deadline comes or is taken back, or when the key loses its slot.
+    pub(crate) burst: Instant,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            held_until: Instant::EPOCH,
+            burst: Instant::NEVER,
+        }
+    }
+}
+
+impl KeepPolicy for () {
+    const EXISTS: bool = false;
+    const NONE: Self = ();
+    type InSlot = ();
+
+    #[inline]
+    fn policy(&self) -> Option<&Policy> {
+        None
+    }
+
+    #[inline]
+    fn policy_mut(&mut self) -> Option<&mut Policy> {
+        None
+    }
+
+    #[inline]
+    fn kept(&self, (): &(), _: SlotId) -> Kept {
+        Kept::default()
+    }
+
+    #[inline]
+    fn kept_mut<'a>(&'a mut self, (): &'a mut (), _: SlotId) -> Option<&'a mut Kept> {
+        None
+    }
+}
+
+/// A policy in the queue, and what it keeps of a key in the key's slot: see [`WithPolicy`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct InSlots(pub(crate) Policy);
+
+impl KeepPolicy for InSlots {
+    const EXISTS: bool = true;
+    const NONE: Self = Self(Policy::new());
+    type InSlot = Kept;
+
+    #[inline]
+    fn policy(&self) -> Option<&Policy> {
+        Some(&self.0)
+    }
+
+    #[inline]
+    fn policy_mut(&mut self) -> Option<&mut Policy> {
+        Some(&mut self.0)
+    }
+
+    #[inline]
+    fn kept(&self, in_slot: &Kept, _: SlotId) -> Kept {
+        *in_slot
+    }
+
+    #[inline]
+    fn kept_mut<'a>(&'a mut self, in_slot: &'a mut Kept, _: SlotId) -> Option<&'a mut Kept> {
+        Some(in_slot)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl SetPolicy for InSlots {
+    fn set(&mut self, policy: Policy) {
+        self.0 = policy;
+    }
+}
+
+/// A policy in a table beside the slots, which does not exist before it is used.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct SideTable(Option<Box<(Policy, Segments<Kept, 512>)>>);
+
+#[cfg(feature = "alloc")]
+impl SideTable {
+    fn table(&mut self) -> &mut (Policy, Segments<Kept, 512>) {
+        let new = || Box::new((Policy::new(), Segments::new()));
+        self.0.get_or_insert_with(new)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl KeepPolicy for SideTable {
+    const EXISTS: bool = true;
+    const NONE: Self = Self(None);
+    type InSlot = ();
+
+    fn policy(&self) -> Option<&Policy> {
+        self.0.as_deref().map(|(policy, _)| policy)
+    }
+
+    fn policy_mut(&mut self) -> Option<&mut Policy> {
+        self.0.as_deref_mut().map(|(policy, _)| policy)
+    }
+
+    fn kept(&self, (): &(), id: SlotId) -> Kept {
+        let table = self.0.as_deref();
+        let kept = table.and_then(|(_, kept)| kept.get(id.index()));
+        kept.copied().unwrap_or_default()
+    }
+
+    fn kept_mut<'a>(&'a mut self, (): &'a mut (), id: SlotId) -> Option<&'a mut Kept> {
+        self.table().1.slot(id.index(), Kept::default())
+    }
+}
+
+#[cfg(feature = "alloc")]
+#[diagnostic::do_not_recommend]
+impl SetPolicy for SideTable {
+    fn set(&mut self, policy: Policy) {
+        self.table().0 = policy;
+    }
+}
