@@ -38,9 +38,8 @@ mod sleepers;
 mod storage;
 mod time;
 mod timer;
-#[cfg(feature = "alloc")]
-mod trace;
 mod wait;
+mod wait_list;
 mod work;
 #[cfg(feature = "alloc")]
 mod workers;
@@ -75,7 +74,7 @@ pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled,
+    Scheduled, TooManyWaiters,
 };
 pub use priority::{Levels, NoPriorities, Priorities};
 pub use producer::Producer;
@@ -85,7 +84,6 @@ pub use storage::fixed::Fixed;
 #[cfg(feature = "alloc")]
 pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
-pub use wait::TooManyWaiters;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]

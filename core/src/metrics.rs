@@ -96,7 +96,8 @@ pub trait Metrics {
     /// queue shuts down.
     fn retry(&mut self) {}
 
-    /// Counts an add that changed at most the key's priority, because the key would run anyway.
+    /// Counts an add that changed at most the key's priority, because the key would run anyway. A
+    /// deadline that passes is an add, and so is an action that asks for another run.
     fn coalesced(&mut self) {}
 
     /// Receives the number of keys that wait for a deadline: a gauge.

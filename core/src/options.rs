@@ -70,7 +70,8 @@ pub struct AddOptions {
 /// | `Replace` | in any case | the key is ready now instead |
 /// | `Keep` | not at all | changes nothing |
 ///
-/// Under each rule the priority level of an add can raise that of the deadline. A key that is
+/// An add that meets a pending deadline can raise its priority level, under each rule. With
+/// `Earliest`, an add without a delay does not meet it: it is an add of its own. A key that is
 /// ready, active or dirty stays so: a rule never takes back an add that has happened.
 ///
 /// # Examples

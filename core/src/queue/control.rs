@@ -191,8 +191,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.paused
     }
 
-    /// Returns the figures of a group, `None` if it has neither keys nor limits of its own. A due
-    /// key counts as ready once an operation has made it so. O(1) expected.
+    /// Returns the figures of a group. `None` if it has no keys, no limits of its own and no pause;
+    /// a group that has just lost the last of them may remain, with figures of zero, until its
+    /// place is needed. A due key counts as ready, and a group with a new token as not blocked,
+    /// once an operation has noticed. O(1) expected.
     ///
     /// # Examples
     ///

@@ -233,7 +233,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// While the queue shuts down, a key whose action asks for another run is kept for
     /// [`take_delayed`](Self::take_delayed) instead. A key that was added during its run is ready
-    /// again in any case.
+    /// again in any case. Before shutdown it also has the deadline of its action; after shutdown
+    /// the one run stands for both.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, if
     /// [the action](Action::needs_time) needs it.

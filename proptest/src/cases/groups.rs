@@ -127,6 +127,24 @@ pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+pub(crate) fn a_group_with_a_token_does_not_wait_behind_keys_that_are_due(script: &mut Script) {
+    script.renew(&setup_with_backlog());
+    let cap = Cap {
+        rate: Some(one_in_10_ms()),
+        ..Cap::default()
+    };
+    script.subject.order(&GroupOrder::Limit(1, Some(cap)));
+    add_all(script, &[1, 4]);
+    script.get(1);
+    for key in [3, 6, 9, 12, 15, 18] {
+        script.add_after(key, 5, Added::Delayed);
+    }
+    script.advance(30);
+    for key in [3, 4, 6, 9, 12, 15, 18] {
+        script.get(key);
+    }
+}
+
 pub(crate) fn shutdown_ends_the_pause_of_a_group(script: &mut Script) {
     add_all(script, &[3]);
     let mut state = |order: Option<GroupOrder>, closes: bool| {

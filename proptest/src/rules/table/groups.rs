@@ -26,6 +26,9 @@ macro_rules! __rules_groups {
                 a_rate_is_charged_when_a_key_is_handed_out: 2 groups,
                 "A rate of a group is charged when a key is handed out; a coalesced add is free.",
                 "requeue-core, GroupLimits::rate";
+                a_group_with_a_token_does_not_wait_behind_keys_that_are_due: 8 groups,
+                "A group whose rate allows a run takes its turn, however many keys are due.",
+                "requeue-core, Groups";
                 shutdown_ends_the_pause_of_a_group: 1 groups,
                 "Shutdown ends the pause of a group, in its figures too, and none begins after it.",
                 "requeue-core, GroupState::paused";
