@@ -62,10 +62,6 @@ impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     }
 
     fn ready_at(&self, place: usize) -> Option<SlotId> {
-        let mut id = self.ready.first()?;
-        for _ in 0..place {
-            id = self.ready.after(&self.links, id)?;
-        }
-        Some(id)
+        self.ready.nth(&self.links, place)
     }
 }

@@ -216,7 +216,7 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     fn group_mut(&mut self, id: SlotId) -> Option<&mut Group<B>> {
-        Some(&mut self.groups.slot_mut(id)?.meta)
+        group_in::<B>(&mut self.groups, id)
     }
 
     /// How many keys of the group of a key are live for their failures alone. Counted only where a
@@ -255,10 +255,9 @@ impl<B: Backing> GroupedLists<B> {
     /// Takes a key out of its lane. No effect if it is not in it.
     fn take_out(&mut self, id: SlotId, level: usize) {
         let group = self.group_of(id);
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let own = &mut slot.meta;
         let Some(lane) = own.lanes.get_mut(level) else {
             return;
         };
@@ -344,17 +343,16 @@ impl<B: Backing> Lists for GroupedLists<B> {
     #[inline]
     fn push_ready(&mut self, id: SlotId, level: u8, at: Instant) {
         let (group, level) = (self.group_of(id), usize::from(level));
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(mut own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let mut own = &mut slot.meta;
         let only = own.ready == 0;
         if only && (own.is_blocked || own.generation != self.generation) {
             self.look_again(group, at);
-            let Some(slot) = self.groups.slot_mut(group) else {
+            let Some(again) = group_in::<B>(&mut self.groups, group) else {
                 return;
             };
-            own = &mut slot.meta;
+            own = again;
         }
         let Some(lane) = own.lanes.get_mut(level) else {
             return;
@@ -389,7 +387,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId> {
         let level = usize::from(level);
         let group = self.turn_of(level)?;
-        let own = &mut self.groups.slot_mut(group)?.meta;
+        let own = group_in::<B>(&mut self.groups, group)?;
         let share = own.own.unwrap_or(self.limits.share());
         let lane = own.lanes.get_mut(level)?;
         let id = lane.keys.pop_front(&mut self.members)?;
@@ -548,19 +546,20 @@ impl<B: Backing> Lists for GroupedLists<B> {
                 let Some(lane) = own.and_then(|own| own.lanes.get(level)) else {
                     continue;
                 };
-                if place >= lane.keys.len() {
-                    place -= lane.keys.len();
-                    continue;
+                if place < lane.keys.len() {
+                    return lane.keys.nth(&self.members, place);
                 }
-                let mut id = lane.keys.first()?;
-                for _ in 0..place {
-                    id = lane.keys.after(&self.members, id)?;
-                }
-                return Some(id);
+                place -= lane.keys.len();
             }
         }
         None
     }
+}
+
+/// A group, while other fields of the lists are in use.
+#[inline]
+fn group_in<B: Backing>(groups: &mut B::Groups, id: SlotId) -> Option<&mut Group<B>> {
+    Some(&mut groups.slot_mut(id)?.meta)
 }
 
 impl<B: Backing> fmt::Debug for GroupedLists<B> {

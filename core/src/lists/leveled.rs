@@ -135,15 +135,10 @@ impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Lists for LeveledLists<
 
     fn ready_at(&self, mut place: usize) -> Option<SlotId> {
         for list in self.ready.iter().rev() {
-            if place >= list.len() {
-                place -= list.len();
-                continue;
+            if place < list.len() {
+                return list.nth(&self.links, place);
             }
-            let mut id = list.first()?;
-            for _ in 0..place {
-                id = list.after(&self.links, id)?;
-            }
-            return Some(id);
+            place -= list.len();
         }
         None
     }

@@ -164,6 +164,11 @@ impl<I: Index> List<I> {
         links.link(id).previous != I::NONE || self.head == I::new(id)
     }
 
+    /// The slot at a place of the list, for checks. As many steps as there are before it.
+    pub(crate) fn nth(&self, links: &impl Links<I>, place: usize) -> Option<SlotId> {
+        (0..place).try_fold(self.first()?, |id, _| self.after(links, id))
+    }
+
     pub(crate) fn after(&self, links: &impl Links<I>, id: SlotId) -> Option<SlotId> {
         links.link(id).next.get()
     }

@@ -12,7 +12,7 @@ use crate::id::SlotId;
 use crate::limiter::{Bucket, RateLimiter};
 use crate::storage::{Located, Slots};
 
-use super::{Backing, Group, GroupedLists};
+use super::{Backing, Group, GroupedLists, group_in};
 
 /// The limits of a group. There are none by default, and the weight is 1.
 ///
@@ -326,10 +326,9 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Lets a group see the common limits.
     pub(super) fn see_limits(&mut self, group: SlotId) {
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let own = &mut slot.meta;
         if own.generation != self.generation {
             own.generation = self.generation;
             self.outdated -= 1;
@@ -341,10 +340,9 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Gives a group a bucket, full, unless it has had one like it.
     pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let own = &mut slot.meta;
         let old = self.rates.get(group.index()).filter(|_| own.has_rate);
         let same = match (&bucket, old) {
             (Some(new), Some(old)) => new.has_rate_of(&old.bucket),
@@ -395,10 +393,9 @@ impl<B: Backing> GroupedLists<B> {
     /// A group that has handed out a key is at its limit, or has a rate: charges it.
     #[inline(never)]
     pub(super) fn charge(&mut self, group: SlotId, now: Instant) {
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let own = &mut slot.meta;
         let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
         if let Some(rate) = rate {
             let _ = rate.bucket.when(&mut (), now);

@@ -6,7 +6,7 @@ use crate::id::{Index, SlotId};
 use crate::lists::{Link, Links};
 use crate::storage::Slots;
 
-use super::{Backing, GroupedLists, Level};
+use super::{Backing, GroupedLists, Level, group_in};
 
 impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.
@@ -15,10 +15,9 @@ impl<B: Backing> GroupedLists<B> {
         if self.is_outdated(group) {
             self.see_limits(group);
         }
-        let Some(slot) = self.groups.slot_mut(group) else {
+        let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let own = &mut slot.meta;
         let is_blocked = !own.may_start(&self.limits, self.closed);
         if is_blocked == core::mem::replace(&mut own.is_blocked, is_blocked) {
             return;
