@@ -32,13 +32,13 @@ pub enum Added {
     Ready,
     /// The key is active, and will run again after its present run.
     Dirty,
-    /// The key will be ready at its deadline, or when it is no longer [held](crate::Policy); it
-    /// had no deadline before.
+    /// The key will be ready at its deadline, or when it is no longer [held](crate::Policy). It had
+    /// no deadline before, or was ready, and its failure holds it.
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
     /// The key was waiting for an earlier deadline, which is later now, as
-    /// [`Merge`](crate::Merge) asks for.
+    /// [`Merge`](crate::Merge) asks for, or because its failure holds it.
     Later,
     /// The key was already ready, dirty, or waiting for this deadline or for one that
     /// [counts](crate::Merge) instead: nothing changed.

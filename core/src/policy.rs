@@ -46,7 +46,7 @@ use alloc::boxed::Box;
 /// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a
 /// run ends, after its failures are forgotten, and so `Action::Success` does not shorten the one
 /// that follows it. A hold of [`Duration::MAX`] lasts until the key is forgotten. An active key is
-/// not held: its run goes on.
+/// not held: adds, delays and `expedite` act at once, and obey the hold when the run has ended.
 ///
 /// # Room
 ///

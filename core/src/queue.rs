@@ -89,7 +89,8 @@ pub use wait::{Adding, Flush};
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
-/// - **Q8** No deadline is before the time until which its key is [held](crate::Policy).
+/// - **Q8** No deadline is before the time until which its key is [held](crate::Policy), unless the
+///   key is active.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
 /// - **W2** There is a timer owner only while a getter sleeps.

@@ -240,7 +240,7 @@ impl Model {
         }
         let level = self.retry_level(key);
         let added = self.retry_at(key, self.now + delay, level);
-        self.hold_back(key);
+        let added = self.hold_back(key, added);
         Ok(Scheduled { delay, added })
     }
 

@@ -158,7 +158,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         let (id, delay) = queue.charge(key, *now, spare).map_err(Rejected::Full)?;
         let level = queue.retry_level(id);
         let added = queue.schedule(id, *now + delay, *now, level);
-        queue.hold_back(id, *now);
+        let added = queue.hold_back(id, added, *now);
         Ok(Scheduled { delay, added })
     }
 
@@ -393,9 +393,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             None => LOWEST,
         };
         let due = delay.map(|delay| now + delay);
-        let added = self.merge(id, options.merge, due, now, level);
+        let mut added = self.merge(id, options.merge, due, now, level);
         if options.rate_limited {
-            self.hold_back(id, now);
+            added = self.hold_back(id, added, now);
         }
         let delay = delay.unwrap_or(Duration::ZERO);
         Ok(Scheduled { delay, added })
@@ -404,7 +404,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        let due = self.due_of_add(id, due, now);
+        let due = self.due_of_add(id, due);
         if !due.is_after(now) {
             return self.mark(id, now, level);
         }
@@ -492,7 +492,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         level: u8,
     ) -> Added {
-        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH), now);
+        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH));
         let later = asked.is_after(now).then_some(asked);
         let pending = match rule {
             Merge::Earliest => None,
@@ -573,7 +573,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.burst);
         let pending = self.delays.due(id).filter(|_| !first.is_never());
         let first = if pending.is_some() { first } else { now };
-        let due = self.due_of_add(id, (now + quiet).min(first + max), now);
+        let due = self.due_of_add(id, (now + quiet).min(first + max));
         let Some(before) = pending else {
             return self.begin_burst(id, due, now);
         };

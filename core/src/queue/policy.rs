@@ -3,7 +3,7 @@
 //!
 //! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
 //! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
-//! at it. For the getters that sleep, a ready key that may not be handed out yet is a deadline.
+//! at it. Deadlines of an active key are moved when its run ends. For the getters that sleep, a ready key that may not be handed out yet is a deadline.
 
 use core::hash::Hash;
 use core::time::Duration;
@@ -130,10 +130,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         S::Policy::EXISTS && self.gate.has(Gate(Gate::HOLDS.0 | Gate::PACES.0))
     }
 
-    /// Until when a key is held: a time that has passed if it is not.
+    /// Until when a key is held: a time that has passed if it is not. An active key is not held:
+    /// the end of its run may end the hold.
     #[inline]
     pub(super) fn held_until(&self, id: SlotId) -> Instant {
-        if !self.holds() {
+        if !self.holds() || self.is_active(id) {
             return Instant::EPOCH;
         }
         self.kept(id).held_until
@@ -193,20 +194,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// would inherit it.
     #[inline]
     pub(super) fn end_hold(&mut self, id: SlotId) {
-        if self.held_until(id) > Instant::EPOCH
+        if self.holds()
+            && self.kept(id).held_until > Instant::EPOCH
             && let Some(kept) = self.kept_mut(id)
         {
             kept.held_until = Instant::EPOCH;
         }
     }
 
-    /// When an add comes that is asked for at `due`: at the end of a hold, if that is later. An add
-    /// now of an active key comes at once, because the end of its run may end the hold.
+    /// When an add comes that is asked for at `due`: at the end of a hold, if that is later.
     #[inline]
-    pub(super) fn due_of_add(&self, id: SlotId, due: Instant, now: Instant) -> Instant {
-        if !self.holds() || (!due.is_after(now) && self.is_active(id)) {
-            return due;
-        }
+    pub(super) fn due_of_add(&self, id: SlotId, due: Instant) -> Instant {
         due.max(self.held_until(id))
     }
 
@@ -233,22 +231,26 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// Lets a key obey a hold that its failure may have begun: it is ready no longer, and no
-    /// deadline of it comes before.
+    /// deadline of it comes before. Returns what became of the key, which is `added` if that
+    /// changes nothing.
     #[inline]
-    pub(super) fn hold_back(&mut self, id: SlotId, now: Instant) {
+    pub(super) fn hold_back(&mut self, id: SlotId, added: Added, now: Instant) -> Added {
         let held = self.held_until(id);
         if held.is_after(now) {
-            self.hold_back_until(id, held);
+            return self.hold_back_until(id, held).unwrap_or(added);
         }
+        added
     }
 
-    fn hold_back_until(&mut self, id: SlotId, held: Instant) {
+    fn hold_back_until(&mut self, id: SlotId, held: Instant) -> Option<Added> {
         let slot = self.slots.slot(id);
         if slot.is_some_and(|slot| slot.phase == Phase::Ready) {
             let level = self.leave_ready(id);
             let _ = self.delay_until(id, held, level);
+            let _ = self.put_off(id, held);
+            return Some(Added::Delayed);
         }
-        self.put_off(id, held);
+        self.put_off(id, held).then_some(Added::Later)
     }
 
     /// The same for a key whose run has ended. One that `waits` was dirty, and is ready once its
@@ -270,14 +272,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 let _ = self.release_due(SlotId::NONE, now);
             }
         }
-        self.put_off(id, held);
+        let _ = self.put_off(id, held);
     }
 
     /// Moves the deadline of a key, if it has one, to the end of its hold, if that is later.
-    fn put_off(&mut self, id: SlotId, held: Instant) {
-        if self.delays.due(id).is_some_and(|due| due < held) {
+    /// Returns whether it has.
+    fn put_off(&mut self, id: SlotId, held: Instant) -> bool {
+        let is_before = self.delays.due(id).is_some_and(|due| due < held);
+        if is_before {
             self.move_deadline(id, held);
         }
+        is_before
     }
 
     /// Drops records that only say that a hold is over, from the front of the list. A record of

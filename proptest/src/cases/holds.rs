@@ -108,6 +108,51 @@ pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs
     }
 }
 
+pub(crate) fn a_hold_counts_when_the_run_has_ended(script: &mut Script) {
+    for forgets in [true, false] {
+        script.renew(&holding(0, true));
+        script.add(1, Added::Ready);
+        let ticket = script.get(1);
+        script.fail(1, 10);
+        // An active key is not held: a delay of 3 ms is one.
+        script.add_after(1, 3, Added::Sooner);
+        let (action, waits) = match forgets {
+            true => (Action::Success, 3),
+            false => (Action::Release, 10),
+        };
+        assert!(script.subject.finish(ticket, action).is_ok());
+        script.subject.assert_valid();
+        script.advance(waits - 1);
+        script.nothing_to_get();
+        script.advance(1);
+        let ticket = script.get(1);
+        script.succeed(ticket);
+    }
+}
+
+pub(crate) fn a_held_key_that_runs_is_expedited_at_once(script: &mut Script) {
+    script.renew(&holding(0, true));
+    script.add(1, Added::Ready);
+    let ticket = script.get(1);
+    script.fail(1, 10);
+    assert!(script.subject.expedite(1));
+    let finished = script.subject.finish(ticket, Action::Success);
+    assert_eq!(finished, Ok(Finished::Ready));
+}
+
+pub(crate) fn an_add_says_what_its_hold_changes(script: &mut Script) {
+    script.renew(&holding(0, true));
+    let mut fail = || script.subject.add_rate_limited(1).map(|it| it.added);
+    assert_eq!(fail(), Ok(Added::Delayed));
+    assert_eq!(fail(), Ok(Added::Later), "20 ms instead of 10");
+
+    script.renew(&holding(0, true));
+    script.add(1, Added::Ready);
+    script.add_after(1, 5, Added::Delayed);
+    let added = script.subject.add_rate_limited(1).map(|it| it.added);
+    assert_eq!(added, Ok(Added::Delayed), "the key is ready no longer");
+}
+
 pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);

@@ -2,40 +2,45 @@
 //!
 //! [`Policy`]: requeue_core::Policy
 
-use requeue_core::Instant;
+use requeue_core::{Added, Instant};
 
 use super::{Model, is_after, remove};
 use crate::limiter::AnyRecord;
 use crate::subject::Key;
 
 impl Model {
-    /// Until when a key may not run; a time that has passed if it may.
+    /// Until when a key may not run; a time that has passed if it may, as if it runs.
     pub(super) fn held_until(&self, key: Key) -> Instant {
+        if self.processing.contains(&key) {
+            return Instant::EPOCH;
+        }
         let memory = self.failures.iter().find(|(failed, _)| *failed == key);
         memory.map_or(Instant::EPOCH, |(_, memory)| memory.held_until)
     }
 
-    /// When an add comes that is asked for at `due`. A key that runs is dirty at once: its hold
-    /// counts when its run has ended.
+    /// When an add comes that is asked for at `due`.
     pub(super) fn due_of_add(&self, key: Key, due: Instant) -> Instant {
-        if !is_after(due, self.now) && self.processing.contains(&key) {
-            return due;
-        }
         due.max(self.held_until(key))
     }
 
     /// A failure may have begun a hold: the key is no longer ready, nor due before the end of it.
-    pub(super) fn hold_back(&mut self, key: Key) {
+    /// Returns what became of the add.
+    pub(super) fn hold_back(&mut self, key: Key, added: Added) -> Added {
         let held = self.held_until(key);
         if !is_after(held, self.now) {
-            return;
+            return added;
         }
-        if self.queue.contains(&key) {
+        let was_ready = self.queue.contains(&key);
+        if was_ready {
             self.queue.retain(|other| *other != key);
             self.take_places();
             self.delay_instead(key, held);
         }
-        self.put_off(key, held);
+        match self.put_off(key, held) {
+            _ if was_ready => Added::Delayed,
+            true => Added::Later,
+            false => added,
+        }
     }
 
     /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
@@ -65,11 +70,13 @@ impl Model {
         self.note_flushes_of(key);
     }
 
-    fn put_off(&mut self, key: Key, held: Instant) {
+    fn put_off(&mut self, key: Key, held: Instant) -> bool {
         let entry = self.waiting.iter().find(|entry| entry.key == key);
-        if entry.is_some_and(|entry| entry.due < held) {
+        let is_before = entry.is_some_and(|entry| entry.due < held);
+        if is_before {
             self.move_deadline(key, held);
         }
+        is_before
     }
 
     /// An entry that moves is numbered again.

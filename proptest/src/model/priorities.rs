@@ -30,13 +30,13 @@ impl Model {
             None => 0,
         };
         let due = delay.map(|delay| self.now + delay);
-        let added = match options.merge {
+        let mut added = match options.merge {
             Merge::Earliest => self.add_now_or_at(key, due, level),
             Merge::Once => self.expedite(key, due, level),
             rule => self.merge(key, rule, due, level),
         };
         if options.rate_limited {
-            self.hold_back(key);
+            added = self.hold_back(key, added);
         }
         let delay = delay.unwrap_or_default();
         Ok(Scheduled { delay, added })

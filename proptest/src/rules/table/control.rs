@@ -54,6 +54,15 @@ macro_rules! __rules_control {
                 an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs: 1 policy,
                 "An add now that replaces a deadline makes an active key dirty, though it is held.",
                 "requeue-core, Merge";
+                a_hold_counts_when_the_run_has_ended: 1 policy,
+                "An active key is not held: its deadlines obey a hold when its run has ended.",
+                "requeue-core, Policy";
+                a_held_key_that_runs_is_expedited_at_once: 1 policy,
+                "An active key is not held: it is dirty once it is expedited.",
+                "requeue-core, Policy";
+                an_add_says_what_its_hold_changes: 1 policy,
+                "An add that is rate-limited says whether its hold moved a deadline or a ready key.",
+                "requeue-core, Added";
                 a_key_cools_down_after_each_run: 1 policy,
                 "A key that cools down does not run before that is over, and then once.",
                 "requeue-core, Policy::cool_down";
