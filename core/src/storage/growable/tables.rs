@@ -39,7 +39,7 @@ const SLOTS: usize = BUCKETS / 5 * 2;
 /// Up to so many slots most of a table is left empty. Where keys come and go next to each other, a
 /// search often waits until the processor has written what the last one changed: a third of the
 /// time of an add, get and finish.
-const FEW: usize = 256;
+const FEW: usize = BUCKETS / 64;
 
 /// How many buckets are looked at with each new slot: a table is split before the next one has to
 /// be.
