@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::Instant;
+use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::lists::leveled::ConstDefault;
 use crate::priority::{AgeLimit, KeyLevels, Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for

@@ -2,10 +2,8 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use core::future::poll_fn;
 use core::mem;
 use core::ops::Deref;
-use core::task::{Context, Poll};
 
 use crate::action::Action;
 use crate::guard::Guard;
@@ -13,7 +11,7 @@ use crate::outcome::{GetError, Next, NotActive};
 use crate::shared::{Access, Host, KEYS_PER_LOCK, Shared};
 use crate::sleepers::Getter;
 use crate::timer::Timer;
-use crate::wait::Wait;
+use crate::wait::{Wait, try_in_turn};
 use crate::work::{Ticket, Work};
 
 /// Active keys that were handed out together.
@@ -140,14 +138,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         H: Host<Key: Clone, Clock: Timer>,
     {
         let mut batch = Self::new(Vec::new(), queue);
-        // Most calls find a key, and need not be ones that can wait.
-        let tries = |context: &mut Context<'_>| {
-            H::Clock::in_turn(context, |_| {
-                batch.fill(max.max(1));
-                Poll::Ready(())
-            })
-        };
-        poll_fn(tries).await;
+        try_in_turn::<H::Clock, _>(|| batch.fill(max.max(1))).await;
         if batch.is_empty() {
             let Self { work, queue } = &mut batch;
             let mut call = Wait::for_key(&**queue);

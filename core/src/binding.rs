@@ -26,12 +26,13 @@ pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Lock, Machine, Shared, Stat
 pub use crate::sleepers::Getter;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
+pub use crate::wait::{Look, Wait, try_in_turn};
 #[cfg(feature = "alloc")]
-pub use crate::wait::GrowableWaitList;
-pub use crate::wait::{FixedWaitList, Look, Wait, WaitList};
+pub use crate::wait_list::GrowableWaitList;
+pub use crate::wait_list::{FixedWaitList, WaitList};
 pub use crate::work::{Ticket, Work};
 
 #[cfg(feature = "std")]
 pub use crate::workers::Changes;
 #[cfg(feature = "alloc")]
-pub use crate::workers::{BegunRun, Member, Runs, Seats};
+pub use crate::workers::{BegunRun, Runs, Slots, Worker};

@@ -1,17 +1,22 @@
-//! Groups of keys: what they are, and their limits.
+//! What makes a queue one with groups: the function that names the group of a key, and the storage
+//! of its lists. The lists themselves are in `lists/grouped.rs`.
 
 use core::fmt;
 use core::hash::Hash;
 use core::marker::PhantomData;
-use core::num::NonZeroU16;
 
+#[cfg(doc)]
+use crate::GroupLimits;
+use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::limiter::Bucket;
-#[cfg(feature = "alloc")]
-use crate::lists::grouped::GrowableGroups;
-use crate::lists::grouped::{FixedGroups, GroupedLists};
-use crate::lists::leveled::ConstDefault;
+use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
 use crate::priority::{Naming, NoPriorities, Priorities, sealed};
+use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
+#[cfg(feature = "alloc")]
+use crate::{
+    segments::Segments,
+    storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState},
+};
 
 /// A queue whose keys belong to groups, such as tenants, receivers, or the devices of one bus: the
 /// backlog of one does not delay the others.
@@ -92,9 +97,9 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
     type Group = G;
     type Naming<K> = GroupFn<K, G>;
-    type FixedLists<const N: usize, I: Index> = GroupedLists<FixedGroups<G, P, N, I, MAX>>;
+    type FixedLists<const N: usize, I: Index> = GroupedLists<Fixed<N, I, Self>>;
     #[cfg(feature = "alloc")]
-    type GrowableLists = GroupedLists<GrowableGroups<G, P>>;
+    type GrowableLists = GroupedLists<Growable<RandomState, Self>>;
 }
 
 /// A function that computes the group of a key.
@@ -115,124 +120,62 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
     }
 }
 
-/// The limits of a group. There are none by default, and the weight is 1.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::GroupLimits;
-///
-/// // At most two calls of a receiver at a time, ten a second, and up to five after a pause.
-/// const RECEIVER: GroupLimits = GroupLimits::new().max_active(2).rate(10.0, 5);
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "limits do nothing until they are set"]
-pub struct GroupLimits {
-    share: Share,
-    bucket: Option<Bucket>,
+impl<G, P, const N: usize, I, const MAX: usize> Backing for Fixed<N, I, Groups<G, P, MAX>>
+where
+    G: Eq + Hash,
+    P: Priorities,
+    I: Index,
+{
+    type Name = G;
+    type Index = I;
+    type GroupIndex = u8;
+    type Members = [Member<I, u8>; N];
+    type Groups = FixedSlots<G, Group<Self>, MAX, u8>;
+    type Rates = [Rate; MAX];
+    type Nodes = FixedNodes<MAX, u8>;
+    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
+
+    const LEVELS: usize = P::LEVELS as usize;
+    const FEW_GROUPS: bool = true;
 }
 
-/// The limits of a group that need no time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Share {
-    pub(crate) max_active: u32,
-    pub(crate) weight: NonZeroU16,
+impl<G, P, const N: usize, I, const MAX: usize> ConstDefault
+    for GroupedLists<Fixed<N, I, Groups<G, P, MAX>>>
+where
+    G: Eq + Hash,
+    P: Priorities,
+    I: Index,
+{
+    const DEFAULT: Self = Self::new(FixedSlots::new(), FixedNodes::new());
 }
 
-impl GroupLimits {
-    /// Creates limits that limit nothing.
-    pub const fn new() -> Self {
-        Self {
-            share: Share {
-                max_active: u32::MAX,
-                weight: NonZeroU16::MIN,
-            },
-            bucket: None,
-        }
-    }
+#[cfg(feature = "alloc")]
+impl<G, P, const MAX: usize> Backing for Growable<RandomState, Groups<G, P, MAX>>
+where
+    G: Eq + Hash,
+    P: Priorities,
+{
+    type Name = G;
+    type Index = u32;
+    type GroupIndex = u32;
+    type Members = Segments<Member<u32, u32>, 512>;
+    type Groups = GrowableSlots<G, Group<Self>, RandomState>;
+    type Rates = Segments<Rate, 64>;
+    type Nodes = GrowableNodes;
+    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
 
-    /// Sets how many keys of the group are active at most. With zero none is handed out: after
-    /// shutdown one at a time is, because a drain has to end.
-    pub const fn max_active(mut self, keys: usize) -> Self {
-        // No storage holds more.
-        self.share.max_active = if keys < u32::MAX as usize {
-            keys as u32
-        } else {
-            u32::MAX
-        };
-        self
-    }
-
-    /// Sets how many keys of the group are handed out per second, and how many at once after a
-    /// pause. A token is charged when a key is handed out, so adds that are coalesced cost none.
-    ///
-    /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
-    /// [`max_active`](Self::max_active) of zero.
-    pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
-        if per_second > 0.0 && burst > 0 {
-            self.bucket = Some(Bucket::new(per_second, burst));
-        } else {
-            self.share.max_active = 0;
-        }
-        self
-    }
-
-    /// Sets how many keys of the group are handed out in each of its turns. Zero counts as 1.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
-    ///
-    /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
-    /// queue.at(now).limit_group("b", Some(GroupLimits::new().weight(2))).unwrap();
-    ///
-    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], |_| {});
-    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.at(now).try_get()?.key.0)).collect();
-    /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
-    /// ```
-    pub const fn weight(mut self, keys: u16) -> Self {
-        self.share.weight = match NonZeroU16::new(keys) {
-            Some(keys) => keys,
-            None => NonZeroU16::MIN,
-        };
-        self
-    }
-
-    pub(crate) const fn share(&self) -> Share {
-        self.share
-    }
-
-    pub(crate) fn into_bucket(self) -> Option<Bucket> {
-        self.bucket
-    }
-
-    pub(crate) const fn bucket(&self) -> Option<&Bucket> {
-        self.bucket.as_ref()
-    }
+    const LEVELS: usize = P::LEVELS as usize;
+    const FEW_GROUPS: bool = false;
 }
 
-impl Default for GroupLimits {
+#[cfg(feature = "alloc")]
+impl<G, P, const MAX: usize> Default for GroupedLists<Growable<RandomState, Groups<G, P, MAX>>>
+where
+    G: Eq + Hash,
+    P: Priorities,
+{
     fn default() -> Self {
-        Self::new()
+        let groups = GrowableSlots::with_capacity(RandomState::default(), 0);
+        Self::new(groups, GrowableNodes::new())
     }
-}
-
-/// The figures of a group: see [`Queue::group`](crate::Queue::group).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GroupState {
-    /// How many of its keys are ready.
-    pub ready: usize,
-    /// How many are active.
-    pub active: usize,
-    /// How many the queue holds, for whatever reason.
-    pub held: usize,
-    /// Whether it may not start a run at present, because of its limits or a pause. Its rate counts
-    /// only while it has ready keys.
-    pub blocked: bool,
-    /// Whether it is [paused](crate::Session::pause_group). Shutdown ends the pause.
-    pub paused: bool,
 }

@@ -5,10 +5,11 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
+use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
-use crate::lists::{ConstEmpty, Lists};
 use crate::storage::fixed::{Fixed, FixedSlots};
 use crate::storage::{Located, Phase, Place, Slots, Storage};
 
@@ -59,7 +60,7 @@ where
     pub const fn new(limiter: L) -> Self {
         Self {
             slots: FixedSlots::new(),
-            lists: FixedLists::EMPTY,
+            lists: FixedLists::DEFAULT,
             limiter,
             failure_records_max: Some(N),
         }

@@ -11,6 +11,7 @@ extern crate std;
 
 mod action;
 mod aging;
+mod array;
 mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
@@ -37,9 +38,8 @@ mod sleepers;
 mod storage;
 mod time;
 mod timer;
-#[cfg(feature = "alloc")]
-mod trace;
 mod wait;
+mod wait_list;
 mod work;
 #[cfg(feature = "alloc")]
 mod workers;
@@ -56,7 +56,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
-pub use group::{GroupLimits, GroupState, Groups};
+pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
@@ -65,6 +65,7 @@ pub use limiter::{
     ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter, WithDebounce, WithHolds,
     WithJitter, WithMaxWait, WithRunRate, default_controller, default_item_based,
 };
+pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
 pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(feature = "alloc")]
@@ -73,7 +74,7 @@ pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled,
+    Scheduled, TooManyWaiters,
 };
 pub use priority::{Levels, NoPriorities, Priorities};
 pub use producer::Producer;
@@ -83,7 +84,6 @@ pub use storage::fixed::Fixed;
 #[cfg(feature = "alloc")]
 pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
-pub use wait::TooManyWaiters;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]

@@ -1,5 +1,6 @@
 //! The two first-in-first-out lists of slots: ready keys, and failure records, which are keys that
-//! are held for their failures alone, oldest first.
+//! are held for their failures alone, oldest first. Owns the order of the ready keys; never looks
+//! at a key, its phase or its deadline.
 //!
 //! A slot is in at most one of them, so the fixed storage threads both through one array of links.
 //! An active slot is in neither: metrics that list the active slots use the same links. The
@@ -14,6 +15,9 @@ pub(crate) mod grouped;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
 pub(crate) mod leveled;
+mod linked;
+
+pub(crate) use linked::{Link, Linked, Links, List};
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
 ///
@@ -46,8 +50,7 @@ pub trait Lists {
         let _ = id;
         None
     }
-    /// Puts a key, which is about to get this slot, into its group. Since it was looked for, other
-    /// keys may have been dismissed.
+    /// Puts a key, which is about to get this slot, into its group.
     fn admit(&mut self, id: SlotId, group: Self::Group, seat: Self::Seat) {
         let _ = (id, group, seat);
     }
@@ -168,145 +171,4 @@ pub trait Lists {
     }
     /// The ready slot at a place of the list, for checks. O(n).
     fn ready_at(&self, place: usize) -> Option<SlotId>;
-}
-
-/// Lists that exist at compile time.
-#[doc(hidden)]
-pub trait ConstEmpty: Lists {
-    const EMPTY: Self;
-}
-
-/// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Link<I> {
-    pub(crate) next: I,
-    pub(crate) previous: I,
-}
-
-impl<I: Index> Link<I> {
-    pub(crate) const UNLINKED: Self = Self {
-        next: I::NONE,
-        previous: I::NONE,
-    };
-}
-
-/// Links, one per slot.
-#[doc(hidden)]
-pub trait Links<I: Index> {
-    fn link(&self, id: SlotId) -> Link<I>;
-    fn set_link(&mut self, id: SlotId, link: Link<I>);
-}
-
-/// An array of links that a queue owns.
-#[doc(hidden)]
-pub trait LinkArray<I: Index>: Links<I> {
-    const EMPTY: Self;
-}
-
-/// One doubly linked list, whose links are in an array that it may share with other lists.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct List<I> {
-    head: I,
-    tail: I,
-    len: usize,
-}
-
-impl<I: Index> List<I> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            head: I::NONE,
-            tail: I::NONE,
-            len: 0,
-        }
-    }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(crate) fn first(&self) -> Option<SlotId> {
-        self.head.get()
-    }
-
-    pub(crate) fn last(&self) -> Option<SlotId> {
-        self.tail.get()
-    }
-
-    pub(crate) fn push_back(&mut self, links: &mut impl Links<I>, id: SlotId) {
-        let new = I::new(id);
-        links.set_link(
-            id,
-            Link {
-                next: I::NONE,
-                previous: self.tail,
-            },
-        );
-        match self.tail.get() {
-            Some(tail) => {
-                let link = links.link(tail);
-                links.set_link(tail, Link { next: new, ..link });
-            }
-            None => self.head = new,
-        }
-        self.tail = new;
-        self.len += 1;
-    }
-
-    pub(crate) fn pop_front(&mut self, links: &mut impl Links<I>) -> Option<SlotId> {
-        let id = self.head.get()?;
-        self.head = links.link(id).next;
-        self.close_gap(links, I::NONE, self.head);
-        Some(id)
-    }
-
-    /// Takes a slot out of any place. The slot must be in this list or in none.
-    pub(crate) fn remove(&mut self, links: &mut impl Links<I>, id: SlotId) {
-        let link = links.link(id);
-        if link.previous != I::NONE || self.head == I::new(id) {
-            self.unlink(links, id, link);
-        }
-    }
-
-    /// Whether a slot is in this list. It must not be in another one.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn contains(&self, links: &impl Links<I>, id: SlotId) -> bool {
-        links.link(id).previous != I::NONE || self.head == I::new(id)
-    }
-
-    pub(crate) fn after(&self, links: &impl Links<I>, id: SlotId) -> Option<SlotId> {
-        links.link(id).next.get()
-    }
-
-    fn unlink(&mut self, links: &mut impl Links<I>, id: SlotId, link: Link<I>) {
-        match link.previous.get() {
-            Some(previous) => {
-                let before = links.link(previous);
-                links.set_link(
-                    previous,
-                    Link {
-                        next: link.next,
-                        ..before
-                    },
-                );
-            }
-            None => self.head = link.next,
-        }
-        self.close_gap(links, link.previous, link.next);
-        links.set_link(id, Link::UNLINKED);
-    }
-
-    /// The second half of taking a slot out: links what follows the gap to what precedes it.
-    #[inline]
-    fn close_gap(&mut self, links: &mut impl Links<I>, previous: I, next: I) {
-        match next.get() {
-            Some(next) => {
-                let link = links.link(next);
-                links.set_link(next, Link { previous, ..link });
-            }
-            None => self.tail = previous,
-        }
-        self.len -= 1;
-    }
 }

@@ -5,7 +5,6 @@ use core::ops::BitOr;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::wait::TooManyWaiters;
 
 /// What became of a key that was added.
 ///
@@ -313,6 +312,31 @@ impl fmt::Display for GetError {
 }
 
 impl core::error::Error for GetError {}
+
+/// More calls wait for one queue than it has places for. The queue is unchanged.
+///
+/// A call takes a place once it has to wait, for a key or for anything else, and keeps it until it
+/// ends.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::TooManyWaiters;
+///
+/// let message = TooManyWaiters.to_string();
+/// assert_eq!(message, "more calls wait for the queue than it has places for");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct TooManyWaiters;
+
+impl fmt::Display for TooManyWaiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("more calls wait for the queue than it has places for")
+    }
+}
+
+impl core::error::Error for TooManyWaiters {}
 
 impl From<TooManyWaiters> for GetError {
     fn from(_: TooManyWaiters) -> Self {

@@ -7,14 +7,13 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::array::{Array, ConstDefault};
 use crate::id::Index;
-use crate::lists::ConstEmpty;
-#[cfg(feature = "alloc")]
-use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
 #[cfg(feature = "alloc")]
 use crate::lists::growable::{GrowableLinks, GrowableLists};
-use crate::lists::leveled::{ConstDefault, LevelArray, LeveledLists};
+use crate::lists::leveled::LeveledLists;
+use crate::lists::{Link, Lists};
 #[cfg(doc)]
 use crate::{Aging, Groups};
 
@@ -38,14 +37,14 @@ pub trait Priorities: sealed::Sealed {
     #[doc(hidden)]
     type AgeLimit: AgeLimit;
     #[doc(hidden)]
-    type PerLevel<T: ConstDefault>: LevelArray<T>;
+    type PerLevel<T: ConstDefault>: Array<Item = T>;
     /// The name of a group: see [`Groups`](crate::Groups).
     #[doc(hidden)]
     type Group;
     #[doc(hidden)]
     type Naming<K>: Naming<K, Group = Self::Group> + Debug;
     #[doc(hidden)]
-    type FixedLists<const N: usize, I: Index>: ConstEmpty<Group = Self::Group>;
+    type FixedLists<const N: usize, I: Index>: Lists<Group = Self::Group> + ConstDefault;
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
     type GrowableLists: Lists<Group = Self::Group> + Default;
@@ -137,7 +136,7 @@ impl<const P: usize> Priorities for Levels<P> {
     type PerLevel<T: ConstDefault> = [T; P];
     type Group = ();
     type Naming<K> = ();
-    type FixedLists<const N: usize, I: Index> = LeveledLists<[crate::lists::Link<I>; N], I, P>;
+    type FixedLists<const N: usize, I: Index> = LeveledLists<[Link<I>; N], I, P>;
     #[cfg(feature = "alloc")]
     type GrowableLists = LeveledLists<GrowableLinks, u32, P>;
 }

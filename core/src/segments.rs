@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::array;
 
+use crate::array::{Array, ConstDefault};
+
 /// A vector in segments of `LEN` items. A segment is allocated when an item of it is first set, so
 /// that neither growth nor an item far behind the others costs more than one segment.
 ///
@@ -60,6 +62,29 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
             *segment = Some(Box::new(array::from_fn(|_| unset.clone())));
         }
         self.get_mut(index)
+    }
+}
+
+impl<T: Clone, const LEN: usize> ConstDefault for Segments<T, LEN> {
+    const DEFAULT: Self = Self::new();
+}
+
+impl<T: Clone + ConstDefault, const LEN: usize> Array for Segments<T, LEN> {
+    type Item = T;
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&T> {
+        self.get(index)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        self.get_mut(index)
+    }
+
+    #[inline]
+    fn slot(&mut self, index: usize) -> Option<&mut T> {
+        self.slot(index, T::DEFAULT)
     }
 }
 

@@ -17,7 +17,6 @@
 //! notices that when its own time comes, and sleeps again.
 
 use crate::Instant;
-use crate::outcome::Wake;
 
 /// One call that waits, such as `get`, from its first look at the queue to its last.
 ///
@@ -162,14 +161,22 @@ impl Sleepers {
         until
     }
 
-    /// Returns the wake that an operation has to send, and notes it as sent.
+    /// Whether a getter sleeps, and no wake is in flight.
     #[inline]
-    pub(crate) fn wake_needed(&mut self, ready: bool, earliest: Option<Instant>) -> Wake {
-        if self.asleep == 0 || self.wake_in_flight || !self.needs_wake(ready, earliest) {
-            return Wake::NONE;
-        }
+    pub(crate) fn may_be_woken(&self) -> bool {
+        self.asleep > 0 && !self.wake_in_flight
+    }
+
+    /// Notes that a getter is woken.
+    #[inline]
+    pub(crate) fn note_wake(&mut self) {
         self.wake_in_flight = true;
-        Wake::ONE
+    }
+
+    /// Whether no timer owner watches the earliest deadline.
+    #[inline]
+    pub(crate) fn needs_timer(&self, earliest: Option<Instant>) -> bool {
+        earliest.is_some_and(|due| !self.watches(due))
     }
 
     /// Notes that every sleeping getter is woken.
@@ -191,10 +198,6 @@ impl Sleepers {
         self.asleep
     }
 
-    fn needs_wake(&self, ready: bool, earliest: Option<Instant>) -> bool {
-        ready || earliest.is_some_and(|due| !self.watches(due))
-    }
-
     fn watches(&self, due: Instant) -> bool {
         self.timer_owner
             .is_some_and(|timer_owner| timer_owner.watches <= due)
@@ -202,7 +205,7 @@ impl Sleepers {
 
     /// W1 and W2.
     pub(crate) fn is_valid(&self, ready: bool, earliest: Option<Instant>) -> bool {
-        let needed = self.asleep > 0 && self.needs_wake(ready, earliest);
+        let needed = self.asleep > 0 && (ready || self.needs_timer(earliest));
         (!needed || self.wake_in_flight) && (self.timer_owner.is_none() || self.asleep > 0)
     }
 }

@@ -19,20 +19,14 @@ use core::task::{self, Context, Poll, ready};
 use crate::Instant;
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{GetError, Next};
+use crate::outcome::{GetError, Next, TooManyWaiters};
 use crate::shared::{Access, Host, Lock, Shared};
 use crate::sleepers::Getter;
 use crate::timer::{Timer, ring};
+use crate::wait_list::{WaitList, WaitsFor};
 use crate::work::{Ticket, Work};
 
-mod list;
-#[cfg(feature = "alloc")]
-mod list_growable;
-
-pub(crate) use list::WaitsFor;
-pub use list::{FixedWaitList, TooManyWaiters, WaitList};
-#[cfg(feature = "alloc")]
-pub use list_growable::GrowableWaitList;
+mod tasks;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
@@ -397,8 +391,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// `deadline`. Returns what `then` makes of it: a runtime's `get` makes a guard. Costs as
     /// [`try_get`](Self::try_get) if a key is ready, else as [`poll`](Self::poll).
     ///
-    /// With a growable list it [tries](Self::try_get) without waiting first, because most calls of
-    /// a busy worker find a key. With a fixed list it looks once, in order to take less flash.
+    /// With a growable list it [tries](Self::try_get) without waiting first. With a fixed list it
+    /// looks once, in order to take less flash.
     ///
     /// # Cancel safety
     ///
@@ -448,6 +442,17 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             then(work.await)
         }
     }
+}
+
+/// Fast path of tasks, because most calls find a key: does what does not wait, when it is [the
+/// turn](Timer::in_turn) of the task. For runtimes, in the loops of their workers: each future
+/// around another costs them instructions. Costs as `act`.
+///
+/// # Cancel safety
+///
+/// A future that is dropped before it is ready has done nothing.
+pub fn try_in_turn<C: Timer, T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> {
+    poll_fn(move |context| C::in_turn(context, |_| Poll::Ready(act())))
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {

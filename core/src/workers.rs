@@ -6,27 +6,29 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::action::Retries;
-use crate::trace::{Trace, log_failure};
 
-#[cfg(feature = "std")]
-mod ages;
 #[cfg(feature = "std")]
 mod concurrency;
 #[cfg(feature = "std")]
-mod dead;
-mod events;
+mod dead_keys;
+mod failure;
+#[cfg(feature = "std")]
+mod first_failures;
+mod give_up;
 mod run;
-mod seats;
+mod slots;
+mod trace;
 
 #[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
 #[cfg(feature = "std")]
-pub use dead::DeadKeys;
-use events::Observer;
-pub use events::RunEvent;
-use run::Ages;
-pub use run::{BegunRun, Failure, Runs};
-pub use seats::{Member, Seats};
+pub use dead_keys::DeadKeys;
+pub use failure::Failure;
+use give_up::IsTooOld;
+use run::Observer;
+pub use run::{BegunRun, RunEvent, Runs};
+pub use slots::{Slots, Worker};
+use trace::{Trace, log_failure};
 
 /// How many workers a runtime's `run` has, and what they do with keys that fail.
 ///
@@ -57,9 +59,9 @@ pub struct Workers<'w, K, E> {
     give_up_if: Option<Box<GiveUpIf<'w, K, E>>>,
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
-    ages: Option<Box<dyn Ages<K> + Send + Sync + 'w>>,
+    is_too_old: Option<Box<IsTooOld<'w, K>>>,
     observers: Vec<Box<Observer<'w, K, E>>>,
-    pub(crate) trace: Trace<'w, K>,
+    trace: Trace<'w, K>,
 }
 
 type OnError<'w, K, E> = dyn Fn(&K, &Failure<E>, u32) + Send + Sync + 'w;
@@ -89,7 +91,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
             give_up_if: None,
             give_up: None,
             overdue: None,
-            ages: None,
+            is_too_old: None,
             observers: Vec::new(),
             trace: Trace::new(),
         }
@@ -97,96 +99,6 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Sets how many times a key that failed is retried before it is given up. There is no limit by
-    /// default. O(1).
-    ///
-    /// The count is the rate limiter's. With a limiter that keeps no record of a key
-    /// ([`NoLimit`](crate::NoLimit), a [`Bucket`](crate::Bucket) alone) it stays zero, and a key is
-    /// given up only if `retries` is zero too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// let workers = Workers::new(1).max_retries(2);
-    /// let mut ends = Vec::new();
-    /// for _ in 0..3 {
-    ///     let _ = queue.add("node-7");
-    ///     let guard = queue.try_get().unwrap();
-    ///     let run = workers.begin(guard.key(), guard.context(), &queue);
-    ///     let action = workers.end(guard.key(), run, Err(Failure::Error("down")), &queue);
-    ///     ends.push(action);
-    ///     guard.finish(action).unwrap();
-    /// }
-    /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::Success], "given up at last");
-    /// ```
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.retries = Retries::at_most(retries);
-        self
-    }
-
-    /// Gives a key up at once if `is_last` returns true for its error: no retry would help. It has
-    /// failed as any other: [`on_error`](Self::on_error) and [`on_give_up`](Self::on_give_up) are
-    /// called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first counts.
-    ///
-    /// `is_last` runs on the worker while the key is active, and only for errors: not for a run
-    /// that panicked, was stopped or asked for a retry. A panic in it is caught, and the key is
-    /// retried.
-    ///
-    /// On boards a reconciler deals with such an error itself, and returns
-    /// [`Action::Success`](crate::Action::Success).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::Workers;
-    ///
-    /// #[derive(Debug)]
-    /// enum Error {
-    ///     NoRoute,
-    ///     InvalidName,
-    /// }
-    ///
-    /// let workers = Workers::new(4)
-    ///     .give_up_if(|_: &String, error| matches!(error, Error::InvalidName))
-    ///     .on_give_up(|node, failure| eprintln!("{node}: {failure:?}"));
-    /// # let _ = (workers, Error::NoRoute);
-    /// ```
-    #[doc(alias = "TerminalError")]
-    pub fn give_up_if(mut self, is_last: impl Fn(&K, &E) -> bool + Send + Sync + 'w) -> Self {
-        self.give_up_if = Some(Box::new(is_last));
-        self
-    }
-
-    /// Sets the hook for keys that are given up. It receives the key, and why its last run failed.
-    /// The failures of the key are forgotten: if it is added again, it starts as a new key. Without
-    /// this hook it is logged as an error, if the feature `tracing` is on. O(1).
-    ///
-    /// The hook runs on the worker while the key is active. A panic in the hook is caught and
-    /// ignored.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::sync::Mutex;
-    #[doc = include_str!("shared/example.txt")]
-    ///
-    /// let given_up = Mutex::new(Vec::new());
-    /// let workers = Workers::new(1).max_retries(0).on_give_up(|node: &&str, failure| {
-    ///     given_up.lock().unwrap().push(format!("{node}: {failure}"));
-    /// });
-    /// let _ = queue.add("node-7");
-    /// let guard = queue.try_get().unwrap();
-    /// let run = workers.begin(guard.key(), guard.context(), &queue);
-    /// workers.end(guard.key(), run, Err(Failure::Error("no route")), &queue);
-    /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
-    /// # guard.success().unwrap();
-    /// ```
-    pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
-        self.give_up = Some(Box::new(hook));
-        self
-    }
-
     /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
     /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run
     /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead. O(1).
@@ -297,6 +209,56 @@ impl<'w, K, E> Workers<'w, K, E> {
     pub fn on_error(mut self, hook: impl Fn(&K, &Failure<E>, u32) + Send + Sync + 'w) -> Self {
         self.fail = Some(Box::new(hook));
         self
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl<'w, K, E> Workers<'w, K, E> {
+    /// Shows the key in the span of each run, as `show` writes it, and so with what is logged in
+    /// it. By default it is not shown, because a key may contain data that does not belong in a
+    /// log.
+    ///
+    /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
+    /// the fields `key`, `attempt`, `queue_latency` and `outcome`. `queue_latency` is empty unless
+    /// the queue's metrics keep times, as [`Timed`](crate::Timed) does, and if the key did not
+    /// wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
+    /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
+    /// that is aborted has no outcome. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<u32, String> =
+    ///     Workers::new(4).trace_keys(|key, f| write!(f, "node-{key}"));
+    /// ```
+    pub fn trace_keys(
+        mut self,
+        show: impl Fn(&K, &mut fmt::Formatter<'_>) -> fmt::Result + Send + Sync + 'w,
+    ) -> Self {
+        self.trace.show = Some(Box::new(show));
+        self
+    }
+
+    /// Returns whether spans show keys, because [`trace_keys`](Self::trace_keys) said how. For
+    /// what runs workers of its users, and would otherwise say how itself. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// fn with_keys(workers: Workers<'_, u32, String>) -> Workers<'_, u32, String> {
+    ///     if workers.shows_keys() {
+    ///         return workers;
+    ///     }
+    ///     workers.trace_keys(|key, f| write!(f, "node-{key}"))
+    /// }
+    /// assert!(with_keys(Workers::new(4)).shows_keys());
+    /// ```
+    pub fn shows_keys(&self) -> bool {
+        self.trace.show.is_some()
     }
 }
 

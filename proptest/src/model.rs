@@ -330,23 +330,35 @@ impl Model {
     /// delaying_queue.go, waitingLoop: adds what is due, in the order of the deadlines, each at its
     /// own. Adds at most so many of them, and returns whether one was.
     fn release(&mut self, most: usize) -> bool {
-        let mut released = false;
-        for _ in 0..most {
+        self.release_with(most, None)
+    }
+
+    /// The last key that is added is this one, if it is due. Groups that get a token come in the
+    /// same order, and as many of them.
+    fn release_with(&mut self, most: usize, own: Option<Key>) -> bool {
+        let (mut keys, mut groups, mut released) = (most, most, false);
+        while keys > 0 || groups > 0 {
             let first = self.first_waiting().filter(|first| self.is_due(first));
-            if self.group_comes_first(first.map(|first| first.due)) {
+            let key_due = first.filter(|_| keys > 0).map(|first| first.due);
+            if groups > 0 && self.group_comes_first(key_due) {
                 self.group_comes_due();
-                released = true;
+                (groups, released) = (groups - 1, true);
                 continue;
             }
-            let Some(first) = first else {
-                break;
-            };
-            self.has_tied |= self
+            let own = self
                 .waiting
                 .iter()
-                .any(|entry| entry.due == first.due && entry.key != first.key);
-            self.come_due(first);
-            released = true;
+                .find(|entry| keys == 1 && Some(entry.key) == own && self.is_due(entry));
+            let Some(next) = own.copied().or(first).filter(|_| keys > 0) else {
+                break;
+            };
+            self.has_tied |= own.is_none()
+                && self
+                    .waiting
+                    .iter()
+                    .any(|entry| entry.due == next.due && entry.key != next.key);
+            self.come_due(next);
+            (keys, released) = (keys - 1, true);
         }
         released
     }
@@ -371,12 +383,7 @@ impl Model {
             self.groups_come_due();
             return;
         };
-        self.release(usize::from(most) - 1);
-        let own = self.waiting.iter().find(|entry| entry.key == key).copied();
-        match own.filter(|entry| self.is_due(entry)) {
-            Some(entry) => self.come_due(entry),
-            None => drop(self.release(1)),
-        }
+        self.release_with(usize::from(most), Some(key));
     }
 
     /// What an operation on the first ready key begins with.

@@ -30,7 +30,7 @@ pub use direct::{Direct, Home, Note};
 #[cfg(feature = "embassy")]
 pub use embassy::{Embassy, HandTimer};
 pub use futures::{Futures, LocalCall, poll_once};
-pub use groups::{Cap, GroupOrder, Kind, Rate, group_of};
+pub use groups::{Cap, GroupFigures, GroupOrder, Kind, Rate, group_of};
 pub use hand::{HandClock, Sleep};
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
@@ -140,6 +140,12 @@ pub trait Subject {
     /// Changes the limits of groups. Nothing without them.
     fn order(&mut self, order: &GroupOrder) {
         let _ = order;
+    }
+
+    /// The figures of a group. `None` if it has no keys, or without groups.
+    fn group(&mut self, group: u8) -> Option<GroupFigures> {
+        let _ = group;
+        None
     }
 
     /// Sets after which time keys age. Without aging, nothing changes.

@@ -221,6 +221,9 @@ const OF_GROUPS: &[&str] = &[
     "groups::a_paused_group_keeps_its_keys",
     "groups::a_rate_is_charged_when_a_key_is_handed_out",
     "groups::a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed",
+    "groups::a_group_with_a_token_does_not_wait_behind_keys_that_are_due",
+    "groups::shutdown_ends_the_pause_of_a_group",
+    "groups::a_group_without_ready_keys_is_not_blocked_by_its_rate",
     "groups::a_drain_honours_limits_and_ends",
 ];
 const OF_PANICS: &[&str] = &[

@@ -1,17 +1,13 @@
 //! What a queue takes from the allocator: memory for every key, none for every add, and none for a
-//! key that there was room for. This counts all that is allocated, and so is one test.
+//! key that there was room for. Only what the thread of a test allocates is counted.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::alloc::System;
 use std::time::Duration;
 
+use allocation_counter::measure;
 use requeue_core::{Growable, Instant, NoLimit, Queue};
 use requeue_std::WorkQueue;
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const KEYS: u32 = 1000;
 const ADDS: u32 = 1_000_000;
@@ -32,28 +28,23 @@ fn add(queue: &WorkQueue<String>, number: u32) {
 }
 
 #[test]
-fn adds_take_no_memory_but_that_of_new_keys() {
-    a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand();
-    what_was_reserved_is_not_taken_again();
-}
-
 fn a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand() {
     let queue = WorkQueue::new();
-    let all = Region::new(ALLOCATOR);
     // Each key once in every way, so that each is held, delayed and remembered.
-    (0..4 * KEYS).for_each(|number| add(&queue, number));
-    let held = all.change();
-    let held = held.bytes_allocated - held.bytes_deallocated;
-    println!("{held} bytes for {KEYS} keys");
+    let held = measure(|| (0..4 * KEYS).for_each(|number| add(&queue, number)));
+    println!("{} bytes for {KEYS} keys", held.bytes_current);
 
-    let more = Region::new(ALLOCATOR);
-    (0..ADDS).for_each(|number| add(&queue, number));
-    let more = more.change();
-    assert_eq!(more.reallocations, 0, "nothing grows");
-    assert_eq!(more.bytes_allocated, more.bytes_deallocated, "{more:?}");
+    let more = measure(|| (0..ADDS).for_each(|number| add(&queue, number)));
+    assert_eq!(
+        more.count_total,
+        u64::from(ADDS),
+        "one for the key of each add"
+    );
+    assert_eq!(more.bytes_current, 0, "{more:?}");
     assert_eq!(queue.len(), KEYS as usize);
 }
 
+#[test]
 fn what_was_reserved_is_not_taken_again() {
     let now = Instant::EPOCH;
     let mut queues: [Queue<u32, Growable, NoLimit>; 3] = [
@@ -67,14 +58,10 @@ fn what_was_reserved_is_not_taken_again() {
     queues[2].reserve(KEYS as usize);
 
     for queue in &mut queues {
-        let before = Region::new(ALLOCATOR);
-        let added = queue.at(now).add_many(0..KEYS, |_| {});
-        let taken = before.change();
-        assert_eq!(added.rejected, 0);
-        assert_eq!(
-            (taken.allocations, taken.reallocations),
-            (0, 0),
-            "{taken:?}"
-        );
+        let taken = measure(|| {
+            let added = queue.at(now).add_many(0..KEYS, |_| {});
+            assert_eq!(added.rejected, 0);
+        });
+        assert_eq!(taken.count_total, 0, "{taken:?}");
     }
 }

@@ -1,6 +1,4 @@
 //! Our timers, and wrong ones, held against the contract of timers.
-//!
-//! `ManualClock` of requeue-embassy is left out: its alarms never ring, a test calls `clock_moved`.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::pin::Pin;
@@ -9,7 +7,8 @@ use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
-use requeue_embassy::EmbassyClock;
+use requeue_embassy::raw::NoopRawMutex;
+use requeue_embassy::{EmbassyClock, ManualClock};
 use requeue_proptest::conformance::timer_contract;
 use requeue_proptest::guarded;
 use requeue_proptest::subject::{HandClock, Sleep};
@@ -37,6 +36,12 @@ fn that_of_embassy_keeps_it() {
         let secs = embassy_time::Duration::from_secs(by.as_secs());
         embassy_time::MockDriver::get().advance(secs);
     });
+}
+
+#[test]
+fn that_of_embassy_for_tests_keeps_it() {
+    let clock = ManualClock::<NoopRawMutex>::new();
+    timer_contract(&&clock, Duration::ZERO, |by| clock.advance(by));
 }
 
 /// As a real timer: each alarm rings a while after its time.

@@ -1,15 +1,15 @@
 //! Clocks that tasks can wait on.
 
-use core::cell::Cell;
-use core::future::{Pending, pending};
 use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-use embassy_sync::blocking_mutex::Mutex;
 use embassy_sync::blocking_mutex::raw::{CriticalSectionRawMutex, RawMutex};
 use embassy_time::TICK_HZ;
 use requeue_core::Instant;
-use requeue_core::binding::{Clock, Timer};
+use requeue_core::binding::{Clock, Lock, Timer};
+
+use crate::sync::Locked;
 
 /// embassy-time's clock, with the driver and the tick rate that the firmware has chosen.
 ///
@@ -78,21 +78,18 @@ impl Timer for EmbassyClock {
 /// A clock that stands still until a test moves it. A queue holds it by reference, because it
 /// belongs to the test.
 ///
-/// A task that waits for the queue sleeps until [`WorkQueue::clock_moved`] wakes it. No alarm of
-/// this clock rings. A task that waits for anything else, such as the timeout of a run
-/// ([`RunLimits`]), or the next turn of [`backoff_until`] or [`report_running_every`], sees the
-/// time when it is polled again for another reason: by the test itself, or by what it awaits. If
-/// such tasks are to be woken, a test moves embassy-time's `MockDriver`, with [`EmbassyClock`].
+/// Moving it wakes the tasks whose deadlines have passed, in every call that waits: `get`, `run`,
+/// [`backoff_until`](crate::backoff_until) and the rest. A reference to the clock is a [`Timer`].
 ///
-/// [`WorkQueue::clock_moved`]: crate::WorkQueue::clock_moved
-/// [`RunLimits`]: crate::RunLimits
-/// [`backoff_until`]: crate::backoff_until
-/// [`report_running_every`]: requeue_core::binding::Shared::report_running_every
+/// It has places for the wakers of eight tasks. One more task pushes another out, which is woken
+/// and polls again until it finds a place.
 ///
 /// # Examples
 ///
 /// ```
+/// use core::pin::pin;
 /// use core::time::Duration;
+/// use embassy_futures::poll_once;
 /// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
@@ -103,31 +100,53 @@ impl Timer for EmbassyClock {
 /// let clock = ManualClock::new();
 /// let queue: Probes<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
 /// let _ = queue.add_after(17, Duration::from_secs(3600));
-/// assert!(queue.try_get().is_none());
+/// let mut worker = pin!(queue.get());
+/// assert!(poll_once(worker.as_mut()).is_pending());
 ///
 /// clock.advance(Duration::from_secs(3600));
-/// assert_eq!(*queue.try_get().unwrap(), 17);
+/// assert!(poll_once(worker.as_mut()).is_ready());
 /// ```
 #[derive(Debug)]
 pub struct ManualClock<R: RawMutex = CriticalSectionRawMutex> {
-    now: Mutex<R, Cell<Instant>>,
+    manual: Locked<R, Manual>,
 }
+
+#[derive(Debug)]
+struct Manual {
+    now: Instant,
+    sleepers: [Option<Sleeper>; SLEEPERS_MAX],
+    /// The place that is given to the next task if none is free.
+    next_place: usize,
+}
+
+/// A task that waits, until its waker is called.
+#[derive(Debug)]
+struct Sleeper {
+    until: Instant,
+    waker: Waker,
+}
+
+const SLEEPERS_MAX: usize = 8;
 
 impl<R: RawMutex> ManualClock<R> {
     /// Creates a clock that shows its epoch.
     pub const fn new() -> Self {
         Self {
-            now: Mutex::new(Cell::new(Instant::EPOCH)),
+            manual: Locked::new(Manual {
+                now: Instant::EPOCH,
+                sleepers: [const { None }; SLEEPERS_MAX],
+                next_place: 0,
+            }),
         }
     }
 
     /// Returns the time that the clock shows.
     pub fn now(&self) -> Instant {
-        self.now.lock(Cell::get)
+        self.manual.with(|manual| manual.now)
     }
 
-    /// Moves the clock forward, to [`Instant::NEVER`] at most. Waiting tasks see it after
-    /// [`WorkQueue::clock_moved`](crate::WorkQueue::clock_moved).
+    /// Moves the clock forward, to [`Instant::NEVER`] at most, and wakes the tasks whose deadlines
+    /// have passed.
     ///
     /// # Examples
     ///
@@ -143,11 +162,11 @@ impl<R: RawMutex> ManualClock<R> {
     /// assert_eq!(clock.now(), Instant::EPOCH + Duration::from_secs(90));
     /// ```
     pub fn advance(&self, by: Duration) {
-        self.now.lock(|now| now.set(now.get() + by));
+        self.change(|now| now + by);
     }
 
-    /// Sets the clock. Waiting tasks see it as after [`advance`](Self::advance). `now` must not lie
-    /// in the past, because a [`Clock`] does not go backwards.
+    /// Sets the clock, and wakes as [`advance`](Self::advance) does. `now` must not lie in the
+    /// past, because a [`Clock`] does not go backwards.
     ///
     /// # Examples
     ///
@@ -161,7 +180,20 @@ impl<R: RawMutex> ManualClock<R> {
     /// assert_eq!(clock.now(), Instant::from_nanos(1_000_000));
     /// ```
     pub fn set(&self, now: Instant) {
-        self.now.lock(|present| present.set(now));
+        self.change(|_| now);
+    }
+
+    fn change(&self, change: impl FnOnce(Instant) -> Instant) {
+        // Woken after the lock, because a waker is foreign code.
+        let due = self.manual.with(|manual| {
+            manual.now = change(manual.now);
+            let Manual { now, sleepers, .. } = manual;
+            sleepers
+                .each_mut()
+                .map(|place| place.take_if(|sleeper| sleeper.until <= *now))
+        });
+        let due = due.into_iter().flatten();
+        due.for_each(|sleeper| sleeper.waker.wake());
     }
 }
 
@@ -177,11 +209,63 @@ impl<R: RawMutex> Clock for ManualClock<R> {
     }
 }
 
-impl<R: RawMutex> Timer for ManualClock<R> {
-    type Alarm = Pending<()>;
+impl<'c, R: RawMutex> Timer for &'c ManualClock<R> {
+    type Alarm = ManualAlarm<'c, R>;
 
-    fn set_alarm(&self, mut alarm: Pin<&mut Option<Pending<()>>>, until: Option<Instant>) {
-        alarm.set(until.map(|_| pending()));
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>) {
+        let clock = *self;
+        alarm.set(until.map(|until| ManualAlarm { clock, until }));
+    }
+}
+
+/// An alarm of a [`ManualClock`].
+#[derive(Debug)]
+pub struct ManualAlarm<'c, R: RawMutex> {
+    clock: &'c ManualClock<R>,
+    until: Instant,
+}
+
+impl<R: RawMutex> Future for ManualAlarm<'_, R> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let (until, waker) = (self.until, context.waker().clone());
+        let replaced = self.clock.manual.with(|manual| {
+            if manual.now >= until {
+                return Err(waker);
+            }
+            Ok(manual.register(Sleeper { until, waker }))
+        });
+        // Woken and dropped after the lock, because a waker is foreign code.
+        let Ok(replaced) = replaced else {
+            return Poll::Ready(());
+        };
+        if let Some(Sleeper { waker, .. }) = replaced
+            && !waker.will_wake(context.waker())
+        {
+            waker.wake();
+        }
+        Poll::Pending
+    }
+}
+
+impl Manual {
+    /// Returns the sleeper whose place the new one has.
+    fn register(&mut self, mut new: Sleeper) -> Option<Sleeper> {
+        let is_own = |sleeper: &Sleeper| sleeper.waker.will_wake(&new.waker);
+        let mut places = self.sleepers.iter();
+        let own = places.position(|place| place.as_ref().is_some_and(is_own));
+        let free = || self.sleepers.iter().position(Option::is_none);
+        let place = own.or_else(free).unwrap_or_else(|| {
+            self.next_place = (self.next_place + 1) % SLEEPERS_MAX;
+            self.next_place
+        });
+        let place = self.sleepers.get_mut(place)?;
+        if let (Some(_), Some(present)) = (own, &place) {
+            // A task may wait for several alarms: the clock knows the earliest.
+            new.until = new.until.min(present.until);
+        }
+        place.replace(new)
     }
 }
 

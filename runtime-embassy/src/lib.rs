@@ -15,7 +15,7 @@ mod workers;
 pub use embassy_sync::blocking_mutex::raw;
 pub use requeue_core as core;
 
-pub use clock::{EmbassyClock, ManualClock};
+pub use clock::{EmbassyClock, ManualAlarm, ManualClock};
 pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
 pub use queue::{EmbassyHost, Guard, Shared, WorkQueue};

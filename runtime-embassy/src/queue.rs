@@ -308,30 +308,9 @@ where
         }
     }
 
-    /// Wakes every waiting task, so that it reads the clock again: for use after a
-    /// [`ManualClock`](crate::ManualClock) was moved.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::pin::pin;
-    /// use core::time::Duration;
-    /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::{NoLimit, NoMetrics};
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
-    ///
-    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
-    /// let queue: WorkQueue<NoopRawMutex, u16, 8, NoLimit, 3, With<NoMetrics, u8, _>> =
-    ///     WorkQueue::from_queue(Queue::new(NoLimit), &clock);
-    /// let _ = queue.add_after(17, Duration::from_secs(3600));
-    /// let mut worker = pin!(queue.get());
-    /// assert!(poll_once(worker.as_mut()).is_pending());
-    ///
-    /// clock.advance(Duration::from_secs(3600));
-    /// queue.clock_moved();
-    /// assert!(poll_once(worker.as_mut()).is_ready());
-    /// ```
+    /// Wakes every waiting task, so that it reads the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
+    /// otherwise.
     pub fn clock_moved(&self) {
         self.wake_all();
     }

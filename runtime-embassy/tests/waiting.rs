@@ -7,14 +7,18 @@
     reason = "a test that panics has failed"
 )]
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use requeue_embassy::core::binding::Lock;
-use requeue_embassy::core::{ItemExponentialFailure, NoLimit, NoMetrics, default_item_based};
+use requeue_embassy::core::{
+    Backoff, BackoffUntil, Instant, ItemExponentialFailure, NoJitter, NoLimit, NoMetrics,
+    default_item_based,
+};
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
     Action, AddOptions, Added, Drained, Finished, GetError, Guard, ManualClock, Producer, Queue,
-    Rejected, TooManyWaiters, With, WorkQueue,
+    Rejected, TooManyWaiters, With, WorkQueue, backoff_until,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
@@ -214,7 +218,6 @@ fn one_that_is_refused_passes_the_timer_on() {
     assert_eq!(refused, Err(GetError::TooManyWaiters));
     assert!(only.is_pending());
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(only.ready(), Ok(1));
 }
 
@@ -241,7 +244,6 @@ fn a_dropped_timer_owner_is_replaced() {
     assert_eq!(other.wakes(), 1, "it takes the watch over");
     assert!(other.is_pending());
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(other.ready(), Ok(1));
 }
 
@@ -279,10 +281,8 @@ fn a_timeout_is_judged_by_the_clock() {
     let mut late = by_hand(async { queue.get_timeout(SECOND).await.map(finish) });
     assert!(late.is_pending());
     clock.advance(SECOND - Duration::from_nanos(1));
-    queue.clock_moved();
     assert!(late.is_pending());
     clock.advance(Duration::from_nanos(1));
-    queue.clock_moved();
     assert_eq!(late.ready(), Err(GetError::TimedOut));
 
     // A key that is ready is handed out even so.
@@ -301,13 +301,11 @@ fn a_call_that_times_out_passes_its_wake_on() {
     assert!(impatient.is_pending(), "it watches the deadline");
     let [mut patient] = getters(&queue);
     clock.advance(SECOND);
-    queue.clock_moved();
     assert!(patient.is_pending());
     assert_eq!(impatient.ready(), Err(GetError::TimedOut));
-    assert_eq!(patient.wakes(), 2, "the watch is its own now");
+    assert_eq!(patient.wakes(), 1, "the watch is its own now");
     assert!(patient.is_pending());
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(patient.ready(), Ok(1));
 }
 
@@ -337,7 +335,6 @@ fn the_last_key_ends_every_wait_for_the_drain() {
     assert_eq!(refused, Err(TooManyWaiters));
 
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(third.ready(), Ok(Drained::Pending), "it waits no longer");
     finish(guard);
     assert_eq!(first.ready(), Ok(Drained::Complete));
@@ -506,7 +503,6 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     let mut cancelled = by_hand(queue.cancel_and_wait_timeout(&1, SECOND));
     assert!(added.is_pending() && added_with.is_pending() && cancelled.is_pending());
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(added.ready(), Err(Rejected::Full(9)));
     assert_eq!(added_with.ready(), Err(Rejected::Full(10)));
     let (was, has_ended) = cancelled.ready().unwrap();
@@ -519,7 +515,6 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     let mut refused = by_hand(queue.wait_idle_timeout(SECOND));
     assert_eq!(refused.ready(), Err(TooManyWaiters));
     clock.advance(SECOND);
-    queue.clock_moved();
     assert_eq!(idle.ready(), Ok(false));
     assert_eq!(settled.ready(), Ok(false));
     assert_eq!(flushed.ready(), Ok(false));
@@ -529,4 +524,84 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     assert_eq!(flushed.ready(), Ok(true));
     let mut added = by_hand(queue.add_wait_timeout(9, SECOND));
     assert_eq!(added.ready(), Ok(Added::Ready));
+}
+
+#[test]
+fn a_clock_that_moves_wakes_the_task_whose_deadline_has_passed() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_after(1, SECOND).unwrap();
+    let [mut owner, other] = getters(&queue);
+    let mut late = by_hand(async { queue.get_timeout(2 * SECOND).await.map(finish) });
+    assert!(late.is_pending());
+    clock.advance(SECOND - Duration::from_nanos(1));
+    assert_eq!((owner.wakes(), other.wakes(), late.wakes()), (0, 0, 0));
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!((owner.wakes(), other.wakes(), late.wakes()), (1, 0, 0));
+    assert_eq!(owner.ready(), Ok(1));
+    clock.set(Instant::EPOCH + 2 * SECOND);
+    assert_eq!((other.wakes(), late.wakes()), (0, 1));
+    assert_eq!(late.ready(), Err(GetError::TimedOut));
+}
+
+#[test]
+fn a_clock_that_moves_wakes_the_task_that_polled_last() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_after(1, SECOND).unwrap();
+    let [mut owner] = getters(&queue);
+    assert!(owner.poll_again().is_pending());
+    clock.advance(SECOND);
+    assert_eq!(owner.wakes(), 1);
+    assert_eq!(owner.ready(), Ok(1));
+}
+
+/// A task that finds no place pushes out another, which is woken and comes back for a place.
+#[test]
+fn a_clock_that_moves_wakes_more_tasks_than_it_has_places_for() {
+    let clock = Clock::new();
+    let queue: Keys<'_, 32> = queue(&clock);
+    let mut waiting: Vec<_> = (1..=32)
+        .map(|seconds| by_hand(queue.get_timeout(seconds * SECOND)))
+        .collect();
+    for seconds in 1..=32 {
+        for _ in 0..4 {
+            let woken = waiting.iter_mut().filter(|call| call.is_woken());
+            woken.for_each(|call| assert!(call.is_pending()));
+        }
+        clock.advance(SECOND);
+        let mut first = waiting.remove(0);
+        assert!(first.is_woken(), "after {seconds} s");
+        assert!(matches!(first.ready(), Err(GetError::TimedOut)));
+    }
+}
+
+#[test]
+fn a_clock_that_moves_wakes_loops_that_pause() {
+    let clock = &Clock::new();
+    let hourly = Backoff {
+        duration: 3600 * SECOND,
+        ..Backoff::default()
+    };
+    let runs = Cell::new(0);
+    let mut poller = by_hand(backoff_until(
+        BackoffUntil::sliding(hourly, NoJitter),
+        &clock,
+        std::future::pending::<()>(),
+        async || runs.set(runs.get() + 1),
+    ));
+    assert!(poller.is_pending());
+    clock.advance(3600 * SECOND);
+    assert_eq!(poller.wakes(), 1);
+    assert!(poller.is_pending());
+    assert_eq!(runs.get(), 2);
+}
+
+#[test]
+fn every_task_looks_again_after_a_clock_was_moved_otherwise() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    let [first, second] = getters(&queue);
+    queue.clock_moved();
+    assert_eq!((first.wakes(), second.wakes()), (1, 1));
 }

@@ -38,10 +38,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        match self.try_get() {
-            Some(guard) => Some(guard),
-            None => self.wait_for_key(None).ok(),
-        }
+        self.try_get().or_else(|| self.wait_for_key(None).ok())
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
@@ -105,8 +102,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        let tried = self.try_get();
-        tried.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
+        let found = self.try_get();
+        found.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
     }
 
     /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
@@ -172,10 +169,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        match self.try_next(guard, action) {
-            Some(guard) => Some(guard),
-            None => self.wait_for_key(None).ok(),
-        }
+        let found = self.try_next(guard, action);
+        found.or_else(|| self.wait_for_key(None).ok())
     }
 
     /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
@@ -206,7 +201,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// });
     /// ```
     pub fn wait_idle(&self) {
-        self.watch(None, |session| session.poll_idle());
+        let _ = self.watch(None, |session| session.poll_idle());
     }
 
     /// As [`wait_idle`](Self::wait_idle), but waits no longer than `timeout`. Returns whether the
@@ -224,7 +219,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(!queue.wait_idle_timeout(Duration::ZERO));
     /// ```
     pub fn wait_idle_timeout(&self, timeout: Duration) -> bool {
-        self.watch(Some(timeout), |session| session.poll_idle())
+        let came = self.watch(Some(timeout), |session| session.poll_idle());
+        came.is_ok()
     }
 
     /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
@@ -248,7 +244,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(queue.is_settled());
     /// ```
     pub fn wait_settled(&self) {
-        self.watch(None, |session| session.poll_settled());
+        let _ = self.watch(None, |session| session.poll_settled());
     }
 
     /// As [`wait_settled`](Self::wait_settled), but waits no longer than `timeout`. Returns whether
@@ -266,7 +262,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(!queue.wait_settled_timeout(Duration::ZERO));
     /// ```
     pub fn wait_settled_timeout(&self, timeout: Duration) -> bool {
-        self.watch(Some(timeout), |session| session.poll_settled())
+        let came = self.watch(Some(timeout), |session| session.poll_settled());
+        came.is_ok()
     }
 
     /// Waits until the work of a key that is known now is done or cancelled: its present run, and
@@ -297,7 +294,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         B: Eq + Hash + ?Sized,
     {
         let mut flush = self.with(|session| session.begin_flush(key));
-        self.watch(None, |session| session.poll_flush(key, &mut flush));
+        let _ = self.watch(None, |session| session.poll_flush(key, &mut flush));
     }
 
     /// As [`flush`](Self::flush), but waits no longer than `timeout`. Returns whether the work was
@@ -320,7 +317,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         B: Eq + Hash + ?Sized,
     {
         let mut flush = self.with(|session| session.begin_flush(key));
-        self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush))
+        let done = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
+        done.is_ok()
     }
 
     /// [Cancels](requeue_core::binding::Shared::cancel) a key, and waits until its present run
@@ -350,7 +348,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         B: Eq + Hash + ?Sized,
     {
         let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
-        self.watch(None, |session| session.poll_flush(key, &mut flush));
+        let _ = self.watch(None, |session| session.poll_flush(key, &mut flush));
         was
     }
 
@@ -376,8 +374,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         B: Eq + Hash + ?Sized,
     {
         let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
-        let has_ended = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
-        (was, has_ended)
+        let ended = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
+        (was, ended.is_ok())
     }
 
     /// As [`add`](requeue_core::binding::Shared::add), but waits for room if the key is new and
@@ -522,7 +520,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub fn drain(&self) -> Drained {
-        self.drain_until(None)
+        let drain = self.begin_drain();
+        let ended = self.watch(None, |session| session.poll_drain(Some(&drain)));
+        ended.unwrap_or(Drained::Pending)
     }
 
     /// As [`drain`](Self::drain), but waits no longer than `timeout`, and then returns
@@ -542,7 +542,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
     /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Drained {
-        self.drain_until(Some(self.clock().now() + timeout))
+        let drain = self.begin_drain();
+        let ended = self.watch(Some(timeout), |session| session.poll_drain(Some(&drain)));
+        ended.unwrap_or(Drained::Pending)
     }
 
     /// Waits until the queue has been shut down by another call, and nothing is ready, dirty or
@@ -563,12 +565,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// });
     /// ```
     pub fn drained(&self) {
-        let call = Wait::for_state(&*self.shared);
-        // Without a deadline it ends only when the queue has drained.
-        let _ = self.wait(call, None, |session, _| session.poll_drain(None));
+        let _ = self.watch(None, |session| session.poll_drain(None));
     }
 
-    /// Waits for a key, of which most calls find one without.
+    /// Slow path: most calls find a key without.
     #[cold]
     fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, L, S>, GetError>
     where
@@ -595,28 +595,19 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         adding.into_result()
     }
 
-    fn drain_until(&self, deadline: Option<Instant>) -> Drained {
-        let drain = self.begin_drain();
-        let call = Wait::for_state(&*self.shared);
-        let ended = self.wait(call, deadline, |session, _| {
-            session.poll_drain(Some(&drain))
-        });
-        ended.unwrap_or(Drained::Pending)
-    }
-
-    /// Looks until a state of the queue has come. Returns false if it has not in time.
-    fn watch(
+    /// Looks until a state of the queue has come. An error says that it has not in time.
+    fn watch<T>(
         &self,
         timeout: Option<Duration>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<()>,
-    ) -> bool {
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<T>,
+    ) -> Result<T, GetError> {
         let deadline = timeout.map(|timeout| self.clock().now() + timeout);
         let call = Wait::for_state(&*self.shared);
         self.wait(call, deadline, |session, _| look(session))
-            .is_ok()
     }
 
     /// Looks until there is a result, and sleeps in between.
+    #[cold]
     pub(crate) fn wait<T>(
         &self,
         mut call: Call<'_, K, L, S>,

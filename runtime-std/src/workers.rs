@@ -6,13 +6,10 @@ use std::io;
 use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
 
 use crate::queue::{Shared, WorkQueue};
-use crate::sync::Parker;
 
-mod crew;
-mod roster;
+mod supervisor;
 
-use crew::Crew;
-use roster::Roster;
+use supervisor::Supervised;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
@@ -119,13 +116,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Clone + Send + Sync + 'w,
         Shared<K, L, S>: Send + Sync,
     {
-        let crew = Crew {
-            queue: self,
-            workers: workers.into(),
-            reconcile,
-            roster: Roster::new(Parker::with(|parker| parker.waker().clone())),
-        };
-        crew.work_off()?;
+        Supervised::new(self, workers.into(), reconcile).supervise()?;
         Ok(self.leftovers().collect())
     }
 }

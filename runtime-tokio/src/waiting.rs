@@ -4,7 +4,6 @@
 //! Nothing here decides when a call is woken, or what it finds: core does.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use requeue_core::binding::{Clock, Next, Timer, Wait};
+use requeue_core::binding::{Clock, Next, Wait, try_in_turn};
 use requeue_core::{Action, DefaultController, GetError, Growable, Instant, RateLimiter, Storage};
 use tokio::time::Sleep;
 
@@ -51,8 +50,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     where
         K: Clone,
     {
-        // Most calls find a key, and need not be ones that can wait.
-        let mut work = in_turn(|| self.with(|session| session.try_get())).await;
+        let mut work =
+            try_in_turn::<TokioClock, _>(|| self.with(|session| session.try_get())).await;
         if work.is_none() {
             let mut call = Wait::for_key(&*self.shared);
             work = call
@@ -233,7 +232,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     {
         let mut call = Wait::after(guard, action, &*self.shared);
         async move {
-            let mut work = in_turn(|| call.try_get()).await;
+            let mut work = try_in_turn::<TokioClock, _>(|| call.try_get()).await;
             if work.is_none() {
                 work = call
                     .wait(None, |session, getter| session.poll_get(getter))
@@ -277,12 +276,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     }
 }
 
-/// Does what does not wait, when it is the turn of the task. A worker's loop uses this instead of
-/// [`Wait::get`], because each future around another costs it instructions.
-pub(crate) fn in_turn<T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> {
-    poll_fn(move |context| TokioClock::in_turn(context, |_| Poll::Ready(act())))
-}
-
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].
 ///
 /// It ends once the queue is shut down and no key is ready. In a drain it also waits for keys that
@@ -297,8 +290,7 @@ pub(crate) fn in_turn<T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> 
 /// # Examples
 ///
 /// ```
-/// use std::future::poll_fn;
-/// use std::pin::Pin;
+/// /// use std::pin::Pin;
 /// use futures_core::Stream;
 /// use requeue_tokio::WorkQueue;
 ///

@@ -6,16 +6,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use requeue_core::binding::Seats;
+use requeue_core::binding::Slots;
 use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Shared, WorkQueue};
 use crate::sync::Mutex;
 
-pub(crate) mod crew;
+pub(crate) mod supervisor;
 
-use crew::Crew;
+use supervisor::Supervised;
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several tasks, until the queue is shut down.
@@ -144,14 +144,14 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let shut_down_on = Arc::new(Mutex::new(CancellationToken::new()));
         let chosen = Arc::clone(&shut_down_on);
         let work = async move {
-            let crew = Arc::new(Crew {
+            let run = Arc::new(Supervised {
                 queue,
                 workers,
                 reconcile,
-                seats: Mutex::new(Seats::new()),
+                slots: Mutex::new(Slots::new()),
             });
             let shut_down_on = chosen.lock().clone();
-            crew.work_off(&shut_down_on).await
+            run.supervise(&shut_down_on).await
         };
         Run {
             shut_down_on,

@@ -1,8 +1,9 @@
 //! Two lists in one array of links.
 
 use crate::Instant;
+use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
-use crate::lists::{ConstEmpty, Link, LinkArray, Links, List, Lists};
+use crate::lists::{Link, List, Lists};
 
 /// Both lists, threaded through one array of links.
 #[doc(hidden)]
@@ -13,27 +14,9 @@ pub struct FixedLists<const N: usize, I> {
     records: List<I>,
 }
 
-impl<const N: usize, I: Index> LinkArray<I> for [Link<I>; N] {
-    const EMPTY: Self = [Link::UNLINKED; N];
-}
-
-impl<const N: usize, I: Index> Links<I> for [Link<I>; N] {
-    #[inline]
-    fn link(&self, id: SlotId) -> Link<I> {
-        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
-    }
-
-    #[inline]
-    fn set_link(&mut self, id: SlotId, link: Link<I>) {
-        if let Some(to) = self.get_mut(id.index()) {
-            *to = link;
-        }
-    }
-}
-
-impl<const N: usize, I: Index> ConstEmpty for FixedLists<N, I> {
-    const EMPTY: Self = Self {
-        links: LinkArray::EMPTY,
+impl<const N: usize, I: Index> ConstDefault for FixedLists<N, I> {
+    const DEFAULT: Self = Self {
+        links: [Link::UNLINKED; N],
         ready: List::new(),
         records: List::new(),
     };

@@ -1,4 +1,5 @@
-//! The ready keys of groups: each level serves its groups in turn.
+//! The ready keys of groups: each level serves its groups in turn. Owns which group a key is in,
+//! and whose key is next; never looks at a key or its deadline.
 //!
 //! Round robin: each group that has ready keys, and may start a run, is in the turn of each level
 //! at which it has them. The first of the highest level gives its first key, and goes to the end
@@ -11,44 +12,87 @@
 //! change.
 
 use core::fmt;
+use core::hash::Hash;
 
 use crate::Instant;
-use crate::delay::Delays;
-use crate::group::{GroupLimits, Share};
-use crate::id::SlotId;
-use crate::limiter::RateLimiter;
-use crate::lists::leveled::{ConstDefault, LevelArray};
+use crate::array::{Array, ConstDefault};
+use crate::delay::{Delays, Nodes};
+use crate::id::{Index, SlotId};
 use crate::storage::{Located, Slots};
 
-use super::{Link, List};
+use super::{Link, Linked, List, Lists};
 
-mod backing;
-mod control;
 mod lifetime;
-mod ready;
+mod limits;
 mod turns;
 
-pub(crate) use backing::FixedGroups;
-#[cfg(feature = "alloc")]
-pub(crate) use backing::GrowableGroups;
-pub(crate) use backing::{Backing, Members, PerLevel};
-use backing::{Rate, Rates};
-pub(crate) use control::GroupControl;
-use turns::Ring;
+use limits::Share;
+pub(crate) use limits::{GroupControl, Rate};
+pub use limits::{GroupLimits, GroupState};
+
+/// What the lists of groups are stored in.
+#[doc(hidden)]
+pub trait Backing {
+    /// The name of a group.
+    type Name: Eq + Hash;
+    /// What numbers the slots of keys.
+    type Index: Index;
+    /// What numbers the slots of groups.
+    type GroupIndex: Index;
+    /// The place of each slot that a key has.
+    type Members: Array<Item = Member<Self::Index, Self::GroupIndex>>;
+    type Groups: Slots<Self::Name, Group<Self>>;
+    type Rates: Array<Item = Rate>;
+    type Nodes: Nodes;
+    /// A value for each priority level.
+    type PerLevel<T: ConstDefault>: Array<Item = T>;
+
+    const LEVELS: usize;
+    /// Whether there is room for a number of groups only.
+    const FEW_GROUPS: bool;
+}
+
+/// A slot in its group: beside each other, because they are used together.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Member<I, G> {
+    link: Link<I>,
+    group: G,
+}
+
+impl<I: Index, G: Index> ConstDefault for Member<I, G> {
+    const DEFAULT: Self = Self {
+        link: Link::UNLINKED,
+        group: G::NONE,
+    };
+}
+
+impl<I: Index, G> Linked<I> for Member<I, G> {
+    #[inline]
+    fn link(&self) -> Link<I> {
+        self.link
+    }
+
+    #[inline]
+    fn link_mut(&mut self) -> &mut Link<I> {
+        &mut self.link
+    }
+}
+
+/// Where a group would be found.
+type Place<B> = <<B as Backing>::Groups as Slots<<B as Backing>::Name, Group<B>>>::Place;
 
 /// Where a group is, or would be.
-pub(crate) type Seat<B> = Located<
-    <<B as Backing>::Groups as Slots<<B as Backing>::Name, Group<<B as Backing>::Lanes>>>::Place,
->;
+type Seat<B> = Located<Place<B>>;
 
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]
 pub struct GroupedLists<B: Backing> {
     members: B::Members,
     groups: B::Groups,
+    /// What groups with a rate keep, apart from the groups, because most have none.
     rates: B::Rates,
-    /// The groups that give the next keys of each level, the next one first.
-    turns: PerLevel<B, Ring>,
+    levels: B::PerLevel<Level>,
     /// A bit for each level with a group in its turn.
     occupied: u32,
     /// The groups that have ready keys and may not start a run, longest first.
@@ -70,16 +114,33 @@ pub struct GroupedLists<B: Backing> {
     review: usize,
     closed: bool,
     ready_len: usize,
-    depths: PerLevel<B, Depth>,
     records: List<B::Index>,
+}
+
+/// A priority level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    /// The group that gives the next key. The groups in a turn are linked in a ring, in which the
+    /// last is followed by the first, so that a group is moved to the end by a step.
+    next: u32,
+    /// How many keys are ready, and how many dirty. Not counted with a single level.
+    ready: usize,
+    dirty: usize,
+}
+
+impl ConstDefault for Level {
+    const DEFAULT: Self = Self {
+        next: u32::NONE,
+        ready: 0,
+        dirty: 0,
+    };
 }
 
 /// A group, without its name.
 #[doc(hidden)]
-#[derive(Debug)]
-pub struct Group<L> {
+pub struct Group<B: Backing + ?Sized> {
     /// Its ready keys, by level.
-    lanes: L,
+    lanes: B::PerLevel<Lane<B::Index>>,
     ready: u32,
     /// How many slots its keys have.
     members: u32,
@@ -103,67 +164,30 @@ pub struct Group<L> {
     link: Link<u32>,
 }
 
-/// How many keys of a level are ready, and how many dirty.
+/// The ready keys of a group at one level, and its place in the turn of that level.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Depth {
-    ready: usize,
-    dirty: usize,
+pub(crate) struct Lane<I> {
+    keys: List<I>,
+    /// How many keys it has given in this turn.
+    served: u16,
+    turn: Link<u32>,
 }
 
-impl ConstDefault for Depth {
-    const DEFAULT: Self = Self { ready: 0, dirty: 0 };
-}
-
-impl<L> Group<L> {
-    fn new(lanes: L, limits: &GroupLimits, generation: u32, closed: bool) -> Self {
-        Self {
-            lanes,
-            ready: 0,
-            members: 0,
-            records: 0,
-            active: 0,
-            own: None,
-            generation,
-            has_rate: limits.bucket().is_some(),
-            owns_rate: false,
-            is_resting: false,
-            paused: false,
-            is_blocked: limits.share().max_active == 0 && !closed,
-            link: Link::UNLINKED,
-        }
-    }
-
-    /// Whether nothing keeps it, except for tokens that it has to earn.
-    fn is_unused(&self) -> bool {
-        self.members == 0 && self.own.is_none() && !self.paused
-    }
-
-    /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
-    fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
-        !self.is_resting && self.is_within(limits, closed)
-    }
-
-    /// Whether it may start a run, but for its rate.
-    fn is_within(&self, limits: &GroupLimits, closed: bool) -> bool {
-        let share = self.own.unwrap_or(limits.share());
-        let most = share.max_active.max(u32::from(closed));
-        self.active < most && (closed || !self.paused)
-    }
+impl<I: Index> ConstDefault for Lane<I> {
+    const DEFAULT: Self = Self {
+        keys: List::new(),
+        served: 0,
+        turn: Link::UNLINKED,
+    };
 }
 
 impl<B: Backing> GroupedLists<B> {
-    pub(super) const fn from_parts(
-        members: B::Members,
-        groups: B::Groups,
-        nodes: B::Nodes,
-        turns: PerLevel<B, Ring>,
-        depths: PerLevel<B, Depth>,
-    ) -> Self {
+    pub(crate) const fn new(groups: B::Groups, nodes: B::Nodes) -> Self {
         Self {
-            members,
+            members: ConstDefault::DEFAULT,
             groups,
-            rates: B::Rates::EMPTY,
-            turns,
+            rates: ConstDefault::DEFAULT,
+            levels: ConstDefault::DEFAULT,
             occupied: 0,
             blocked: List::new(),
             leaving: List::new(),
@@ -175,22 +199,23 @@ impl<B: Backing> GroupedLists<B> {
             review: 0,
             closed: false,
             ready_len: 0,
-            depths,
             records: List::new(),
         }
     }
 
-    fn group(&self, id: SlotId) -> Option<&Group<B::Lanes>> {
+    fn group(&self, id: SlotId) -> Option<&Group<B>> {
         Some(&self.groups.slot(id)?.meta)
     }
 
-    /// Until when the rate of a group allows no run.
-    fn rest_until(&self, group: SlotId) -> Instant {
-        let rate = self.rates.rate(group);
-        rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
+    /// The group of the key of a slot.
+    #[inline]
+    fn group_of(&self, id: SlotId) -> SlotId {
+        let member = self.members.get(id.index());
+        let group = member.and_then(|member| member.group.get());
+        group.unwrap_or(SlotId::NONE)
     }
 
-    fn group_mut(&mut self, id: SlotId) -> Option<&mut Group<B::Lanes>> {
+    fn group_mut(&mut self, id: SlotId) -> Option<&mut Group<B>> {
         Some(&mut self.groups.slot_mut(id)?.meta)
     }
 
@@ -200,14 +225,8 @@ impl<B: Backing> GroupedLists<B> {
         if !B::FEW_GROUPS {
             return None;
         }
-        let group = self.members.group(id);
+        let group = self.group_of(id);
         self.group_mut(group).map(|own| &mut own.records)
-    }
-
-    /// Whether the common limits have changed since the group was looked at.
-    fn is_outdated(&self, group: SlotId) -> bool {
-        let own = self.group(group);
-        own.is_some_and(|own| own.generation != self.generation)
     }
 
     /// The first key of a group at a level.
@@ -225,17 +244,17 @@ impl<B: Backing> GroupedLists<B> {
         })
     }
 
-    /// How many keys there are at a level. Not counted with a single one.
-    fn depth_mut(&mut self, level: usize) -> Option<&mut Depth> {
+    /// The counts of a level, if there are several.
+    fn depth_mut(&mut self, level: usize) -> Option<&mut Level> {
         if B::LEVELS == 1 {
             return None;
         }
-        self.depths.get_mut(level)
+        self.levels.get_mut(level)
     }
 
     /// Takes a key out of its lane. No effect if it is not in it.
     fn take_out(&mut self, id: SlotId, level: usize) {
-        let group = self.members.group(id);
+        let group = self.group_of(id);
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
@@ -264,26 +283,283 @@ impl<B: Backing> GroupedLists<B> {
             }
         }
     }
+}
 
-    /// A group that has handed out a key is at its limit, or has a rate: charges it.
-    #[inline(never)]
-    fn charge(&mut self, group: SlotId, now: Instant) {
+impl<B: Backing> Lists for GroupedLists<B> {
+    type Group = B::Name;
+    type Seat = Seat<B>;
+    type Index = B::Index;
+    type Links = B::Members;
+
+    const BLOCKS: bool = true;
+    const FEW_GROUPS: bool = B::FEW_GROUPS;
+
+    // Always inlined, because every new key of a busy queue comes by. What else looks for a seat is
+    // outlined itself.
+    #[inline(always)]
+    fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Seat<B>> {
+        let seat = self.groups.locate(name);
+        match seat {
+            Located::Found(_) => Some(seat),
+            Located::Absent(_) => self.has_room_for_one(now).then_some(seat),
+        }
+    }
+
+    fn has_seat(&self) -> bool {
+        !B::FEW_GROUPS || self.groups.vacancy().is_some() || self.leaving.len() > 0
+    }
+
+    fn admit(&mut self, id: SlotId, name: B::Name, seat: Seat<B>) {
+        let group = match seat {
+            Located::Found(group) => {
+                if let Some(own) = self.group_mut(group) {
+                    own.members += 1;
+                    if own.members == 1 {
+                        self.stay(group);
+                    }
+                }
+                group
+            }
+            Located::Absent(place) => match self.add(name, place, 1) {
+                Some(group) => group,
+                None => return,
+            },
+        };
+        if let Some(member) = self.members.slot(id.index()) {
+            member.group = B::GroupIndex::new(group);
+        }
+    }
+
+    #[inline]
+    fn dismiss(&mut self, id: SlotId) {
+        let group = self.group_of(id);
+        if let Some(own) = self.group_mut(group) {
+            own.members -= 1;
+            if own.members == 0 {
+                self.retire(group);
+            }
+        }
+    }
+
+    #[inline]
+    fn push_ready(&mut self, id: SlotId, level: u8, at: Instant) {
+        let (group, level) = (self.group_of(id), usize::from(level));
         let Some(slot) = self.groups.slot_mut(group) else {
             return;
         };
-        let own = &mut slot.meta;
-        let rate = self.rates.rate_mut(group).filter(|_| own.has_rate);
-        if let Some(rate) = rate {
-            let _ = rate.bucket.when(&mut (), now);
-            // How long the next run would have to wait.
-            let rest = rate.bucket.clone().when(&mut (), now);
-            own.is_resting = !rest.is_zero();
-            rate.rest_until = now + rest;
-            if own.is_resting && own.ready > 0 {
-                let _ = self.resting.schedule(group, rate.rest_until);
+        let mut own = &mut slot.meta;
+        let only = own.ready == 0;
+        if only && (own.is_blocked || own.generation != self.generation) {
+            self.look_again(group, at);
+            let Some(slot) = self.groups.slot_mut(group) else {
+                return;
+            };
+            own = &mut slot.meta;
+        }
+        let Some(lane) = own.lanes.get_mut(level) else {
+            return;
+        };
+        lane.keys.push_back(&mut self.members, id);
+        own.ready += 1;
+        self.ready_len += 1;
+        let first = lane.keys.len() == 1;
+        let is_blocked = own.is_blocked;
+        if let Some(depth) = self.depth_mut(level) {
+            depth.ready += 1;
+        }
+        if !is_blocked {
+            if first {
+                self.join_turn(group, level);
+                // It may give the next key of this level.
+                if self.outdated > 0 && self.is_outdated(group) {
+                    self.refresh(group);
+                }
+            }
+        } else if only {
+            self.wait(group);
+        }
+    }
+
+    fn first_ready(&self) -> Option<SlotId> {
+        let level = self.occupied.checked_ilog2()? as usize;
+        self.first_of(self.turn_of(level)?, level)
+    }
+
+    #[inline]
+    fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId> {
+        let level = usize::from(level);
+        let group = self.turn_of(level)?;
+        let own = &mut self.groups.slot_mut(group)?.meta;
+        let share = own.own.unwrap_or(self.limits.share());
+        let lane = own.lanes.get_mut(level)?;
+        let id = lane.keys.pop_front(&mut self.members)?;
+        own.ready -= 1;
+        own.active += 1;
+        let is_limited =
+            own.active >= share.max_active || own.has_rate || own.generation != self.generation;
+        let is_empty = lane.keys.len() == 0;
+        lane.served = lane.served.saturating_add(1);
+        if !is_empty && lane.served >= share.weight.get() {
+            // The end of the turn is before the next group.
+            lane.served = 0;
+            self.levels.get_mut(level)?.next = lane.turn.next;
+        }
+        self.ready_len -= 1;
+        if let Some(depth) = self.depth_mut(level) {
+            depth.ready -= 1;
+        }
+        if is_empty {
+            self.leave_turn(group, level);
+        }
+        if is_limited {
+            self.charge(group, now);
+        }
+        Some(id)
+    }
+
+    fn first_ready_at(&self, level: u8) -> Option<SlotId> {
+        let level = usize::from(level);
+        self.first_of(self.turn_of(level)?, level)
+    }
+
+    fn newest_below(&self, level: u8) -> Option<SlotId> {
+        let lowest = self.occupied.trailing_zeros();
+        if lowest >= u32::from(level) {
+            return None;
+        }
+        let group = self.last_of_turn(lowest as usize)?;
+        self.group(group)?.lanes.get(lowest as usize)?.keys.last()
+    }
+
+    fn first_held(&self) -> Option<SlotId> {
+        self.first_ready().or_else(|| {
+            let group = self.blocked.first()?;
+            self.first_of(group, self.highest_of(group)?)
+        })
+    }
+
+    fn remove_ready(&mut self, id: SlotId, level: u8) {
+        self.take_out(id, usize::from(level));
+    }
+
+    fn ready_len(&self) -> usize {
+        self.ready_len
+    }
+
+    fn may_start(&self) -> bool {
+        self.occupied != 0 || self.review > 0
+    }
+
+    fn end_run(&mut self, id: SlotId) {
+        let group = self.group_of(id);
+        if let Some(own) = self.group_mut(group) {
+            own.active -= 1;
+            if own.is_blocked || self.outdated > 0 {
+                self.refresh(group);
             }
         }
-        self.refresh(group);
+    }
+
+    fn earliest(&self) -> Option<Instant> {
+        self.resting.earliest()
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.resting.is_due(now)
+    }
+
+    fn come_due(&mut self, now: Instant) {
+        if let Some((group, _)) = self.resting.take_due(SlotId::NONE, now) {
+            if let Some(own) = self.group_mut(group) {
+                own.is_resting = false;
+            }
+            self.refresh(group);
+        }
+    }
+
+    #[inline]
+    fn catch_up(&mut self, most: u8) -> bool {
+        (self.review > 0 || self.outdated > 0) && self.review_some(most)
+    }
+
+    fn needs_time(&self) -> bool {
+        self.limits.bucket().is_some() || !self.resting.is_empty() || self.rated > 0
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.review_all();
+    }
+
+    fn note_dirty(&mut self, level: u8) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
+            depth.dirty += 1;
+        }
+    }
+
+    fn note_clean(&mut self, level: u8) {
+        if let Some(depth) = self.depth_mut(usize::from(level)) {
+            depth.dirty -= 1;
+        }
+    }
+
+    fn depth_at(&self, level: u8) -> usize {
+        let depth = self.levels.get(usize::from(level));
+        depth.map_or(0, |depth| depth.ready + depth.dirty)
+    }
+
+    fn records(&self) -> (&List<B::Index>, &B::Members) {
+        (&self.records, &self.members)
+    }
+
+    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Members) {
+        (&mut self.records, &mut self.members)
+    }
+
+    fn retain_record(&mut self, id: SlotId) {
+        self.records.push_back(&mut self.members, id);
+        if let Some(records) = self.records_of_group(id) {
+            *records += 1;
+        }
+    }
+
+    fn discard_record(&mut self, id: SlotId) {
+        let before = self.records.len();
+        self.records.remove(&mut self.members, id);
+        if self.records.len() == before {
+            return;
+        }
+        if let Some(records) = self.records_of_group(id) {
+            *records -= 1;
+        }
+    }
+
+    fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
+        let group = self.group_of(id);
+        let own = self.group(group)?;
+        let leaves = own.records == own.members && own.own.is_none() && !own.paused;
+        leaves.then_some(group)
+    }
+
+    fn ready_at(&self, mut place: usize) -> Option<SlotId> {
+        for level in (0..B::LEVELS).rev() {
+            for group in 0..self.groups.bound() {
+                let own = self.group(SlotId::from_index(group));
+                let Some(lane) = own.and_then(|own| own.lanes.get(level)) else {
+                    continue;
+                };
+                if place >= lane.keys.len() {
+                    place -= lane.keys.len();
+                    continue;
+                }
+                let mut id = lane.keys.first()?;
+                for _ in 0..place {
+                    id = lane.keys.after(&self.members, id)?;
+                }
+                return Some(id);
+            }
+        }
+        None
     }
 }
 

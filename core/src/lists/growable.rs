@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::lists::{Link, LinkArray, Links, List, Lists};
+use crate::lists::{Link, List, Lists};
 use crate::segments::Segments;
 
 mod removals;
@@ -26,22 +26,6 @@ pub struct GrowableLists {
 
 /// A link for each slot up to the largest that was ever linked.
 pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
-
-impl LinkArray<u32> for GrowableLinks {
-    const EMPTY: Self = Self::new();
-}
-
-impl Links<u32> for GrowableLinks {
-    fn link(&self, id: SlotId) -> Link<u32> {
-        self.get(id.index()).copied().unwrap_or(Link::UNLINKED)
-    }
-
-    fn set_link(&mut self, id: SlotId, link: Link<u32>) {
-        if let Some(to) = self.slot(id.index(), Link::UNLINKED) {
-            *to = link;
-        }
-    }
-}
 
 impl GrowableLists {
     /// The first ready key while the front of the ring is held.
@@ -66,7 +50,7 @@ impl Default for GrowableLists {
     fn default() -> Self {
         Self {
             ready: Ring::new(),
-            links: LinkArray::EMPTY,
+            links: GrowableLinks::new(),
             records: List::new(),
             removals: None,
         }

@@ -1,8 +1,9 @@
 //! A list of ready keys per priority level.
 
 use crate::Instant;
+use crate::array::{Array, ConstDefault};
 use crate::id::{Index, SlotId};
-use crate::lists::{ConstEmpty, LinkArray, List, Lists};
+use crate::lists::{Link, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
@@ -28,12 +29,12 @@ impl<X, I: Index, const P: usize> LeveledLists<X, I, P> {
     }
 }
 
-impl<X: LinkArray<I>, I: Index, const P: usize> ConstEmpty for LeveledLists<X, I, P> {
-    const EMPTY: Self = {
+impl<X: Array<Item = Link<I>>, I: Index, const P: usize> ConstDefault for LeveledLists<X, I, P> {
+    const DEFAULT: Self = {
         assert!(P > 0, "a queue needs at least one level");
         assert!(P <= 32, "a queue has at most 32 levels");
         Self {
-            links: X::EMPTY,
+            links: X::DEFAULT,
             ready: [const { List::new() }; P],
             occupied: 0,
             ready_len: 0,
@@ -44,13 +45,13 @@ impl<X: LinkArray<I>, I: Index, const P: usize> ConstEmpty for LeveledLists<X, I
 }
 
 #[cfg(feature = "alloc")]
-impl<X: LinkArray<I>, I: Index, const P: usize> Default for LeveledLists<X, I, P> {
+impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Default for LeveledLists<X, I, P> {
     fn default() -> Self {
-        Self::EMPTY
+        Self::DEFAULT
     }
 }
 
-impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
+impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
     type Seat = ();
     type Index = I;
@@ -145,38 +146,5 @@ impl<X: LinkArray<I>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> 
             return Some(id);
         }
         None
-    }
-}
-
-/// A value that exists at compile time.
-#[doc(hidden)]
-pub trait ConstDefault: Copy {
-    const DEFAULT: Self;
-}
-
-impl<I: Index> ConstDefault for List<I> {
-    const DEFAULT: Self = Self::new();
-}
-
-/// An array with a place for each level.
-#[doc(hidden)]
-pub trait LevelArray<T> {
-    const EMPTY: Self;
-
-    fn get(&self, level: usize) -> Option<&T>;
-    fn get_mut(&mut self, level: usize) -> Option<&mut T>;
-}
-
-impl<T: ConstDefault, const P: usize> LevelArray<T> for [T; P] {
-    const EMPTY: Self = [T::DEFAULT; P];
-
-    #[inline]
-    fn get(&self, level: usize) -> Option<&T> {
-        self.as_slice().get(level)
-    }
-
-    #[inline]
-    fn get_mut(&mut self, level: usize) -> Option<&mut T> {
-        self.as_mut_slice().get_mut(level)
     }
 }

@@ -9,7 +9,7 @@ use super::{Metrics, Times, Timestamps};
 use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::growable::GrowableLinks;
-use crate::lists::{Link, LinkArray, Links};
+use crate::lists::{Link, Links};
 use crate::segments::Segments;
 
 /// Metrics of any type, or none, so that a queue has the same type with and without them.
@@ -63,7 +63,7 @@ impl Reporter {
         Self(Some(Box::new(Reporting {
             times: Segments::new(),
             running: Running::EMPTY,
-            links: GrowableLinks::EMPTY,
+            links: GrowableLinks::new(),
             to: Box::new(metrics),
         })))
     }

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::id::{Index, SlotId};
+use crate::id::SlotId;
 use crate::lists::{Link, Links, List, Lists};
 
 /// What a queue keeps about its runs: [`Running`], or `()` if its metrics keep no times.
@@ -115,23 +115,22 @@ impl<L: Lists> Links<u32> for SharedLinks<'_, L> {
     fn set_link(&mut self, id: SlotId, link: Link<u32>) {
         self.0.set_link(id, link);
     }
-}
 
-impl<I: Index> Link<I> {
-    /// The same link with slot numbers of another type.
-    pub(crate) fn convert<J: Index>(self) -> Link<J> {
-        let convert = |slot: I| slot.get().map_or(J::NONE, J::new);
-        Link {
-            next: convert(self.next),
-            previous: convert(self.previous),
-        }
+    fn set_next(&mut self, id: SlotId, next: u32) {
+        let link = self.link(id);
+        self.set_link(id, Link { next, ..link });
+    }
+
+    fn set_previous(&mut self, id: SlotId, previous: u32) {
+        let link = self.link(id);
+        self.set_link(id, Link { previous, ..link });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lists::ConstEmpty;
+    use crate::array::ConstDefault;
     use crate::lists::fixed::FixedLists;
 
     type Few = FixedLists<4, u8>;
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_oldest_run_is_the_first_whichever_ends() {
-        let (mut lists, mut running) = (Few::EMPTY, Running::EMPTY);
+        let (mut lists, mut running) = (Few::DEFAULT, Running::EMPTY);
         for slot in 0..4 {
             running.begin(&mut lists, SlotId(slot), at(10 + u64::from(slot)));
         }
@@ -158,7 +157,7 @@ mod tests {
     /// As many runs as there can be, for as long as there is time.
     #[test]
     fn the_sum_saturates() {
-        let (mut lists, mut running) = (Few::EMPTY, Running::EMPTY);
+        let (mut lists, mut running) = (Few::DEFAULT, Running::EMPTY);
         assert_eq!(running.age_sum(Instant::NEVER), Duration::ZERO);
         running.begin(&mut lists, SlotId(0), at(0));
         assert_eq!(

@@ -3,11 +3,11 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
+use crate::array::ConstDefault;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
 use crate::id::Index;
 use crate::limiter::RateLimiter;
-use crate::lists::ConstEmpty;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
 #[cfg(feature = "alloc")]
@@ -111,7 +111,7 @@ where
     const fn assemble(limiter: L, metrics: M, naming: P::Naming<K>) -> Self {
         Self {
             slots: FixedSlots::new(),
-            lists: P::FixedLists::<N, I>::EMPTY,
+            lists: P::FixedLists::<N, I>::DEFAULT,
             delays: Delays::new(FixedNodes::new()),
             sleepers: Sleepers::new(),
             limiter,
@@ -140,6 +140,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// due, they become ready in the order of their deadlines, so many with each operation, and
     /// meanwhile a key that is added goes before those that are left. If an operation concerns a
     /// due key, that key is among those that it makes ready, as the last of them at the latest.
+    /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
+    /// backlog: each operation looks at as many of them.
+    ///
+    /// An operation that works on several keys, such as `take_ready` or `retain`, may make so many
+    /// ready for each of them.
     ///
     /// # Examples
     ///

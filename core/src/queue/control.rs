@@ -4,10 +4,9 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::group::{GroupLimits, GroupState};
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
-use crate::lists::grouped::GroupControl;
+use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
 use crate::storage::{Located, Phase, Slots, Storage};
@@ -216,7 +215,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        self.lists.state(name)
+        self.lists.groups().state(name)
     }
 
     /// Returns how many groups there are. O(1).
@@ -237,7 +236,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     where
         S: Storage<Lists: GroupControl>,
     {
-        self.lists.len()
+        self.lists.groups().len()
     }
 
     /// Passes each group to `visit`, with its figures, in steps: call this until it returns
@@ -269,8 +268,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     where
         S: Storage<Lists: GroupControl<Name = G>>,
     {
-        sweep.step(self.lists.bound(), |id| {
-            if let Some((name, state)) = self.lists.group_at(id) {
+        sweep.step(self.lists.groups().bound(), |id| {
+            if let Some((name, state)) = self.lists.groups().group_at(id) {
                 visit(name, state);
             }
         })
@@ -310,7 +309,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         S: Storage<Lists: GroupControl>,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.limit_all(limits);
+        self.queue.lists.groups_mut().limit_all(limits);
     }
 
     /// Sets the limits of a group by name, which then stays although it may have no keys. With
@@ -339,7 +338,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         S: Storage<Lists: GroupControl<Name = G>>,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        let limited = self.queue.lists.limit(name, limits);
+        let limited = self.queue.lists.groups_mut().limit(name, limits);
         self.queue.note_change();
         limited
     }
@@ -371,7 +370,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         S: Storage<Lists: GroupControl<Name = G>>,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.pause(name)
+        self.queue.lists.groups_mut().pause(name)
     }
 
     /// Hands out keys of a group again, at the end of the turn. O(levels).
@@ -397,7 +396,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         B: Eq + Hash + ?Sized,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.resume(name);
+        self.queue.lists.groups_mut().resume(name);
         self.queue.note_change();
     }
 }

@@ -18,7 +18,8 @@ use super::{Place, Queue, Session};
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
     /// the storage allows for one operation. Returns whether it moved as many: then there may be
-    /// more, the backlog. Groups whose rates allow a run again come back in the same order.
+    /// more, the backlog. Groups whose rates allow a run again return in the same order, and as
+    /// many of them: they do not wait behind the backlog of keys.
     ///
     /// Every operation whose result could depend on it begins with this. `own` is the slot that the
     /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of
@@ -49,30 +50,36 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     #[inline(never)]
     fn release_at_most(&mut self, own: SlotId, now: Instant, clock: Instant) -> bool {
-        for left in (0..u32::from(self.due_keys_max.get())).rev() {
-            let preferred = if left == 0 { own } else { SlotId::NONE };
-            if self.is_group_first(preferred, now, clock) {
+        let most = self.due_keys_max.get();
+        let (mut keys, mut groups) = (most, if S::Lists::BLOCKS { most } else { 0 });
+        while keys > 0 || groups > 0 {
+            if groups > 0 && self.is_group_first(keys, now, clock) {
                 self.lists.come_due(clock);
+                groups -= 1;
                 continue;
             }
+            if keys == 0 {
+                break;
+            }
+            let preferred = if keys == 1 { own } else { SlotId::NONE };
             match self.delays.take_due(preferred, now) {
                 Some((id, due)) => self.come_due(id, due),
-                None => return false,
+                None => return S::Lists::BLOCKS && groups == 0,
             }
+            keys -= 1;
         }
         true
     }
 
-    /// Whether the deadline that comes next is that of a group. Shutdown does not stop the time of
-    /// groups.
+    /// Whether the next deadline is that of a group, while so many more keys may become ready.
+    /// Shutdown does not stop the time of groups.
     #[inline(always)]
-    fn is_group_first(&self, preferred: SlotId, now: Instant, clock: Instant) -> bool {
-        if !S::Lists::BLOCKS || !self.lists.is_due(clock) {
-            return false;
-        }
-        let is_key_earlier =
-            self.delays.is_due(now) && self.delays.earliest() < self.lists.earliest();
-        !is_key_earlier && !self.delays.has_passed(preferred, now)
+    fn is_group_first(&self, keys: u8, now: Instant, clock: Instant) -> bool {
+        let is_key_first = || {
+            let is_due = keys > 0 && self.delays.is_due(now);
+            is_due && self.delays.earliest() < self.lists.earliest()
+        };
+        self.lists.is_due(clock) && !is_key_first()
     }
 
     /// Finds the slot of a key that an operation may change.

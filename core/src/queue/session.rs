@@ -85,12 +85,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.watched.has_changed() {
             wake = self.wake_watchers();
         }
-        if self.paused || wake == Wake::ALL {
+        if self.paused || wake == Wake::ALL || !self.sleepers.may_be_woken() {
             return wake;
         }
-        let ready = self.lists.may_start();
-        let earliest = self.open_deadline();
-        wake | self.sleepers.wake_needed(self.is_at_hand(ready), earliest)
+        let needed = self.is_at_hand(self.lists.may_start())
+            || self.sleepers.needs_timer(self.open_deadline());
+        if needed {
+            self.sleepers.note_wake();
+            wake = wake | Wake::ONE;
+        }
+        wake
     }
 }
 

@@ -159,11 +159,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             None if S::Lists::FEW_GROUPS => self.seat_of_records(&group, now)?,
             None => return None,
         };
-        let id = match self.slots.vacant_slot() {
-            Some(id) => id,
+        let (id, seat) = match self.slots.vacant_slot() {
+            Some(id) => (id, seat),
             None => match self.slots.new_slot() {
-                Some(id) => id,
-                None => self.drop_oldest_record()?,
+                Some(id) => (id, seat),
+                None => {
+                    let id = self.drop_oldest_record()?;
+                    // The group may have gone with that key.
+                    (id, self.seat_again(&group, now)?)
+                }
             },
         };
         Some(Room { id, group, seat })
@@ -227,6 +231,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         Some(id)
     }
 
+    #[cold]
+    #[inline(never)]
+    fn seat_again(&mut self, group: &Group<S>, now: Instant) -> Option<Seat<S>> {
+        self.lists.seat(group, now)
+    }
+
     /// Discards the failure records of a group that has nothing else, if there is one, because work
     /// outranks history. Returns the place of the new key's group. O(n) in the records.
     #[cold]
@@ -241,7 +251,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.drop_record(id);
             }
         }
-        self.lists.seat(group, now)
+        self.seat_again(group, now)
     }
 
     /// Releases a slot that is live for its failures alone.

@@ -343,6 +343,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     /// The wake after a change that calls may wait for, but for getters.
+    #[cold]
+    #[inline(never)]
     pub(super) fn wake_watchers(&mut self) -> Wake {
         self.watched.remove(Watched::CHANGED);
         let rests = self.has_no_work();

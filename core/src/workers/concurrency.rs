@@ -88,7 +88,7 @@ impl Concurrency {
     ///
     /// let concurrency = Concurrency::new(4);
     /// let mut changes = concurrency.changes();
-    /// assert_eq!(changes.get(), 4);
+    /// assert_eq!(changes.wanted(false), 4);
     /// assert_eq!(changes.poll_set(Waker::noop()), Poll::Pending);
     ///
     /// concurrency.set(0);
@@ -121,19 +121,20 @@ impl fmt::Debug for Concurrency {
 pub struct Changes {
     of: Concurrency,
     id: u64,
-    /// The version at the last call of `get`.
+    /// The version at the last call of `wanted`.
     seen: u64,
 }
 
 impl Changes {
-    /// Returns the number of workers, and notes it as seen. O(1).
-    pub fn get(&mut self) -> usize {
+    /// Returns how many workers there should be, and notes the number as seen. In a queue that
+    /// `is_closed` that is one at least, because a drain has to end. O(1).
+    pub fn wanted(&mut self, is_closed: bool) -> usize {
         let state = self.of.lock();
         self.seen = state.version;
-        self.of.get()
+        self.of.get().max(usize::from(is_closed))
     }
 
-    /// Returns whether the number was set since the last [`get`](Self::get), even to the same
+    /// Returns whether the number was set since the last [`wanted`](Self::wanted), even to the same
     /// number. If not, has `waker` called by the next [`set`](Concurrency::set) or
     /// [`wake_all`](Concurrency::wake_all), and forgets the waker of the last call. O(n) in the
     /// runs that share the number.

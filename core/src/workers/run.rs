@@ -1,86 +1,15 @@
-//! One run of a key, from its beginning to the report of its failure.
+//! One run of a key, from its beginning to the report of its end, and what observers see of it.
 
 use alloc::boxed::Box;
-use alloc::string::String;
-use core::any::Any;
-use core::error::Error;
-use core::fmt;
 use core::time::Duration;
 
-use super::{RunEvent, Workers, contain};
+use super::failure::Failure;
+use super::trace::{Outcome, RunSpan};
+use super::{Workers, contain};
 use crate::Instant;
 use crate::action::{Action, RunContext};
 use crate::shared::{Host, Shared};
 use crate::timer::{Timer, timeout_at};
-use crate::trace::{Outcome, RunSpan};
-
-/// Why a run failed.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::Failure;
-///
-/// fn describe(failure: &Failure<&str>) -> String {
-///     match failure {
-///         Failure::Error(error) => format!("error: {error}"),
-///         other => other.to_string(),
-///     }
-/// }
-///
-/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
-/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
-/// assert_eq!(describe(&Failure::TimedOut(Duration::from_secs(5))), "took longer than 5s");
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Failure<E> {
-    /// The reconciler returned an error.
-    Error(E),
-    /// The reconciler returned [`Action::Retry`], without an error.
-    Retry,
-    /// The reconciler panicked, with this payload.
-    Panic(Box<dyn Any + Send>),
-    /// The run took longer than this [timeout](Workers::timeout), and was stopped.
-    TimedOut(Duration),
-}
-
-impl<E> Failure<E> {
-    /// Writes why the run failed, with the error as `show` writes it.
-    pub(crate) fn show(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        show: impl FnOnce(&E, &mut fmt::Formatter<'_>) -> fmt::Result,
-    ) -> fmt::Result {
-        match self {
-            Self::Error(error) => show(error, f),
-            Self::Retry => f.write_str("asked for a retry"),
-            Self::Panic(payload) => {
-                let message = payload.downcast_ref::<&str>().copied();
-                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
-                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
-            }
-            Self::TimedOut(limit) => write!(f, "took longer than {limit:?}"),
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.show(f, E::fmt)
-    }
-}
-
-/// It shows its error, so its source is that of the error.
-impl<E: Error + 'static> Error for Failure<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Error(error) => error.source(),
-            _ => None,
-        }
-    }
-}
 
 /// What [`Workers`] ask of the queue whose keys they run. Every [`Shared`] implements it. For
 /// runtimes.
@@ -111,14 +40,57 @@ impl<H: Host> Runs<H::Key> for Shared<H> {
     }
 }
 
-/// For how long keys have failed, if workers give them up by that.
-pub(super) trait Ages<K> {
-    /// Notes a failure. Returns whether the key has failed for too long.
-    fn is_too_old(&self, key: &K, is_first: bool, queue: &dyn Runs<K>) -> bool;
-
-    /// Notes that a key has worked, or is given up.
-    fn forget(&self, key: &K);
+/// What happens to a run, as [`Workers::on_event`] receives it.
+///
+/// Each run that has [`Started`](Self::Started) ends with one of [`Finished`](Self::Finished),
+/// [`Failed`](Self::Failed) and [`Aborted`](Self::Aborted).
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{RunEvent, Workers};
+///
+/// let workers = Workers::new(4).on_event(|key: &u32, event: &RunEvent<'_, String>| match event {
+/// RunEvent::Failed { is_given_up: true, failure, .. } => eprintln!("gave up {key}: {failure}"),
+///     RunEvent::Finished { took, .. } => println!("{key} took {took:?}"),
+///     _ => {}
+/// });
+/// # let _ = workers;
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunEvent<'e, E> {
+    /// A run begins.
+    Started(RunContext),
+    /// A run has not failed, and ends with this action.
+    #[non_exhaustive]
+    Finished {
+        /// How it ends.
+        action: Action,
+        /// How long it took, on the queue's clock.
+        took: Duration,
+    },
+    /// A run has failed.
+    #[non_exhaustive]
+    Failed {
+        /// Why.
+        failure: &'e Failure<E>,
+        /// Which attempt it was, counted from 1.
+        attempt: u32,
+        /// Whether the key is given up, and not retried.
+        is_given_up: bool,
+        /// How long it took, on the queue's clock.
+        took: Duration,
+    },
+    /// A run of a thread takes longer than this, and goes on.
+    Overdue(Duration),
+    /// A run of a task was aborted, because the future of its `run` was dropped. Its key is
+    /// retried.
+    Aborted,
 }
+
+/// What watches the runs of workers.
+pub(super) type Observer<'w, K, E> = dyn Fn(&K, &RunEvent<'_, E>) + Send + Sync + 'w;
 
 /// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::end`]. For runtimes.
 #[derive(Debug)]
@@ -211,10 +183,8 @@ impl<K, E> Workers<'_, K, E> {
             Err(failure) => failure,
             Ok(Action::Retry) => Failure::Retry,
             Ok(action) => {
-                if action.forgets()
-                    && let Some(ages) = &self.ages
-                {
-                    ages.forget(key);
+                if action.forgets() {
+                    self.forget_age(key, queue);
                 }
                 run.span.end(Outcome::of(action));
                 self.observe(key, &RunEvent::Finished { action, took });
@@ -251,22 +221,6 @@ impl<K, E> Workers<'_, K, E> {
         }
     }
 
-    /// Decides whether a key that has failed is given up.
-    fn gives_up(&self, key: &K, failure: &Failure<E>, attempt: u32, queue: &impl Runs<K>) -> bool {
-        let mut is_last = !self.retries.allow(attempt.saturating_sub(1));
-        if let (Some(ends), Failure::Error(error)) = (&self.give_up_if, failure) {
-            contain(|| is_last |= ends(key, error));
-        }
-        let Some(ages) = &self.ages else {
-            return is_last;
-        };
-        let gives_up = is_last || ages.is_too_old(key, attempt == 1, queue);
-        if gives_up {
-            ages.forget(key);
-        }
-        gives_up
-    }
-
     /// Reports a run that is overdue and goes on. For runtimes. O(n) in the observers.
     pub fn overdue(&self, key: &K) {
         let limit = self.timeout.unwrap_or_default();
@@ -275,5 +229,32 @@ impl<K, E> Workers<'_, K, E> {
             Some(hook) => hook(key, limit),
             None => self.trace.log_overdue(key, limit),
         });
+    }
+}
+
+impl<'w, K, E> Workers<'w, K, E> {
+    /// Adds an observer, which receives the key and each [event](RunEvent) of its runs. It may be
+    /// called several times: observers are called in the order in which they were added, before the
+    /// other hooks. Without observers the clock is not read for them. O(1) amortized.
+    ///
+    /// Adds have no event here, because producers do not pass through workers:
+    /// [`Metrics::added`](crate::Metrics::added) counts them.
+    ///
+    /// An observer runs on the worker while the key is active. A panic in it is caught and ignored:
+    /// the other observers and hooks are called all the same.
+    pub fn on_event(mut self, observer: impl Fn(&K, &RunEvent<'_, E>) + Send + Sync + 'w) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Reports a run that was aborted to the observers. For runtimes. O(n) in the observers.
+    pub fn aborted(&self, key: &K) {
+        self.observe(key, &RunEvent::Aborted);
+    }
+
+    pub(super) fn observe(&self, key: &K, event: &RunEvent<'_, E>) {
+        for observer in &self.observers {
+            contain(|| observer(key, event));
+        }
     }
 }

@@ -374,6 +374,35 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
 }
 
 #[test]
+fn a_higher_level_with_a_token_does_not_wait_behind_keys_that_are_due() {
+    type Leveled = Fixed<8, u8, Groups<u8, Levels<2>>>;
+    let mut queue: Queue<Key, Leveled, NoLimit> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let rate = GroupLimits::new().rate(4.0, 1);
+    queue.at(NOW).limit_group(1, Some(rate)).unwrap();
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    for number in 0..2 {
+        queue.at(NOW).add_with((1, number), urgent).unwrap();
+    }
+    assert!(
+        queue
+            .at(NOW)
+            .try_get()
+            .is_some_and(|work| work.key == (1, 0))
+    );
+    for number in 0..4 {
+        queue.at(NOW).add_at((0, number), at(100)).unwrap();
+    }
+    // The token is there since 250 ms.
+    let first = queue.at(at(375)).try_get().map(|work| work.key);
+    assert_eq!(first, Some((1, 1)));
+    queue.assert_valid();
+}
+
+#[test]
 fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
     let mut queue = queue();
     queue.at(NOW).pause_group(0).unwrap();

@@ -127,6 +127,63 @@ pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+pub(crate) fn a_group_with_a_token_does_not_wait_behind_keys_that_are_due(script: &mut Script) {
+    script.renew(&setup_with_backlog());
+    let cap = Cap {
+        rate: Some(one_in_10_ms()),
+        ..Cap::default()
+    };
+    script.subject.order(&GroupOrder::Limit(1, Some(cap)));
+    add_all(script, &[1, 4]);
+    script.get(1);
+    for key in [3, 6, 9, 12, 15, 18] {
+        script.add_after(key, 5, Added::Delayed);
+    }
+    script.advance(30);
+    for key in [3, 4, 6, 9, 12, 15, 18] {
+        script.get(key);
+    }
+}
+
+pub(crate) fn shutdown_ends_the_pause_of_a_group(script: &mut Script) {
+    add_all(script, &[3]);
+    let mut state = |order: Option<GroupOrder>, closes: bool| {
+        if closes {
+            script.subject.shut_down();
+        }
+        if let Some(order) = order {
+            script.subject.order(&order);
+        }
+        let group = script.subject.group(0);
+        group.map(|group| (group.paused, group.blocked))
+    };
+    assert_eq!(state(None, false), Some((false, false)));
+    assert_eq!(state(Some(GroupOrder::Pause(0)), false), Some((true, true)));
+    assert_eq!(state(None, true), Some((false, false)));
+    let begun = state(Some(GroupOrder::Pause(0)), false);
+    assert_eq!(
+        begun,
+        Some((false, false)),
+        "no pause begins after shutdown"
+    );
+    script.get(3);
+}
+
+pub(crate) fn a_group_without_ready_keys_is_not_blocked_by_its_rate(script: &mut Script) {
+    let cap = Cap {
+        rate: Some(one_in_10_ms()),
+        ..Cap::default()
+    };
+    limit_all(script, cap);
+    add_all(script, &[3, 6]);
+    let blocked = |script: &mut Script| script.subject.group(0).map(|group| group.blocked);
+    assert_eq!(blocked(script), Some(false));
+    script.get(3);
+    assert_eq!(blocked(script), Some(true), "a ready key waits for a token");
+    let _ = script.subject.cancel_key(6);
+    assert_eq!(blocked(script), Some(false), "only a run is left");
+}
+
 pub(crate) fn a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed(
     script: &mut Script,
 ) {

@@ -12,8 +12,8 @@ use requeue_core::{
 use crate::Figures;
 use crate::histories::write_timeline;
 use crate::subject::{
-    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, NewSubject, Scheduled,
-    Setup, Subject, Ticket, Totals, Turn,
+    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, NewSubject,
+    Scheduled, Setup, Subject, Ticket, Totals, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -133,6 +133,7 @@ impl Subject for Recorder {
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;
         nothing: order(order: &GroupOrder);
+        debug: group(group: u8) -> Option<GroupFigures>;
         nothing: limit_keys(keys: usize);
         nothing: age_after(after: Option<Duration>);
         handed: try_get() -> Option<Handed>;

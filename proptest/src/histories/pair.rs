@@ -9,7 +9,9 @@ use requeue_core::binding::{Getter, Wake};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks, Step};
-use crate::subject::{Abilities, Answer, CallId, Drain, Key, Known, Setup, Subject, Ticket};
+use crate::subject::{
+    Abilities, Answer, CallId, Drain, Key, Known, Setup, Subject, Ticket, group_of,
+};
 use crate::{Model, Rules};
 
 pub(super) struct Pair {
@@ -196,6 +198,9 @@ impl Pair {
             same("contains", contains, (key, model.contains(key)))?;
             let requeues = (key, subject.num_requeues(key));
             same("num_requeues", requeues, (key, model.num_requeues(key)))?;
+            let group = group_of(&key);
+            let figures = (group, subject.group(group));
+            same("group", figures, (group, model.group(group)))?;
         }
         same("totals", subject.totals(), model.totals())?;
         let closed = subject.shutting_down();

@@ -3,7 +3,7 @@
 use requeue_core::{Bucket, Instant, RateLimiter};
 
 use super::Model;
-use crate::subject::{Cap, GroupOrder, Key, Rate, group_of};
+use crate::subject::{Cap, GroupFigures, GroupOrder, Key, Rate, group_of};
 
 /// The groups of a queue that has them.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +124,26 @@ impl Model {
         let rests = turns.resting.iter().any(|(name, _)| *name == group);
         let paused = turns.paused.contains(&group) && !self.shutting_down;
         active.count() < most && !rests && !paused
+    }
+
+    pub(super) fn group_figures(&self, group: u8) -> Option<GroupFigures> {
+        let turns = self.groups.as_ref()?;
+        let of_group = |key: &&Key| group_of(key) == group;
+        let keys = self.held_keys();
+        let held = keys.iter().filter(of_group).count();
+        let ready = self.queue.iter().filter(of_group).count();
+        let active = self.processing.iter().filter(of_group).count();
+        let paused = turns.paused.contains(&group) && !self.shutting_down;
+        let most = turns.cap_of(group).most_active();
+        let most = most.max(usize::from(self.shutting_down));
+        let rests = turns.resting.iter().any(|(name, _)| *name == group);
+        (held > 0).then_some(GroupFigures {
+            ready,
+            active,
+            held,
+            blocked: paused || active >= most || (rests && ready > 0),
+            paused,
+        })
     }
 
     /// Notices whether a group may start a run.

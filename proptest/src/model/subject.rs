@@ -10,8 +10,8 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Known, Left, Scheduled, Setup, Subject,
-    Ticket, Totals, Turn,
+    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, Scheduled,
+    Setup, Subject, Ticket, Totals, Turn,
 };
 
 impl Subject for Model {
@@ -43,6 +43,10 @@ impl Subject for Model {
 
     fn order(&mut self, order: &GroupOrder) {
         self.change_groups(order);
+    }
+
+    fn group(&mut self, group: u8) -> Option<GroupFigures> {
+        self.group_figures(group)
     }
 
     fn age_after(&mut self, after: Option<Duration>) {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, Growable, Index,
-    Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Storage,
-    Sweep,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
+    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected,
+    Storage, Sweep,
 };
 
 use super::{
-    Abilities, Displaced, Drain, GroupOrder, Handed, Key, Kind, Known, Left, Scheduled, Setup,
-    Subject, Ticket, Totals, Turn, in_order, map_next, refused,
+    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known, Left,
+    Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -45,6 +45,9 @@ pub trait Home: Storage + Sized {
     /// Changes the limits of groups. Nothing without them.
     fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder);
 
+    /// The figures of a group, if it is there.
+    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState>;
+
     /// Sets after which time keys age. Without aging, nothing changes.
     fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>);
 
@@ -63,6 +66,10 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
 
     fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder) {
         P::order_fixed(session, order);
+    }
+
+    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState> {
+        P::group_fixed(queue, group)
     }
 
     fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
@@ -89,6 +96,10 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         P::order_growable(session, order);
     }
 
+    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState> {
+        P::group_growable(queue, group)
+    }
+
     fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
         P::age(session, after);
     }
@@ -100,6 +111,17 @@ impl<P: Kind> Home for Growable<RandomState, P> {
         queue.limit_due_keys(setup.due_keys_max);
         queue
     }
+}
+
+/// The figures of a group, if it has keys.
+pub(super) fn figures(state: GroupState) -> Option<GroupFigures> {
+    (state.held > 0).then_some(GroupFigures {
+        ready: state.ready,
+        active: state.active,
+        held: state.held,
+        blocked: state.blocked,
+        paused: state.paused,
+    })
 }
 
 /// Metrics that a test can look at, or none.
@@ -185,6 +207,10 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         let now = self.any_time();
         S::order(&mut self.queue.at(now), order);
         self.obey(());
+    }
+
+    fn group(&mut self, group: u8) -> Option<GroupFigures> {
+        figures(S::group(&self.queue, group)?)
     }
 
     fn age_after(&mut self, after: Option<Duration>) {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Aging, Bucket, Fixed, GroupLimits, Groups, Growable, Index, Levels, Metrics, NoPriorities,
-    Priorities, Queue, RandomState, Storage,
+    Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Levels, Metrics,
+    NoPriorities, Priorities, Queue, RandomState, Storage,
 };
 
 use super::Key;
@@ -47,6 +47,21 @@ pub struct Rate {
     pub per_second: FloatBits,
     /// How many at once.
     pub burst: u32,
+}
+
+/// What is known of a group that has keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupFigures {
+    /// How many of its keys are ready.
+    pub ready: usize,
+    /// How many are active.
+    pub active: usize,
+    /// How many the queue holds.
+    pub held: usize,
+    /// It may not start a run at present.
+    pub blocked: bool,
+    /// It is paused.
+    pub paused: bool,
 }
 
 impl Default for Cap {
@@ -138,6 +153,24 @@ pub trait Kind: Priorities + Sized + 'static {
         order: &GroupOrder,
     ) {
         let _ = (session, order);
+    }
+
+    /// The figures of a group in a fixed queue.
+    fn group_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &Keys<Fixed<N, I, Self>, M>,
+        group: u8,
+    ) -> Option<GroupState> {
+        let _ = (queue, group);
+        None
+    }
+
+    /// The same in one that grows.
+    fn group_growable<M: Metrics>(
+        queue: &Keys<Growable<RandomState, Self>, M>,
+        group: u8,
+    ) -> Option<GroupState> {
+        let _ = (queue, group);
+        None
     }
 
     /// Sets after which time keys age, if they do.
@@ -240,6 +273,20 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
         order: &GroupOrder,
     ) {
         change!(session, order)
+    }
+
+    fn group_fixed<const N: usize, I: Index, M: Metrics>(
+        queue: &Keys<Fixed<N, I, Self>, M>,
+        group: u8,
+    ) -> Option<GroupState> {
+        queue.group(&group)
+    }
+
+    fn group_growable<M: Metrics>(
+        queue: &Keys<Growable<RandomState, Self>, M>,
+        group: u8,
+    ) -> Option<GroupState> {
+        queue.group(&group)
     }
 
     fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)

@@ -13,11 +13,11 @@ use requeue_core::{
     Priorities, Rejected, Storage,
 };
 
-use super::direct::Home;
+use super::direct::{Home, figures};
 use super::{
-    Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupOrder, HandClock,
-    Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order,
-    map_next, refused,
+    Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupFigures, GroupOrder,
+    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals,
+    Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -162,6 +162,10 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn order(&mut self, order: &GroupOrder) {
         self.queue()
             .with(|session| StorageOf::<R>::order(session, order));
+    }
+
+    fn group(&mut self, group: u8) -> Option<GroupFigures> {
+        figures(self.with(|queue| StorageOf::<R>::group(queue, group))?)
     }
 
     fn age_after(&mut self, after: Option<Duration>) {

@@ -9,7 +9,7 @@ use shuttle::future::JoinHandle;
 
 use shuttle::sync::MutexGuard;
 
-use crate::workers::crew::caught;
+use crate::workers::supervisor::caught;
 
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);

@@ -124,11 +124,11 @@ impl World {
     /// Keeps workers running and aborts one now and then, until all have ended by themselves.
     pub(crate) async fn employ(self, mut rng: Rng) {
         let mut workers = JoinSet::new();
-        let hire = |workers: &mut JoinSet<()>, rng| {
+        let spawn = |workers: &mut JoinSet<()>, rng| {
             workers.spawn(self.clone().work(rng));
         };
         for _ in 0..WORKERS {
-            hire(&mut workers, rng.another());
+            spawn(&mut workers, rng.another());
         }
         let mut aborts = 20;
         loop {
@@ -142,7 +142,7 @@ impl World {
                             let panic = end.into_panic();
                             panic.downcast::<OnPurpose>().unwrap_or_else(|bug| resume_unwind(bug));
                         }
-                        hire(&mut workers, rng.another());
+                        spawn(&mut workers, rng.another());
                     }
                 },
                 () = dawdle(&mut rng, 200), if aborts > 0 => {

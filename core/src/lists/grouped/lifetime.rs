@@ -1,13 +1,39 @@
-//! Groups come and go with their keys.
+//! Groups come and go with their keys. Owns when a group is added, kept and forgotten; never blocks
+//! one.
 
 use crate::Instant;
+use crate::array::ConstDefault;
 use crate::id::SlotId;
-use crate::limiter::Bucket;
-use crate::lists::leveled::LevelArray;
-use crate::storage::{Located, Phase, Slots};
+use crate::lists::Link;
+use crate::storage::{Phase, Slots};
 
 use super::turns::GroupLinks;
-use super::{Backing, Group, GroupedLists, Rate, Rates, Seat};
+use super::{Backing, Group, GroupLimits, GroupedLists, Place};
+
+impl<B: Backing> Group<B> {
+    fn new(limits: &GroupLimits, generation: u32, closed: bool) -> Self {
+        Self {
+            lanes: ConstDefault::DEFAULT,
+            ready: 0,
+            members: 0,
+            records: 0,
+            active: 0,
+            own: None,
+            generation,
+            has_rate: limits.bucket().is_some(),
+            owns_rate: false,
+            is_resting: false,
+            paused: false,
+            is_blocked: limits.share().max_active == 0 && !closed,
+            link: Link::UNLINKED,
+        }
+    }
+
+    /// Whether nothing keeps it, except for tokens that it has to earn.
+    pub(super) fn is_unused(&self) -> bool {
+        self.members == 0 && self.own.is_none() && !self.paused
+    }
+}
 
 impl<B: Backing> GroupedLists<B> {
     /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
@@ -25,6 +51,15 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
+    /// Whether there is room for one more group, for which those that have left make way.
+    pub(super) fn has_room_for_one(&mut self, now: Instant) -> bool {
+        self.forget_some(now);
+        if self.groups.vacancy().is_none() {
+            self.forget_longest_gone();
+        }
+        self.groups.vacancy().is_some()
+    }
+
     fn forget(&mut self, group: SlotId) {
         self.outdated -= usize::from(self.is_outdated(group));
         if !self.resting.is_empty() {
@@ -34,15 +69,14 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     /// Forgets groups that have left and have earned their tokens: at most two, for one that comes.
-    pub(super) fn forget_some(&mut self, now: Instant) {
+    fn forget_some(&mut self, now: Instant) {
         for _ in 0..2 {
             let Some(group) = self.leaving.first() else {
                 return;
             };
             self.see_limits(group);
-            let has_rate = self.group(group).is_some_and(|own| own.has_rate);
-            let rate = self.rates.rate(group).filter(|_| has_rate);
-            if rate.is_some_and(|rate| !rate.bucket.is_full(now)) {
+            let rate = self.rate_of(group);
+            if rate.is_some_and(|rate| !rate.is_earned(now)) {
                 return;
             }
             self.stay(group);
@@ -52,77 +86,27 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Forgets the group that has left longest, although it has tokens to earn: as with failure
     /// records, what is remembered makes way for what is to be done.
-    pub(super) fn forget_longest_gone(&mut self) {
+    fn forget_longest_gone(&mut self) {
         if let Some(group) = self.leaving.first() {
             self.stay(group);
             self.forget(group);
         }
     }
 
-    /// A group that was leaving is needed again.
+    /// A group without ready keys is needed again, if it was leaving.
     pub(super) fn stay(&mut self, group: SlotId) {
         let groups = &mut self.groups;
         self.leaving.remove(&mut GroupLinks::<B> { groups }, group);
     }
 
-    /// Lets a group see the common limits.
-    pub(super) fn see_limits(&mut self, group: SlotId) {
-        let Some(slot) = self.groups.slot_mut(group) else {
-            return;
-        };
-        let own = &mut slot.meta;
-        if own.generation != self.generation {
-            own.generation = self.generation;
-            self.outdated -= 1;
-        }
-        if own.own.is_none() {
-            self.set_rate(group, self.limits.bucket().cloned());
-        }
-    }
-
-    /// Gives a group a bucket, full, unless it has had one like it.
-    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
-        let Some(slot) = self.groups.slot_mut(group) else {
-            return;
-        };
-        let own = &mut slot.meta;
-        let old = self.rates.rate(group).filter(|_| own.has_rate);
-        let same = match (&bucket, old) {
-            (Some(new), Some(old)) => new.has_rate_of(&old.bucket),
-            (new, old) => new.is_none() && old.is_none(),
-        };
-        if same {
-            return;
-        }
-        own.has_rate = bucket.is_some();
-        own.is_resting = false;
-        self.begin_rate(group, bucket);
-        let _ = self.resting.remove(group);
-    }
-
-    fn begin_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
-        if let Some(bucket) = bucket {
-            let rest_until = Instant::EPOCH;
-            self.rates.set_rate(group, Rate { bucket, rest_until });
-        }
-    }
-
-    /// Adds a group, if it is not there. `None` if there is no room for one more.
-    pub(super) fn enter(&mut self, name: B::Name, seat: Seat<B>) -> Option<SlotId> {
-        match seat {
-            Located::Found(group) => {
-                if self.group(group).is_some_and(Group::is_unused) {
-                    self.stay(group);
-                }
-                Some(group)
-            }
-            Located::Absent(place) => {
-                let vacancy = self.groups.vacancy()?;
-                let own = Group::new(B::Lanes::EMPTY, &self.limits, self.generation, self.closed);
-                self.groups.claim(vacancy, place, name, own, Phase::Idle);
-                self.begin_rate(vacancy, self.limits.bucket().cloned());
-                Some(vacancy)
-            }
-        }
+    /// Adds a group, in which so many keys are. `None` if there is no room.
+    #[inline]
+    pub(super) fn add(&mut self, name: B::Name, place: Place<B>, members: u32) -> Option<SlotId> {
+        let vacancy = self.groups.vacancy()?;
+        let mut own = Group::new(&self.limits, self.generation, self.closed);
+        own.members = members;
+        self.groups.claim(vacancy, place, name, own, Phase::Idle);
+        self.begin_rate(vacancy, self.limits.bucket().cloned());
+        Some(vacancy)
     }
 }

@@ -1,11 +1,12 @@
-//! Which groups are served, in which order.
+//! Which groups are served, in which order. Owns the turns of the levels and the list of blocked
+//! groups; whether a group may start a run is up to its limits.
 
+use crate::array::Array;
 use crate::id::{Index, SlotId};
-use crate::lists::leveled::{ConstDefault, LevelArray};
 use crate::lists::{Link, Links};
 use crate::storage::Slots;
 
-use super::{Backing, GroupedLists};
+use super::{Backing, GroupedLists, Level};
 
 impl<B: Backing> GroupedLists<B> {
     /// Blocks a group, or lets it take part again, after something that it depends on has changed.
@@ -110,7 +111,7 @@ impl<B: Backing> GroupedLists<B> {
     /// The group that gives the next key of a level.
     #[inline]
     pub(super) fn turn_of(&self, level: usize) -> Option<SlotId> {
-        self.turns.get(level)?.0.get()
+        self.levels.get(level)?.next.get()
     }
 
     pub(super) fn last_of_turn(&self, level: usize) -> Option<SlotId> {
@@ -133,7 +134,7 @@ impl<B: Backing> GroupedLists<B> {
     #[inline]
     pub(super) fn join_turn(&mut self, group: SlotId, level: usize) {
         let own = u32::new(group);
-        let Some(Ring(first)) = self.turns.get_mut(level) else {
+        let Some(Level { next: first, .. }) = self.levels.get_mut(level) else {
             return;
         };
         let (mut next, mut previous) = (*first, own);
@@ -165,7 +166,7 @@ impl<B: Backing> GroupedLists<B> {
         };
         lane.served = 0;
         let Link { next, previous } = core::mem::replace(&mut lane.turn, Link::UNLINKED);
-        let Some(Ring(first)) = self.turns.get_mut(level) else {
+        let Some(Level { next: first, .. }) = self.levels.get_mut(level) else {
             return;
         };
         if next == u32::new(group) {
@@ -208,15 +209,6 @@ impl<B: Backing> GroupedLists<B> {
 /// How many blocked groups a change of limits looks at.
 const REVIEWS_MAX: u8 = 8;
 
-/// The first of the groups in a turn. They are linked in a ring, in which the last is followed by
-/// the first, so that a group is moved to the end by a step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ring(pub(super) u32);
-
-impl ConstDefault for Ring {
-    const DEFAULT: Self = Self(u32::NONE);
-}
-
 /// The links of the blocked groups, and of those that leave.
 pub(super) struct GroupLinks<'a, B: Backing> {
     pub(super) groups: &'a mut B::Groups,
@@ -231,6 +223,18 @@ impl<B: Backing> Links<u32> for GroupLinks<'_, B> {
     fn set_link(&mut self, id: SlotId, link: Link<u32>) {
         if let Some(group) = self.groups.slot_mut(id) {
             group.meta.link = link;
+        }
+    }
+
+    fn set_next(&mut self, id: SlotId, next: u32) {
+        if let Some(group) = self.groups.slot_mut(id) {
+            group.meta.link.next = next;
+        }
+    }
+
+    fn set_previous(&mut self, id: SlotId, previous: u32) {
+        if let Some(group) = self.groups.slot_mut(id) {
+            group.meta.link.previous = previous;
         }
     }
 }

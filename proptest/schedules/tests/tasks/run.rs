@@ -77,7 +77,12 @@ fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next() {
     explore::<Tasks>("run: dropped at any moment", || {
         let (queue, ledger) = (Tasks::new(), Ledger::default());
         let producer = ledger.producer(&queue, [1, 2, 3, 1]);
-        let run = queue.run(ledger.workers(2), reconciler(&ledger));
+        let (reconcile, dropped) = (reconciler(&ledger), Arc::new(()));
+        let held = Arc::clone(&dropped);
+        let run = queue.run(ledger.workers(2), move |key| {
+            let _held = &held;
+            reconcile(key)
+        });
         let run = spawn_local(run.into_future());
         at_any_moment();
         run.abort();
@@ -85,6 +90,10 @@ fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next() {
         let others = [producer, stopper(&queue)];
         let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
         requeue_schedules::join(others);
+        // The scenario must not end before its workers: their locks cannot be waited for then.
+        while Arc::strong_count(&dropped) > 1 {
+            thread::yield_now();
+        }
         ledger.settle(&queue, leftovers.into_iter().chain(late(&queue)));
     });
 }

@@ -26,6 +26,15 @@ macro_rules! __rules_groups {
                 a_rate_is_charged_when_a_key_is_handed_out: 2 groups,
                 "A rate of a group is charged when a key is handed out; a coalesced add is free.",
                 "requeue-core, GroupLimits::rate";
+                a_group_with_a_token_does_not_wait_behind_keys_that_are_due: 8 groups,
+                "A group whose rate allows a run takes its turn, however many keys are due.",
+                "requeue-core, Groups";
+                shutdown_ends_the_pause_of_a_group: 1 groups,
+                "Shutdown ends the pause of a group, in its figures too, and none begins after it.",
+                "requeue-core, GroupState::paused";
+                a_group_without_ready_keys_is_not_blocked_by_its_rate: 2 groups,
+                "A group without a token is blocked only while it has ready keys.",
+                "requeue-core, GroupState::blocked";
                 a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed: 4 groups,
                 "A key whose own deadline has passed runs once, though its group had to wait.",
                 "requeue-core, Queue::limit_due_keys";

@@ -236,7 +236,6 @@ impl<'p, 'c> Player<'p, 'c> {
             self.queue.report_running();
         }
         self.clock.set(end);
-        self.queue.clock_moved();
     }
 
     fn finish(&mut self, bytes: &mut Bytes<'_>, keys: u8) {

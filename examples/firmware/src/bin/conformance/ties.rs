@@ -26,10 +26,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
     let steps = bytes.number();
     for _ in 0..steps {
         match bytes.byte() {
-            0x80 => {
-                clock.advance(bytes.duration());
-                queue.clock_moved();
-            }
+            0x80 => clock.advance(bytes.duration()),
             0x81 => {
                 let keys = bytes.number();
                 for _ in 0..keys {

@@ -2,41 +2,51 @@
 
 use alloc::vec::Vec;
 use core::hash::Hash;
+use core::ops::Deref;
 use core::time::Duration;
 
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::Next;
 use crate::queue::Session;
+use crate::shared::{Host, Shared};
 use crate::sleepers::Getter;
 use crate::storage::Storage;
 use crate::time::Clock;
+use crate::wait::Wait;
 use crate::work::Work;
 
-/// The workers that a `run` has, numbered from 0. A worker is surplus if its number is not less
-/// than the number of workers wanted. For runtimes, which put this behind a lock.
+/// The slots of the workers that a `run` has, numbered from 0. A worker is surplus if the number of
+/// its slot is not less than the number of workers wanted. For runtimes, which put this behind a
+/// lock.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::binding::{Member, Seats};
+/// use core::convert::Infallible;
+/// use requeue_core::binding::{Slots, Worker};
 ///
-/// let mut seats = Seats::new();
-/// assert_eq!([(); 3].map(|()| seats.hire(2)), [Some(0), Some(1), None]);
-/// let first = Member::new(0);
-/// seats.leave(&first);
-/// assert!(seats.is_over(), "it has left by itself: no more are started");
-/// assert_eq!(seats.hire(2), None);
+/// let mut slots = Slots::new();
+/// let mut spawned = Vec::new();
+/// let Ok(has_surplus) = slots.fill(2, |number| {
+///     spawned.push(Worker::new(number));
+///     Ok::<_, Infallible>(())
+/// });
+/// assert_eq!((spawned.len(), has_surplus), (2, false));
+/// assert!(slots.has_surplus(1), "the second");
+///
+/// slots.leave(&spawned[0]);
+/// assert!(slots.is_over(), "a worker has ended by itself: no more are spawned");
 /// ```
 #[derive(Debug, Default)]
-pub struct Seats {
+pub struct Slots {
     /// By number.
     taken: Vec<bool>,
     is_over: bool,
 }
 
-impl Seats {
-    /// Creates the seats of a run without workers. O(1).
+impl Slots {
+    /// Creates the slots of a run without workers. O(1).
     pub const fn new() -> Self {
         Self {
             taken: Vec::new(),
@@ -44,31 +54,42 @@ impl Seats {
         }
     }
 
-    /// Takes the first free seat, if fewer than `wanted` workers are there, and returns its number:
-    /// the runtime starts a worker for it. `None` once a worker has left by itself. O(n) in the
-    /// workers.
-    pub fn hire(&mut self, wanted: usize) -> Option<usize> {
-        if self.is_over {
-            return None;
+    /// Spawns workers with `spawn` until there are as many as `wanted`, the lowest free number
+    /// first. Spawns none once a worker has left by itself. Returns whether there are surplus
+    /// workers. O(n) in the workers, and O(n) for each that is spawned.
+    ///
+    /// # Errors
+    ///
+    /// That of `spawn`: no more workers are spawned from then on.
+    pub fn fill<E>(
+        &mut self,
+        wanted: usize,
+        mut spawn: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        while !self.is_over {
+            let free = self.taken.iter().position(|is_taken| !is_taken);
+            let number = free.unwrap_or(self.taken.len());
+            if number >= wanted {
+                break;
+            }
+            if let Err(error) = spawn(number) {
+                self.is_over = true;
+                return Err(error);
+            }
+            match self.taken.get_mut(number) {
+                Some(taken) => *taken = true,
+                None => self.taken.push(true),
+            }
         }
-        let free = self.taken.iter().position(|is_taken| !is_taken);
-        let number = free.unwrap_or(self.taken.len());
-        if number >= wanted {
-            return None;
-        }
-        match self.taken.get_mut(number) {
-            Some(taken) => *taken = true,
-            None => self.taken.push(true),
-        }
-        Some(number)
+        Ok(self.has_surplus(wanted))
     }
 
-    /// Notes a worker that ends. If that was not because it was surplus, no more are started. O(1).
-    pub fn leave(&mut self, member: &Member) {
-        if let Some(taken) = self.taken.get_mut(member.number) {
+    /// Notes a worker that ends. If that was not because it was surplus, no more are spawned. O(1).
+    pub fn leave(&mut self, worker: &Worker) {
+        if let Some(taken) = self.taken.get_mut(worker.number) {
             *taken = false;
         }
-        self.is_over |= !member.is_surplus;
+        self.is_over |= !worker.is_surplus;
     }
 
     /// Returns whether there is a worker with a number that is not less than `wanted`. O(n).
@@ -88,9 +109,10 @@ impl Seats {
     }
 }
 
-/// One worker of a `run`. For runtimes. [`Seats`] has an example.
+/// One worker of a `run`. For runtimes. [`Slots`] has an example.
 #[derive(Debug)]
-pub struct Member {
+pub struct Worker {
+    /// That of its slot.
     number: usize,
     /// Whether it ends because it is surplus.
     is_surplus: bool,
@@ -98,8 +120,8 @@ pub struct Member {
     drain_limit: Option<Duration>,
 }
 
-impl Member {
-    /// Creates a worker with this number, which is not surplus. O(1).
+impl Worker {
+    /// Creates the worker of the slot with this number, which is not surplus. O(1).
     pub const fn new(number: usize) -> Self {
         Self {
             number,
@@ -115,10 +137,16 @@ impl Member {
         self
     }
 
-    /// Returns whether the worker has to look with [`poll_get`](Self::poll_get). If not, it may
-    /// take a key in any way. O(1).
-    pub const fn has_to_look(&self, wanted: usize) -> bool {
-        self.number >= wanted || self.drain_limit.is_some()
+    /// As [`Wait::try_get`], but takes no key if the worker may have to end: then it has to look
+    /// with [`poll_get`](Self::poll_get).
+    #[inline]
+    pub fn try_get<H, R>(&self, wanted: usize, call: &mut Wait<H, R>) -> Option<Work<H::Key>>
+    where
+        H: Host<Key: Clone>,
+        R: Deref<Target = Shared<H>>,
+    {
+        let has_to_look = self.number >= wanted || self.drain_limit.is_some();
+        if has_to_look { None } else { call.try_get() }
     }
 
     /// As [`Session::poll_get`], but ends the call of a surplus worker, and of every worker once
@@ -135,7 +163,7 @@ impl Member {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::binding::{Clock, Getter, Member, Next};
+    /// use requeue_core::binding::{Clock, Getter, Next, Worker};
     /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
     ///
     /// struct At(u64);
@@ -150,10 +178,10 @@ impl Member {
     /// let _ = queue.at(now).add("node-7");
     /// queue.at(now).shut_down();
     ///
-    /// let mut member = Member::new(0).drain_limit(Some(Duration::from_secs(10)));
-    /// let late = member.poll_get(1, &mut queue.at(now), &At(10), &mut Getter::new());
+    /// let mut worker = Worker::new(0).drain_limit(Some(Duration::from_secs(10)));
+    /// let late = worker.poll_get(1, &mut queue.at(now), &At(10), &mut Getter::new());
     /// assert_eq!(late, Next::Closed);
-    /// let taken = member.poll_get(1, &mut queue.at(now), &At(9), &mut Getter::new());
+    /// let taken = worker.poll_get(1, &mut queue.at(now), &At(9), &mut Getter::new());
     /// assert!(matches!(taken, Next::Work(_)));
     /// ```
     pub fn poll_get<K, S, L, M>(

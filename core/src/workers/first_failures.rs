@@ -1,4 +1,4 @@
-//! Giving up a key that has failed for too long.
+//! For how long each key has failed, by which workers may give it up.
 
 use alloc::boxed::Box;
 use core::hash::Hash;
@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Workers;
-use super::run::{Ages, Runs};
+use super::run::Runs;
 use crate::Instant;
 
-/// When the first failure of each key was that has failed since it last worked.
+/// When each key first failed since its last success.
 struct FirstFailures<K> {
     limit: Duration,
     state: Mutex<State<K>>,
@@ -60,19 +60,26 @@ impl<'w, K, E> Workers<'w, K, E> {
             firsts: HashMap::new(),
             sweep_at: SWEEP_MIN,
         };
-        let ages = FirstFailures {
+        let firsts = FirstFailures {
             limit: age,
             state: Mutex::new(state),
         };
-        self.ages = (age != Duration::MAX).then(|| Box::new(ages) as _);
+        let is_too_old = move |key: &K, attempt, queue: &dyn Runs<K>| {
+            let Some(attempt) = attempt else {
+                firsts.forget(key);
+                return false;
+            };
+            firsts.is_too_old(key, attempt, queue)
+        };
+        self.is_too_old = (age != Duration::MAX).then(|| Box::new(is_too_old) as _);
         self
     }
 }
 
-impl<K: Eq + Hash + Clone> Ages<K> for FirstFailures<K> {
-    fn is_too_old(&self, key: &K, is_first: bool, queue: &dyn Runs<K>) -> bool {
+impl<K: Eq + Hash + Clone> FirstFailures<K> {
+    fn is_too_old(&self, key: &K, attempt: u32, queue: &dyn Runs<K>) -> bool {
         let now = queue.now();
-        let known = if is_first {
+        let known = if attempt == 1 {
             None
         } else {
             self.lock().firsts.get(key).copied()
@@ -89,9 +96,7 @@ impl<K: Eq + Hash + Clone> Ages<K> for FirstFailures<K> {
         let forgotten = self.lock().firsts.remove_entry(key);
         drop(forgotten);
     }
-}
 
-impl<K: Eq + Hash> FirstFailures<K> {
     fn insert(&self, key: K, first: Instant, queue: &dyn Runs<K>) {
         let mut state = self.lock();
         if state.firsts.len() >= state.sweep_at {

@@ -6,7 +6,13 @@ use core::task::Waker;
 
 use heapless::Vec;
 
-use crate::outcome::{GetError, Wake};
+use crate::outcome::{GetError, TooManyWaiters, Wake};
+
+#[cfg(feature = "alloc")]
+mod growable;
+
+#[cfg(feature = "alloc")]
+pub use growable::GrowableWaitList;
 
 /// The wakers of the calls that wait for a queue, in the order in which they came.
 ///
@@ -85,7 +91,7 @@ pub enum WaitsFor {
 
 impl WaitsFor {
     /// The wake that is for such a call.
-    pub(super) const fn wake(self) -> Wake {
+    const fn wake(self) -> Wake {
         match self {
             Self::Key => Wake::ONE,
             Self::Room => Wake::ROOM,
@@ -93,31 +99,6 @@ impl WaitsFor {
         }
     }
 }
-
-/// More calls wait for one queue than it has places for. The queue is unchanged.
-///
-/// A call takes a place once it has to wait, for a key or for anything else, and keeps it until it
-/// ends.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::TooManyWaiters;
-///
-/// let message = TooManyWaiters.to_string();
-/// assert_eq!(message, "more calls wait for the queue than it has places for");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct TooManyWaiters;
-
-impl fmt::Display for TooManyWaiters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more calls wait for the queue than it has places for")
-    }
-}
-
-impl core::error::Error for TooManyWaiters {}
 
 /// A [`WaitList`] with `N` places, without an allocator. `N` is less than 65,535.
 #[derive(Debug)]
@@ -254,6 +235,6 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
     }
 }
 
-pub(super) mod sealed {
+mod sealed {
     pub trait Sealed {}
 }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Getter, Member, Next, Wake, Work};
+use requeue_core::binding::{Clock, Getter, Next, Wake, Work, Worker};
 use requeue_core::{Fixed, Instant, NoLimit, Queue, RateLimiter, WithRunRate};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -27,15 +27,15 @@ impl Clock for Stopped {
 }
 
 /// Two keys, and a worker that drains for ten seconds.
-fn drained_by<L: RateLimiter>(limiter: L) -> (Keys<L>, Member) {
+fn drained_by<L: RateLimiter>(limiter: L) -> (Keys<L>, Worker) {
     let mut queue = Keys::new(limiter);
     let _ = queue.at(at(0)).add_many([1, 2], |_| {});
-    (queue, Member::new(0).drain_limit(Some(10 * SECOND)))
+    (queue, Worker::new(0).drain_limit(Some(10 * SECOND)))
 }
 
 /// A look of the worker at a queue that may not need the time, and so passes none on.
 fn look<L: RateLimiter>(
-    member: &mut Member,
+    worker: &mut Worker,
     queue: &mut Keys<L>,
     now: Instant,
     getter: &mut Getter,
@@ -46,7 +46,7 @@ fn look<L: RateLimiter>(
     } else {
         Instant::EPOCH
     };
-    let next = member.poll_get(1, &mut queue.at(given), &clock, getter);
+    let next = worker.poll_get(1, &mut queue.at(given), &clock, getter);
     assert_eq!(
         clock.1.get(),
         u32::from(queue.shutting_down()),
@@ -57,9 +57,9 @@ fn look<L: RateLimiter>(
 
 #[test]
 fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
-    let (mut queue, mut member) = drained_by(NoLimit);
+    let (mut queue, mut worker) = drained_by(NoLimit);
     let mut take = |queue: &mut Keys<NoLimit>, now| {
-        let next = look(&mut member, queue, now, &mut Getter::new());
+        let next = look(&mut worker, queue, now, &mut Getter::new());
         match next {
             Next::Work(work) => Some(work),
             Next::Closed => None,
@@ -77,24 +77,24 @@ fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
 
 #[test]
 fn a_worker_that_waits_looks_again_when_the_time_for_draining_is_over() {
-    let (mut queue, mut member) = drained_by(WithRunRate::new(NoLimit, 0.001, 1));
+    let (mut queue, mut worker) = drained_by(WithRunRate::new(NoLimit, 0.001, 1));
     let mut getter = Getter::new();
-    let first = look(&mut member, &mut queue, at(0), &mut getter);
+    let first = look(&mut worker, &mut queue, at(0), &mut getter);
     assert!(matches!(first, Next::Work(_)));
     let token = Some(at(1000));
-    let next = look(&mut member, &mut queue, at(1), &mut getter);
+    let next = look(&mut worker, &mut queue, at(1), &mut getter);
     assert_eq!(next, Next::Wait { until: token });
 
     let mut session = queue.at(at(5));
     session.shut_down();
     assert_eq!(session.close(), Wake::ALL);
     let end = Some(at(15));
-    let next = look(&mut member, &mut queue, at(5), &mut getter);
+    let next = look(&mut worker, &mut queue, at(5), &mut getter);
     assert_eq!(next, Next::Wait { until: end });
     let mut other = Getter::new();
     let next = queue.at(at(5)).poll_get(&mut other);
     assert_eq!(next, Next::Wait { until: None }, "the worker is the timer");
-    let left = look(&mut member, &mut queue, at(15), &mut getter);
+    let left = look(&mut worker, &mut queue, at(15), &mut getter);
     assert_eq!(left, Next::Closed);
     assert_eq!(
         queue.at(at(15)).close(),
@@ -112,9 +112,9 @@ fn a_limit_without_end_ends_no_wait() {
     let mut queue = Keys::new(WithRunRate::new(NoLimit, 0.0, 0));
     let _ = queue.at(at(0)).add(1);
     queue.at(at(5)).shut_down();
-    let mut member = Member::new(0).drain_limit(Some(Duration::MAX));
+    let mut worker = Worker::new(0).drain_limit(Some(Duration::MAX));
     let mut getter = Getter::new();
-    let next = look(&mut member, &mut queue, at(6), &mut getter);
+    let next = look(&mut worker, &mut queue, at(6), &mut getter);
     let Next::Wait { until } = next else {
         unreachable!("it has no token: {next:?}")
     };

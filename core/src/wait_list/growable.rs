@@ -7,8 +7,8 @@ use core::iter::{Chain, Flatten};
 use core::mem;
 use core::task::Waker;
 
-use super::list::{TooManyWaiters, WaitList, WaitsFor, sealed};
-use crate::outcome::{GetError, Wake};
+use super::{WaitList, WaitsFor, sealed};
+use crate::outcome::{GetError, TooManyWaiters, Wake};
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.

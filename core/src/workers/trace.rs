@@ -5,26 +5,26 @@ mod disabled;
 #[cfg(feature = "tracing")]
 mod enabled;
 
+use super::failure::Failure;
 use crate::action::Action;
-use crate::workers::Failure;
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use disabled::{RunSpan, Trace};
+pub(super) use disabled::{RunSpan, Trace};
 #[cfg(feature = "tracing")]
-pub(crate) use enabled::{RunSpan, Trace};
+pub(super) use enabled::{RunSpan, Trace};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use disabled::log_failure;
+pub(super) use disabled::log_failure;
 #[cfg(feature = "tracing")]
-pub(crate) use enabled::log_failure;
+pub(super) use enabled::log_failure;
 
 /// How a run ended, as the span records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome(&'static str);
+pub(super) struct Outcome(&'static str);
 
 impl Outcome {
     /// The outcome of a run that has not failed.
-    pub(crate) const fn of(action: Action) -> Self {
+    pub(super) const fn of(action: Action) -> Self {
         Self(match action {
             Action::Success => "success",
             Action::RequeueAfter(_) => "requeued",
@@ -34,7 +34,7 @@ impl Outcome {
         })
     }
 
-    pub(crate) const fn of_failure<E>(failure: &Failure<E>, gives_up: bool) -> Self {
+    pub(super) const fn of_failure<E>(failure: &Failure<E>, gives_up: bool) -> Self {
         Self(match (failure, gives_up) {
             (Failure::Panic(_), false) => "panicked",
             (Failure::Panic(_), true) => "panicked, given up",

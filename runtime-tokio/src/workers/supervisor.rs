@@ -1,8 +1,8 @@
 //! The workers of one run.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::hash::Hash;
-use std::iter;
 use std::mem;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,16 +10,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use requeue_core::binding::{Member, Seats, Wait};
+use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
 use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::TokioClock;
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
-use crate::waiting::in_turn;
 
 /// What the workers of one run share.
-pub(super) struct Crew<K, L, S, E, F>
+pub(super) struct Supervised<K, L, S, E, F>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -28,10 +28,10 @@ where
     pub(super) queue: WorkQueue<K, L, S>,
     pub(super) workers: Workers<'static, K, E>,
     pub(super) reconcile: F,
-    pub(super) seats: Mutex<Seats>,
+    pub(super) slots: Mutex<Slots>,
 }
 
-impl<K, L, S, E, F, R> Crew<K, L, S, E, F>
+impl<K, L, S, E, F, R> Supervised<K, L, S, E, F>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,
     L: RateLimiter + 'static,
@@ -43,11 +43,11 @@ where
 {
     /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
     /// Returns what is left.
-    pub(super) async fn work_off(
+    pub(super) async fn supervise(
         self: Arc<Self>,
         shut_down_on: &CancellationToken,
     ) -> Vec<Leftover<K>> {
-        let mut workers = pin!(self.employ());
+        let mut workers = pin!(self.work_off());
         if shut_down_on
             .run_until_cancelled(workers.as_mut())
             .await
@@ -62,18 +62,15 @@ where
 
     /// Runs the chosen number of workers until the queue is closed and all have ended. Dropping the
     /// future aborts them.
-    async fn employ(self: &Arc<Self>) {
+    async fn work_off(self: &Arc<Self>) {
         let mut changes = self.workers.wanted().changes();
         let mut tasks = JoinSet::new();
         loop {
-            let asked = changes.get();
-            // A drain has to end.
-            let is_draining = asked == 0 && self.queue.shutting_down();
-            let wanted = if is_draining { 1 } else { asked };
-            let (missing, has_surplus) = self.review(wanted);
-            for number in missing {
+            let wanted = changes.wanted(self.queue.shutting_down());
+            let Ok(has_surplus) = self.slots.lock().fill(wanted, |number| {
                 tasks.spawn(Arc::clone(self).work(number));
-            }
+                Ok::<_, Infallible>(())
+            });
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
                 self.queue.wake_all();
@@ -85,7 +82,7 @@ where
                 }
                 match ready!(tasks.poll_join_next(context)) {
                     Some(ended) => Poll::Ready(Continue(ended)),
-                    None if self.seats.lock().is_over() => Poll::Ready(Break(())),
+                    None if self.slots.lock().is_over() => Poll::Ready(Break(())),
                     // Only shutdown and another number concern a run without workers.
                     None => closed.as_mut().poll(context).map(|()| Continue(Ok(()))),
                 }
@@ -103,21 +100,14 @@ where
         }
     }
 
-    /// Returns the numbers of the workers to start, and whether there are surplus ones.
-    fn review(&self, wanted: usize) -> (Vec<usize>, bool) {
-        let mut seats = self.seats.lock();
-        let missing = iter::from_fn(|| seats.hire(wanted)).collect();
-        (missing, seats.has_surplus(wanted))
-    }
-
     /// One worker's loop: each turn ends a run and takes the next key under one lock.
     async fn work(self: Arc<Self>, number: usize) {
-        let mut seat = Seat {
-            seats: &self.seats,
-            member: Member::new(number).drain_limit(self.workers.drain_limit()),
+        let mut present = Present {
+            slots: &self.slots,
+            worker: Worker::new(number).drain_limit(self.workers.drain_limit()),
         };
         let mut call = Wait::for_key(&*self.queue.shared);
-        while let Some(guard) = self.take(&mut seat.member, call).await {
+        while let Some(guard) = self.take(&mut present.worker, call).await {
             let action = self.reconcile(&guard).await;
             call = Wait::after(guard, action, &*self.queue.shared);
         }
@@ -128,18 +118,15 @@ where
     /// dropped.
     async fn take(
         &self,
-        member: &mut Member,
+        worker: &mut Worker,
         mut call: Wait<TaskHost<K, L, S>, &Shared<K, L, S>>,
     ) -> Option<Guard<K, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
-        let mut work = None;
-        // Most calls find a key, and need not be ones that can wait.
-        if !member.has_to_look(wanted.get()) {
-            work = in_turn(|| call.try_get()).await;
-        }
+        let mut work =
+            try_in_turn::<TokioClock, _>(|| worker.try_get(wanted.get(), &mut call)).await;
         if work.is_none() {
             let taken = call.wait(None, |session, getter| {
-                member.poll_get(wanted.get(), session, queue.clock(), getter)
+                worker.poll_get(wanted.get(), session, queue.clock(), getter)
             });
             work = taken.await.ok();
         }
@@ -168,15 +155,15 @@ where
     }
 }
 
-/// The seat of a worker, which leaves it when this is dropped.
-struct Seat<'c> {
-    seats: &'c Mutex<Seats>,
-    member: Member,
+/// A worker that has a slot, which it leaves when this is dropped.
+struct Present<'c> {
+    slots: &'c Mutex<Slots>,
+    worker: Worker,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for Present<'_> {
     fn drop(&mut self) {
-        self.seats.lock().leave(&self.member);
+        self.slots.lock().leave(&self.worker);
     }
 }
 

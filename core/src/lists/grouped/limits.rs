@@ -1,0 +1,415 @@
+//! The limits of groups: how many runs, how fast, in which share; and pauses. Owns whether a group
+//! may start a run; never moves a key.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+use core::mem;
+use core::num::NonZeroU16;
+
+use crate::Instant;
+use crate::array::{Array, ConstDefault};
+use crate::id::SlotId;
+use crate::limiter::{Bucket, RateLimiter};
+use crate::storage::{Located, Slots};
+
+use super::{Backing, Group, GroupedLists};
+
+/// The limits of a group. There are none by default, and the weight is 1.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::GroupLimits;
+///
+/// // At most two calls of a receiver at a time, ten a second, and up to five after a pause.
+/// const RECEIVER: GroupLimits = GroupLimits::new().max_active(2).rate(10.0, 5);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "limits do nothing until they are set"]
+pub struct GroupLimits {
+    share: Share,
+    bucket: Option<Bucket>,
+}
+
+/// The limits of a group that need no time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) max_active: u32,
+    pub(crate) weight: NonZeroU16,
+}
+
+impl GroupLimits {
+    /// Creates limits that limit nothing.
+    pub const fn new() -> Self {
+        Self {
+            share: Share {
+                max_active: u32::MAX,
+                weight: NonZeroU16::MIN,
+            },
+            bucket: None,
+        }
+    }
+
+    /// Sets how many keys of the group are active at most. With zero none is handed out: after
+    /// shutdown one at a time is, because a drain has to end.
+    pub const fn max_active(mut self, keys: usize) -> Self {
+        // No storage holds more.
+        self.share.max_active = if keys < u32::MAX as usize {
+            keys as u32
+        } else {
+            u32::MAX
+        };
+        self
+    }
+
+    /// Sets how many keys of the group are handed out per second, and how many at once after a
+    /// pause. A token is charged when a key is handed out, so adds that are coalesced cost none.
+    ///
+    /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
+    /// [`max_active`](Self::max_active) of zero.
+    pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
+        if per_second > 0.0 && burst > 0 {
+            self.bucket = Some(Bucket::new(per_second, burst));
+        } else {
+            self.share.max_active = 0;
+        }
+        self
+    }
+
+    /// Sets how many keys of the group are handed out in each of its turns. Zero counts as 1.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
+    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    /// queue.at(now).limit_group("b", Some(GroupLimits::new().weight(2))).unwrap();
+    ///
+    /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], |_| {});
+    /// let turns: Vec<_> = std::iter::from_fn(|| Some(queue.at(now).try_get()?.key.0)).collect();
+    /// assert_eq!(turns, ["a", "b", "b", "a", "b"]);
+    /// ```
+    pub const fn weight(mut self, keys: u16) -> Self {
+        self.share.weight = match NonZeroU16::new(keys) {
+            Some(keys) => keys,
+            None => NonZeroU16::MIN,
+        };
+        self
+    }
+
+    pub(super) const fn share(&self) -> Share {
+        self.share
+    }
+
+    pub(super) const fn bucket(&self) -> Option<&Bucket> {
+        self.bucket.as_ref()
+    }
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The figures of a group: see [`Queue::group`](crate::Queue::group).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupState {
+    /// How many of its keys are ready.
+    pub ready: usize,
+    /// How many are active.
+    pub active: usize,
+    /// How many the queue holds, for whatever reason.
+    pub held: usize,
+    /// Whether it may not start a run at present, because of its limits or a pause. Its rate counts
+    /// only while it has ready keys.
+    pub blocked: bool,
+    /// Whether it is [paused](crate::Session::pause_group). Shutdown ends the pause.
+    pub paused: bool,
+}
+
+/// The rate of a group.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Rate {
+    bucket: Bucket,
+    /// It does not allow the next run before.
+    rest_until: Instant,
+}
+
+impl Rate {
+    pub(super) fn is_earned(&self, now: Instant) -> bool {
+        self.bucket.is_full(now)
+    }
+}
+
+impl ConstDefault for Rate {
+    const DEFAULT: Self = Self {
+        bucket: Bucket::new(0.0, 0),
+        rest_until: Instant::EPOCH,
+    };
+}
+
+/// Lists that have groups: a bound, for the sake of its message.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue belong to no groups",
+    label = "this queue has no groups",
+    note = "call `.build_with_groups(group_of)` on the builder, or choose `Groups` as priorities"
+)]
+#[doc(hidden)]
+pub trait GroupControl {
+    type Name;
+    type Backing: Backing<Name = Self::Name>;
+
+    fn groups(&self) -> &GroupedLists<Self::Backing>;
+    fn groups_mut(&mut self) -> &mut GroupedLists<Self::Backing>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<B: Backing> GroupControl for GroupedLists<B> {
+    type Name = B::Name;
+    type Backing = B;
+
+    fn groups(&self) -> &Self {
+        self
+    }
+
+    fn groups_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl<B: Backing> Group<B> {
+    /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
+    pub(super) fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
+        !self.is_resting && self.is_within(limits, closed)
+    }
+
+    /// Whether it may start a run, but for its rate.
+    pub(super) fn is_within(&self, limits: &GroupLimits, closed: bool) -> bool {
+        let share = self.own.unwrap_or(limits.share());
+        let most = share.max_active.max(u32::from(closed));
+        self.active < most && (closed || !self.paused)
+    }
+}
+
+impl<B: Backing> GroupedLists<B> {
+    /// Sets the limits of groups that have none of their own.
+    pub(crate) fn limit_all(&mut self, limits: GroupLimits) {
+        self.limits = limits;
+        self.generation = self.generation.wrapping_add(1);
+        self.outdated = self.groups.len();
+        self.review_turns();
+        self.review_all();
+    }
+
+    /// Sets the limits of a group, or removes them. Returns the name if there is no room.
+    pub(crate) fn limit(
+        &mut self,
+        name: B::Name,
+        limits: Option<GroupLimits>,
+    ) -> Result<(), B::Name> {
+        self.change(name, limits.is_none(), |lists, group| {
+            let share = limits.as_ref().map(GroupLimits::share);
+            let bucket = limits.and_then(|limits| limits.bucket);
+            lists.rated += usize::from(bucket.is_some());
+            if let Some(own) = lists.group_mut(group) {
+                own.own = share;
+                let owned = mem::replace(&mut own.owns_rate, bucket.is_some());
+                lists.rated -= usize::from(owned);
+            }
+            if share.is_some() {
+                lists.set_rate(group, bucket);
+            } else {
+                lists.see_limits(group);
+            }
+        })
+    }
+
+    /// Pauses a group. Returns the name if there is no room.
+    pub(crate) fn pause(&mut self, name: B::Name) -> Result<(), B::Name> {
+        if self.closed {
+            return Ok(());
+        }
+        self.change(name, false, |lists, group| {
+            if let Some(own) = lists.group_mut(group) {
+                own.paused = true;
+            }
+        })
+    }
+
+    pub(crate) fn resume<N>(&mut self, name: &N)
+    where
+        B::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized,
+    {
+        let Located::Found(group) = self.groups.locate(name) else {
+            return;
+        };
+        // One that is not paused may be leaving, and must not come back for this.
+        if let Some(own) = self.group_mut(group).filter(|own| own.paused) {
+            own.paused = false;
+            self.refresh(group);
+            self.retire(group);
+        }
+    }
+
+    pub(crate) fn state<N>(&self, name: &N) -> Option<GroupState>
+    where
+        B::Name: Borrow<N>,
+        N: Eq + Hash + ?Sized,
+    {
+        let Located::Found(group) = self.groups.locate(name) else {
+            return None;
+        };
+        Some(self.group_at(group)?.1)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// One more than the highest slot of a group.
+    pub(crate) fn bound(&self) -> usize {
+        self.groups.bound()
+    }
+
+    pub(crate) fn group_at(&self, group: SlotId) -> Option<(&B::Name, GroupState)> {
+        let slot = self.groups.slot(group)?;
+        let own = &slot.meta;
+        // Without ready keys there is no deadline at which it would be noticed that it has one.
+        let waits_for_token = own.is_resting && own.ready > 0;
+        let state = GroupState {
+            ready: own.ready as usize,
+            active: own.active as usize,
+            held: own.members as usize,
+            blocked: waits_for_token || !own.is_within(&self.limits, self.closed),
+            paused: own.paused && !self.closed,
+        };
+        Some((&slot.key, state))
+    }
+
+    /// Changes a group. One that is not there is added, unless the change only removes something.
+    fn change(
+        &mut self,
+        name: B::Name,
+        only_removes: bool,
+        change: impl FnOnce(&mut Self, SlotId),
+    ) -> Result<(), B::Name> {
+        let group = match self.groups.locate(&name) {
+            Located::Found(group) => group,
+            Located::Absent(_) if only_removes => return Ok(()),
+            Located::Absent(_) if self.groups.vacancy().is_none() => return Err(name),
+            Located::Absent(place) => match self.add(name, place, 0) {
+                Some(group) => group,
+                None => return Ok(()),
+            },
+        };
+        if self.group(group).is_some_and(Group::is_unused) {
+            self.stay(group);
+        }
+        change(self, group);
+        self.refresh(group);
+        self.retire(group);
+        Ok(())
+    }
+
+    /// Whether the common limits have changed since the group was looked at.
+    pub(super) fn is_outdated(&self, group: SlotId) -> bool {
+        let own = self.group(group);
+        own.is_some_and(|own| own.generation != self.generation)
+    }
+
+    /// Lets a group see the common limits.
+    pub(super) fn see_limits(&mut self, group: SlotId) {
+        let Some(slot) = self.groups.slot_mut(group) else {
+            return;
+        };
+        let own = &mut slot.meta;
+        if own.generation != self.generation {
+            own.generation = self.generation;
+            self.outdated -= 1;
+        }
+        if own.own.is_none() {
+            self.set_rate(group, self.limits.bucket().cloned());
+        }
+    }
+
+    /// Gives a group a bucket, full, unless it has had one like it.
+    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+        let Some(slot) = self.groups.slot_mut(group) else {
+            return;
+        };
+        let own = &mut slot.meta;
+        let old = self.rates.get(group.index()).filter(|_| own.has_rate);
+        let same = match (&bucket, old) {
+            (Some(new), Some(old)) => new.has_rate_of(&old.bucket),
+            (new, old) => new.is_none() && old.is_none(),
+        };
+        if same {
+            return;
+        }
+        own.has_rate = bucket.is_some();
+        own.is_resting = false;
+        self.begin_rate(group, bucket);
+        let _ = self.resting.remove(group);
+    }
+
+    pub(super) fn begin_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+        if let Some(bucket) = bucket
+            && let Some(rate) = self.rates.slot(group.index())
+        {
+            let rest_until = Instant::EPOCH;
+            *rate = Rate { bucket, rest_until };
+        }
+    }
+
+    /// The rate of a group, if it has one.
+    pub(super) fn rate_of(&self, group: SlotId) -> Option<&Rate> {
+        let own = self.group(group)?;
+        self.rates.get(group.index()).filter(|_| own.has_rate)
+    }
+
+    /// Until when the rate of a group allows no run.
+    pub(super) fn rest_until(&self, group: SlotId) -> Instant {
+        let rate = self.rates.get(group.index());
+        rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
+    }
+
+    /// A key becomes the only ready one of a group that is blocked, or has not seen the present
+    /// limits.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look_again(&mut self, group: SlotId, at: Instant) {
+        let until = self.rest_until(group);
+        if let Some(own) = self.group_mut(group) {
+            own.is_resting &= until > at;
+        }
+        self.refresh(group);
+    }
+
+    /// A group that has handed out a key is at its limit, or has a rate: charges it.
+    #[inline(never)]
+    pub(super) fn charge(&mut self, group: SlotId, now: Instant) {
+        let Some(slot) = self.groups.slot_mut(group) else {
+            return;
+        };
+        let own = &mut slot.meta;
+        let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
+        if let Some(rate) = rate {
+            let _ = rate.bucket.when(&mut (), now);
+            // How long the next run would have to wait.
+            let rest = rate.bucket.clone().when(&mut (), now);
+            own.is_resting = !rest.is_zero();
+            rate.rest_until = now + rest;
+            if own.is_resting && own.ready > 0 {
+                let _ = self.resting.schedule(group, rate.rest_until);
+            }
+        }
+        self.refresh(group);
+    }
+}

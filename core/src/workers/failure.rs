@@ -1,0 +1,76 @@
+//! Why a run failed.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::any::Any;
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+/// Why a run failed.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::Failure;
+///
+/// fn describe(failure: &Failure<&str>) -> String {
+///     match failure {
+///         Failure::Error(error) => format!("error: {error}"),
+///         other => other.to_string(),
+///     }
+/// }
+///
+/// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
+/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
+/// assert_eq!(describe(&Failure::TimedOut(Duration::from_secs(5))), "took longer than 5s");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Failure<E> {
+    /// The reconciler returned an error.
+    Error(E),
+    /// The reconciler returned [`Action::Retry`], without an error.
+    Retry,
+    /// The reconciler panicked, with this payload.
+    Panic(Box<dyn Any + Send>),
+    /// The run took longer than this [timeout](crate::Workers::timeout), and was stopped.
+    TimedOut(Duration),
+}
+
+impl<E> Failure<E> {
+    /// Writes why the run failed, with the error as `show` writes it.
+    pub(crate) fn show(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        show: impl FnOnce(&E, &mut fmt::Formatter<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        match self {
+            Self::Error(error) => show(error, f),
+            Self::Retry => f.write_str("asked for a retry"),
+            Self::Panic(payload) => {
+                let message = payload.downcast_ref::<&str>().copied();
+                let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
+                write!(f, "panicked: {}", message.unwrap_or("(no message)"))
+            }
+            Self::TimedOut(limit) => write!(f, "took longer than {limit:?}"),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.show(f, E::fmt)
+    }
+}
+
+/// It shows its error, so its source is that of the error.
+impl<E: Error + 'static> Error for Failure<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Error(error) => error.source(),
+            _ => None,
+        }
+    }
+}
