@@ -78,7 +78,7 @@ pub trait Slots<K, N> {
 
     /// As [`locate`](Self::locate), with a look at the slot.
     #[inline]
-    fn find<B>(&self, key: &B) -> (Located<Self::Place>, Option<&Slot<K, N, Self::Tag>>)
+    fn find<B>(&self, key: &B) -> Sighted<'_, Self::Place, K, N, Self::Tag>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
@@ -155,6 +155,9 @@ impl<P> Located<P> {
         }
     }
 }
+
+/// Where a key is, or would be, and its slot.
+pub(crate) type Sighted<'s, P, K, N, T> = (Located<P>, Option<&'s Slot<K, N, T>>);
 
 /// A key and all that the queue knows about it, except its place in the lists and in the heap.
 #[doc(hidden)]

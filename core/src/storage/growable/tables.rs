@@ -36,9 +36,8 @@ const ROOM: usize = BUCKETS / 8 * 7;
 /// or take a few hundred, and still room.
 const SLOTS: usize = BUCKETS / 5 * 2;
 
-/// Up to so many slots most of a table is left empty. Where keys come and go next to each other, a
-/// search often waits until the processor has written what the last one changed: a third of the
-/// time of an add, get and finish.
+/// Up to so many slots most of a table is left empty. In a small, full table an add, get and finish
+/// takes half as long again, probably because a search reads what the last change has just written.
 const FEW: usize = BUCKETS / 64;
 
 /// How many buckets are looked at with each new slot: a table is split before the next one has to
