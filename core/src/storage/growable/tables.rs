@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn one_hash_of_all_is_only_slower() {
-        let count = if cfg!(miri) { 150 } else { 400 };
+        let count = if cfg!(miri) { 40 } else { 400 };
         let mut numbers = Numbers::new(|_| 7, count);
         (0..count).for_each(|_| numbers.add());
         numbers.assert_all_found();
