@@ -13,7 +13,6 @@ use crate::policy::KeepPolicy;
 use crate::priority::Priorities;
 use crate::work::Ticket;
 
-mod chains;
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
@@ -80,6 +79,20 @@ pub trait Slots<K, N> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
 
+    /// As [`locate`](Self::locate), with a look at the slot.
+    #[inline]
+    fn find<B>(&self, key: &B) -> Sighted<'_, Self::Place, K, N, Self::Tag>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        let located = self.locate(key);
+        match located {
+            Located::Found(id) => (located, self.slot(id)),
+            Located::Absent(_) => (located, None),
+        }
+    }
+
     /// The slot that is filled next, `None` if there is no room.
     fn vacancy(&self) -> Option<SlotId> {
         self.vacant_slot().or_else(|| self.new_slot())
@@ -134,6 +147,20 @@ pub enum Located<P> {
     /// Not stored. Says where it would be, so that [`Slots::claim`] need not find out again.
     Absent(P),
 }
+
+impl<P> Located<P> {
+    /// The slot, or [`SlotId::NONE`].
+    #[inline]
+    pub(crate) fn slot(&self) -> SlotId {
+        match self {
+            Self::Found(id) => *id,
+            Self::Absent(_) => SlotId::NONE,
+        }
+    }
+}
+
+/// Where a key is, or would be, and its slot.
+pub(crate) type Sighted<'s, P, K, N, T> = (Located<P>, Option<&'s Slot<K, N, T>>);
 
 /// A key and all that the queue knows about it, except its place in the lists and in the heap.
 #[doc(hidden)]
@@ -223,4 +250,93 @@ impl Phase {
 
 pub(crate) mod sealed {
     pub trait Sealed {}
+}
+
+#[cfg(test)]
+#[cfg(feature = "alloc")]
+mod tests {
+    use core::hash::{BuildHasher, Hash, Hasher};
+
+    use super::fixed::FixedSlots;
+    use super::growable::{GrowableSlots, RandomState};
+    use super::{Located, Phase, Slots};
+
+    const KEYS: usize = 60;
+
+    /// Hashes every key to one of this many values.
+    struct Poor(u64);
+
+    impl BuildHasher for Poor {
+        type Hasher = PoorHasher;
+
+        fn build_hasher(&self) -> PoorHasher {
+            PoorHasher(0, self.0)
+        }
+    }
+
+    struct PoorHasher(u64, u64);
+
+    impl Hasher for PoorHasher {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+        }
+
+        fn finish(&self) -> u64 {
+            self.0 % self.1
+        }
+    }
+
+    /// A key that `Fixed` also hashes poorly.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    struct Crowded(u16);
+
+    impl Hash for Crowded {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            state.write_u8((self.0 % 4) as u8);
+        }
+    }
+
+    /// Stores and removes keys in an order that looks random, and looks up all of them each time.
+    fn come_and_go<K: Copy + Eq + Hash>(slots: &mut impl Slots<K, ()>, key: impl Fn(u16) -> K) {
+        let mut there = [false; KEYS];
+        let mut random = 1_u32;
+        for _ in 0..if cfg!(miri) { 10 } else { 2000 } {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let index = (random >> 16) as usize % KEYS;
+            match slots.locate(&key(index as u16)) {
+                Located::Found(id) => slots.release(id),
+                Located::Absent(place) => {
+                    let Some(vacancy) = slots.vacancy() else {
+                        unreachable!("there is room for all keys");
+                    };
+                    slots.claim(vacancy, place, key(index as u16), (), Phase::Idle);
+                }
+            }
+            there[index] = !there[index];
+            for (index, &is_there) in there.iter().enumerate() {
+                let key = key(index as u16);
+                let found = match slots.locate(&key) {
+                    Located::Found(id) => slots.slot(id).is_some_and(|slot| slot.key == key),
+                    Located::Absent(_) => false,
+                };
+                assert_eq!(found, is_there);
+            }
+            assert_eq!(slots.len(), there.iter().filter(|&&there| there).count());
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_found_and_nothing_else() {
+        come_and_go(&mut FixedSlots::<u16, (), KEYS, u8>::new(), |key| key);
+        let hasher = RandomState::default();
+        come_and_go(&mut GrowableSlots::with_capacity(hasher, 0), |key| key);
+    }
+
+    #[test]
+    fn keys_with_few_hashes_are_only_slower() {
+        come_and_go(&mut FixedSlots::<_, (), KEYS, u8>::new(), Crowded);
+        for values in [1, 3] {
+            come_and_go(&mut GrowableSlots::with_capacity(Poor(values), 0), Crowded);
+        }
+    }
 }

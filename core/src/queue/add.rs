@@ -55,7 +55,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         if queue.closed {
             return Err(Rejected::Closed(key));
         }
-        queue.add_key(key, *now, spare).map_err(Rejected::Full)
+        queue.add_key(key, *now, spare)
     }
 
     /// Adds a key after a delay. O(log n).

@@ -90,10 +90,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         B: Eq + Hash + ?Sized,
     {
         let located = self.slots.locate(key);
-        let _ = match located {
-            Located::Found(id) => self.release_due(id, now),
-            Located::Absent(_) => self.release_due(SlotId::NONE, now),
-        };
+        let _ = self.release_due(located.slot(), now);
         located
     }
 

@@ -10,7 +10,7 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::Added;
+use crate::outcome::{Added, Rejected};
 use crate::priority::{Naming, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
@@ -29,13 +29,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         key: K,
         now: Instant,
         spare: &mut Option<K>,
-    ) -> Result<Added, K> {
-        match self.locate(&key, now) {
-            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
-                self.metrics.coalesced();
-                *spare = Some(key);
-                Ok(Added::Coalesced)
-            }
+    ) -> Result<Added, Rejected<K>> {
+        let (located, slot) = self.slots.find(&key);
+        let is_queued = slot.is_some_and(|slot| slot.phase.is_queued());
+        if S::Priorities::LEVELS == 1 && is_queued && !self.has_deadlines() {
+            self.metrics.coalesced();
+            *spare = Some(key);
+            return Ok(Added::Coalesced);
+        }
+        let _ = self.release_due(located.slot(), now);
+        match located {
             Located::Found(id) => {
                 let added = self.mark(id, now, LOWEST);
                 *spare = Some(key);
@@ -46,7 +49,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                     self.add_new(room, place, key, now);
                     Ok(Added::Ready)
                 }
-                None => Err(key),
+                None => Err(Rejected::Full(key)),
             },
         }
     }

@@ -7,7 +7,6 @@ use core::marker::PhantomData;
 use crate::id::{Index, SlotId};
 use crate::priority::{NoPriorities, Priorities};
 
-use super::chains::Chains;
 use super::{Located, Phase, Slot, Slots, Storage};
 
 mod nodes;
@@ -128,26 +127,53 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
 
     #[inline]
     fn set_next(&mut self, id: SlotId, next: I) {
-        if let Some(to) = self.next_mut(id) {
+        if let Some(to) = self.nexts.get_mut(id.index()) {
             *to = next;
         }
     }
 }
 
-impl<K, S, const N: usize, I: Index> Chains<I> for FixedSlots<K, S, N, I> {
+/// Slots whose keys have similar hashes are linked (D. E. Knuth, *The Art of Computer Programming*
+/// 3, 6.4, separate chaining).
+impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
+    /// The first slot of a chain.
     #[inline]
     fn head(&self, chain: usize) -> I {
         self.heads.get(chain).copied().unwrap_or(I::NONE)
     }
 
+    /// Puts a slot that is in no chain at the head of one. O(1).
     #[inline]
-    fn head_mut(&mut self, chain: usize) -> Option<&mut I> {
-        self.heads.get_mut(chain)
+    fn enter(&mut self, chain: usize, id: SlotId) {
+        let next = match self.heads.get_mut(chain) {
+            Some(head) => core::mem::replace(head, I::new(id)),
+            None => I::NONE,
+        };
+        self.set_next(id, next);
     }
 
+    /// Takes a slot out of its chain. As many steps as the chain is long.
     #[inline]
-    fn next_mut(&mut self, id: SlotId) -> Option<&mut I> {
-        self.nexts.get_mut(id.index())
+    fn leave(&mut self, chain: usize, id: SlotId) {
+        let (gone, next) = (I::new(id), self.next(id));
+        let Some(head) = self.heads.get_mut(chain) else {
+            return;
+        };
+        if *head == gone {
+            *head = next;
+            return;
+        }
+        let mut current = *head;
+        while let Some(at) = current.get() {
+            let Some(after) = self.nexts.get_mut(at.index()) else {
+                return;
+            };
+            if *after == gone {
+                *after = next;
+                return;
+            }
+            current = *after;
+        }
     }
 }
 
@@ -162,14 +188,14 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         B: Eq + Hash + ?Sized,
     {
         let chain = chain::<N>(hash(key));
-        let pass = |id| match self.slot(id) {
-            Some(slot) if key == slot.key.borrow() => None,
-            _ => Some(self.next(id)),
-        };
-        match self.find(chain, pass) {
-            Some(id) => Located::Found(id),
-            None => Located::Absent(chain),
+        let mut current = self.head(chain);
+        while let Some(id) = current.get() {
+            match self.slot(id) {
+                Some(slot) if key == slot.key.borrow() => return Located::Found(id),
+                _ => current = self.next(id),
+            }
         }
+        Located::Absent(chain)
     }
 
     #[inline]
@@ -191,8 +217,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
                 let _ = self.entries.push(slot);
             }
         }
-        let next = self.enter(chain, vacancy);
-        self.set_next(vacancy, next);
+        self.enter(chain, vacancy);
         if let Some(to) = self.chains.get_mut(vacancy.index()) {
             *to = I::new(SlotId::from_index(chain));
         }
@@ -201,7 +226,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
 
     fn release(&mut self, id: SlotId) {
         if let Some(chain) = self.chains.get(id.index()).and_then(|chain| chain.get()) {
-            self.leave(chain.index(), id, self.next(id));
+            self.leave(chain.index(), id);
         }
         self.set_next(id, self.free);
         self.free = I::new(id);

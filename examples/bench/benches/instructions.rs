@@ -21,8 +21,6 @@ const OPERATIONS: u32 = 20_000;
 const WAITING: usize = 10_000;
 /// A case that does nothing.
 const LOOP: &str = "loop";
-/// How many instructions our steady cycle with u64 keys may have.
-const AIM: f64 = 250.0;
 
 /// `SipHash` without a random seed.
 type Sip = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
@@ -130,7 +128,6 @@ fn main() -> ExitCode {
     suite.group("Instructions per steady cycle, u64");
     let rows = [100, 1_000, WAITING, 100_000]
         .map(|waiting| row::<u64>(&mut suite, &cases::<u64>(), waiting));
-    println!("\nAim: at most {AIM} for requeue with {WAITING} waiting.");
     suite.group("Instructions per steady cycle, String");
     let row_of_strings = row::<String>(&mut suite, &cases::<String>(), WAITING);
     suite.group("Instructions per steady cycle in 1,000 groups, u64");
