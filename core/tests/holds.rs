@@ -191,7 +191,7 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
     let policy = || Policy::new().cool_down(Duration::MAX);
     let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
     grows.at(at(0)).set_policy(policy());
-    let _ = grows.at(at(0)).limit_keys(1);
+    grows.at(at(0)).limit_keys(1);
     reuse(grows, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
     });
