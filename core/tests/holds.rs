@@ -201,6 +201,18 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
     });
 }
 
+/// The next key in its slot is not held.
+#[test]
+fn a_hold_that_is_over_ends_with_its_key() {
+    let mut queue: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    queue.at(at(5)).set_policy(Policy::new().hold_failures());
+    let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
+    let work = queue.at(at(5)).try_get().unwrap();
+    queue.at(at(5)).release(work.ticket).unwrap();
+    assert_eq!(queue.held_len(), 0);
+    queue.assert_valid();
+}
+
 /// The rate is another, and what was held stays so.
 #[test]
 fn a_policy_can_be_exchanged() {
