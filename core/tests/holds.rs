@@ -191,7 +191,7 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
     let policy = || Policy::new().cool_down(Duration::MAX);
     let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
     grows.at(at(0)).set_policy(policy());
-    let _ = grows.at(at(0)).limit_keys(1);
+    grows.at(at(0)).limit_keys(1);
     reuse(grows, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
     });
@@ -199,6 +199,18 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
     reuse(fixed, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
     });
+}
+
+/// The next key in its slot is not held.
+#[test]
+fn a_hold_that_is_over_ends_with_its_key() {
+    let mut queue: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    queue.at(at(5)).set_policy(Policy::new().hold_failures());
+    let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
+    let work = queue.at(at(5)).try_get().unwrap();
+    queue.at(at(5)).release(work.ticket).unwrap();
+    assert_eq!(queue.held_len(), 0);
+    queue.assert_valid();
 }
 
 /// The rate is another, and what was held stays so.

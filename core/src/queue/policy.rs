@@ -90,8 +90,8 @@ where
 }
 
 impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
-    /// Sets what keys wait for in addition to their delays: see [`Policy`]. The builder has a method
-    /// for each part. O(1).
+    /// Sets what keys wait for in addition to their delays: see [`Policy`]. The builder has a
+    /// method for each part. O(1).
     ///
     /// Keys that are held stay so, for as long as the former policy has said. A run rate begins
     /// with its burst.
