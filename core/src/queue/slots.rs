@@ -268,7 +268,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
     /// live. Comes last, because the key's `Drop` may run here.
-    #[inline(always)]
+    // On boards a copy at each call costs flash.
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub(super) fn release_if_unused(&mut self, id: SlotId, is_kept: bool) {
         if self.delays.has(id) {
             return;
