@@ -3,7 +3,8 @@
 //!
 //! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
 //! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
-//! at it. Deadlines of an active key are moved when its run ends. For the getters that sleep, a ready key that may not be handed out yet is a deadline.
+//! at it. The deadlines of an active key are moved when its run ends. For the getters that sleep, a
+//! ready key that may not be handed out yet is a deadline.
 
 use core::hash::Hash;
 use core::time::Duration;

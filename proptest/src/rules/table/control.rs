@@ -61,7 +61,7 @@ macro_rules! __rules_control {
                 "An active key is not held: it is dirty once it is expedited.",
                 "requeue-core, Policy";
                 an_add_says_what_its_hold_changes: 1 policy,
-                "An add that is rate-limited says whether its hold moved a deadline or a ready key.",
+                "A rate-limited add says whether its hold moved a deadline or a ready key.",
                 "requeue-core, Added";
                 a_key_cools_down_after_each_run: 1 policy,
                 "A key that cools down does not run before that is over, and then once.",
