@@ -20,7 +20,8 @@ use crate::recording::{Bytes, Operation, Step};
 
 /// client-go sets the gauges of running work this often, from the creation of the queue on.
 const TICK: Duration = Duration::from_millis(500);
-pub const KEYS_MAX: usize = 8;
+/// As many as a recording has, at most.
+pub const KEYS_MAX: usize = 16;
 
 pub type Parts<'c> = With<Figures, u8, &'c ManualClock>;
 pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;

@@ -1,28 +1,24 @@
 //! Keys with equal deadlines leave in the order in which the deadlines were set.
 
-use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use core::time::Duration;
+
 use requeue_embassy::core::binding::Lock;
-use requeue_embassy::core::{NoLimit, NoMetrics};
-use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{ManualClock, Queue, WorkQueue};
 
+use crate::figures::Figures;
 use crate::judge::Judge;
+use crate::limiter::Limiter;
+use crate::player::Keys;
 use crate::recording::Bytes;
-
-const KEYS_MAX: usize = 16;
-
-type Keys<'c> = WorkQueue<
-    CriticalSectionRawMutex,
-    u8,
-    KEYS_MAX,
-    NoLimit,
-    1,
-    With<NoMetrics, u8, &'c ManualClock>,
->;
 
 /// Replays the next recording: `build/ties.rs` is the other end of this.
 pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
     let clock = ManualClock::new();
-    let queue: Keys<'_> = WorkQueue::from_queue(Queue::new(NoLimit), &clock);
+    // Of the other recordings' type, because the smallest board has no flash for another. No key
+    // fails.
+    let limiter = Limiter::exponential(Duration::ZERO, Duration::MAX);
+    let queue: Keys<'_> =
+        WorkQueue::from_queue(Queue::with_metrics(limiter, Figures::default()), &clock);
     let steps = bytes.number();
     for _ in 0..steps {
         match bytes.byte() {
