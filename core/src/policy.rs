@@ -119,10 +119,11 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Added, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Added, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
     /// let pause = Duration::from_millis(100);
-    /// let mut queue = Queue::builder().limiter(NoLimit).cool_down(pause).build();
+    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> =
+    ///     Queue::new(NoLimit).with_policy(Policy::new().cool_down(pause));
     /// let now = Instant::EPOCH;
     ///
     /// let _ = queue.at(now).add("display");
@@ -172,9 +173,10 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
-    /// let mut queue = Queue::builder().run_rate(10.0, 2).build();
+    /// let mut queue: Queue<u16, Fixed<8, u8, WithPolicy>, _> =
+    ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(10.0, 2));
     /// let now = Instant::EPOCH;
     /// let _ = queue.at(now).add_many([1, 2, 3, 4, 3, 3], |_| {});
     ///

@@ -290,7 +290,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # Examples
 ///
 /// ```
-/// /// use std::pin::Pin;
+/// use std::future::poll_fn;
+/// use std::pin::Pin;
+///
 /// use futures_core::Stream;
 /// use requeue_tokio::WorkQueue;
 ///

@@ -100,10 +100,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Growable, Instant, NoLimit, Policy, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
+    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, NoLimit> = Queue::new(NoLimit);
     /// queue.at(now).set_policy(Policy::new().run_rate(1.0, 1));
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     /// assert!(queue.at(now).try_get().is_some());

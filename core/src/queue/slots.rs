@@ -30,15 +30,26 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         spare: &mut Option<K>,
     ) -> Result<Added, Rejected<K>> {
-        let (located, slot) = self.slots.find(&key);
-        let is_queued = slot.is_some_and(|slot| slot.phase.is_queued());
-        if S::Priorities::LEVELS == 1 && is_queued && !self.has_deadlines() {
-            self.metrics.coalesced();
-            *spare = Some(key);
-            return Ok(Added::Coalesced);
-        }
-        let _ = self.release_due(located.slot(), now);
+        let located = if S::CAPACITY.is_none() {
+            let (located, slot) = self.slots.find(&key);
+            let is_queued = slot.is_some_and(|slot| slot.phase.is_queued());
+            if S::Priorities::LEVELS == 1 && is_queued && !self.has_deadlines() {
+                self.metrics.coalesced();
+                *spare = Some(key);
+                return Ok(Added::Coalesced);
+            }
+            let _ = self.release_due(located.slot(), now);
+            located
+        } else {
+            // On a board the shorter path for a key that is ready costs more than it saves.
+            self.locate(&key, now)
+        };
         match located {
+            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
+                self.metrics.coalesced();
+                *spare = Some(key);
+                Ok(Added::Coalesced)
+            }
             Located::Found(id) => {
                 let added = self.mark(id, now, LOWEST);
                 *spare = Some(key);
