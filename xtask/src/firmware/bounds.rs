@@ -74,9 +74,9 @@ const BOUNDS: [Bound; 65] = [
     bound("virt", ADD_AFTER, &[240.0]),
     bound("virt", GET_RETRY, &[368.0]),
     bound("virt", GET, &[624.0]),
-    bound("mps2", ONE_KEY, &[365.0, 368.0, 403.0]),
-    bound("mps2", DEDUP, &[83.0, 83.0, 98.0]),
-    bound("mps2", ALONE, &[434.0, 434.0, 477.0]),
+    bound("mps2", ONE_KEY, &[360.0, 362.0, 404.0]),
+    bound("mps2", DEDUP, &[88.0, 88.0, 106.0]),
+    bound("mps2", ALONE, &[434.0, 434.0, 480.0]),
     bound("mps2", AMONG, &[721.0, 825.0, 990.0]),
     bound("mps2", SLEEP, &[345.0, 347.0, 368.0]),
     bound("mps2", NEXT, &[450.0, 453.0, 482.0]),
@@ -84,18 +84,18 @@ const BOUNDS: [Bound; 65] = [
     bound("mps2", SMALL, &[700.0]),
     bound("mps2", SLOT, &[32.0]),
     bound("microbit", ONE_KEY, &[541.0, 545.0]),
-    bound("microbit", DEDUP, &[122.0, 119.0]),
-    bound("microbit", ALONE, &[701.0, 712.0]),
-    bound("microbit", AMONG, &[1130.0, 1328.0]),
+    bound("microbit", DEDUP, &[125.0, 124.0]),
+    bound("microbit", ALONE, &[702.0, 712.0]),
+    bound("microbit", AMONG, &[1139.0, 1328.0]),
     bound("virt", ONE_KEY, &[562.0, 571.0, 629.0]),
-    bound("virt", DEDUP, &[98.0, 101.0, 119.0]),
+    bound("virt", DEDUP, &[106.0, 109.0, 130.0]),
     bound("virt", ALONE, &[634.0, 639.0, 701.0]),
     bound("virt", AMONG, &[908.0, 1030.0, 1241.0]),
     bound("virt", SLOT, &[32.0]),
     grouped("mps2", ITS_GROUP, &[1010.0, 1012.0, 1080.0]),
     grouped("mps2", IN_TURN, &[698.0, 682.0, 743.0]),
-    grouped("mps2", DEDUP, &[100.0, 100.0, 112.0]),
-    grouped("mps2", AT_LIMIT, &[86.0, 86.0, 95.0]),
+    grouped("mps2", DEDUP, &[102.0, 103.0, 119.0]),
+    grouped("mps2", AT_LIMIT, &[87.0, 87.0, 95.0]),
     grouped("mps2", LETS_RUN, &[342.0, 342.0, 369.0]),
     grouped("mps2", SMALL, &[1888.0]),
     grouped("microbit", ITS_GROUP, &[1540.0, 1540.0]),
@@ -104,7 +104,7 @@ const BOUNDS: [Bound; 65] = [
     grouped("microbit", LETS_RUN, &[528.0, 528.0]),
     grouped("virt", ITS_GROUP, &[1293.0, 1307.0, 1400.0]),
     grouped("virt", IN_TURN, &[881.0, 879.0, 951.0]),
-    grouped("virt", AT_LIMIT, &[104.0, 106.0, 115.0]),
+    grouped("virt", AT_LIMIT, &[105.0, 106.0, 116.0]),
     grouped("virt", LETS_RUN, &[447.0, 460.0, 501.0]),
     slowest("mps2", "slowest `add`", &[915.0, 1160.0, 1410.0]),
     slowest("mps2", "slowest `add_after`", &[1005.0, 1250.0, 1510.0]),
@@ -131,7 +131,7 @@ const BOUNDS: [Bound; 65] = [
 
 /// The most bytes of flash that an image may have more than the one that it is compared with.
 const FLASH: [(&str, &str, i64); 6] = [
-    ("mps2", "flash-queue", 5570),
+    ("mps2", "flash-queue", 5604),
     ("microbit", "flash-queue", 6060),
     ("virt", "flash-queue", 8560),
     ("mps2", "flash-groups", 11_250),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn figures_up_to_the_bound_pass() {
         assert_eq!(exceeded(&BOUND, "| **a key** | 400 | 380 | 9999 |\n"), None);
-        assert_eq!(flash_excess("mps2", "flash-queue", 5570), None);
+        assert_eq!(flash_excess("mps2", "flash-queue", 5604), None);
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             let why = exceeded(&BOUND, line).unwrap();
             assert!(why.contains("at most [400.0, 382.0]"), "{why}");
         }
-        assert!(flash_excess("mps2", "flash-queue", 5571).is_some());
+        assert!(flash_excess("mps2", "flash-queue", 5605).is_some());
     }
 
     #[test]
