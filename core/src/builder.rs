@@ -275,8 +275,8 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         }
     }
 
-    /// Holds each key for so long after each of its runs: however it is added, it does not run
-    /// again before. [`Policy`] says what a hold means.
+    /// Holds each key for `pause` after each of its runs, however it is added meanwhile. [`Policy`]
+    /// says what a hold means, and when it ends early.
     ///
     /// # Examples
     ///
@@ -335,8 +335,8 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         self
     }
 
-    /// Sets how many keys the queue holds at most: ready, active, delayed, or held for their
-    /// failures alone. There is no limit by default.
+    /// Sets how many keys the queue holds at most: ready, active, delayed, or kept only for their
+    /// failures or a cool-down. There is no limit by default.
     ///
     /// The type of the queue stays the same, and it behaves as one of [`Fixed`](crate::Fixed)
     /// storage with so much room: a new key for which there is none is
@@ -360,9 +360,9 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
         self
     }
 
-    /// Sets how many keys may be held for their failures alone. The oldest records beyond that are
-    /// discarded. There is no limit by default, as in client-go. [`Queue::limit_failure_records`]
-    /// has an example.
+    /// Sets how many idle keys are kept for their failures or a cool-down. Beyond that the oldest
+    /// is discarded, and its cool-down ends early. There is no limit by default, as in client-go.
+    /// [`Queue::limit_failure_records`] has an example.
     pub fn failure_records(mut self, keys: usize) -> Self {
         self.room.failure_records_max = keys;
         self

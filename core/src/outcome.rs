@@ -37,8 +37,9 @@ pub enum Added {
     Delayed,
     /// The key was waiting for a later deadline, which is earlier now.
     Sooner,
-    /// The key was waiting for an earlier deadline, which is later now, as
-    /// [`Merge`](crate::Merge) asks for, or because its failure holds it.
+    /// The key was waiting for an earlier deadline, which is later now: by
+    /// [`Merge`](crate::Merge), by [`add_debounced`](crate::Session::add_debounced), or because its
+    /// failure holds it.
     Later,
     /// The key was already ready, dirty, or waiting for this deadline or for one that
     /// [counts](crate::Merge) instead: nothing changed.

@@ -26,43 +26,40 @@ use alloc::boxed::Box;
 ///
 /// # Holds
 ///
-/// client-go holds no key: its backoff is one more add, and any other add starts a run at once. A
-/// reconciler that adds its own key, or whose key is added by what it changes, then fails without
-/// any pause.
-///
-/// No run of a held key starts before the hold is over:
+/// In client-go an add starts a run even during a backoff. A reconciler that triggers adds of its
+/// own key then fails in a tight loop. A hold prevents that. No run of a held key starts before the
+/// hold is over:
 ///
 /// | what happens to a held key | what becomes of it |
 /// |---|---|
-/// | it is added, or its deadline would be sooner | delayed until the hold is over |
+/// | it is added, now or for a time before the hold is over | delayed until the hold is over |
 /// | it is added again | the adds coalesce |
-/// | its deadline is later | stays as it is |
+/// | it is added for a time after that | delayed until that time |
 /// | its run ends, and it was added meanwhile | delayed until the hold is over |
-/// | it fails while it is ready | delayed until the hold is over |
+/// | `add_rate_limited` while it is ready | delayed until the hold is over |
 /// | [`expedite`](crate::Session::expedite) | delayed until the hold is over |
-/// | [`forget`](crate::Session::forget), or a success | holds and failures are forgotten |
-/// | shutdown | a leftover, with the time that is left of the hold |
+/// | [`forget`](crate::Session::forget) | failures and holds are forgotten |
+/// | a success | failures and holds are forgotten, and then a cool-down begins |
+/// | shutdown while it is delayed | a leftover, with the time that is left of the hold |
 ///
-/// So `forget` and then `add` start a run now. Both holds are forgotten: a cool-down begins when a
-/// run ends, after its failures are forgotten, and so `Action::Success` does not shorten the one
-/// that follows it. A hold of [`Duration::MAX`] lasts until the key is forgotten. An active key is
-/// not held: adds, delays and `expedite` act at once, and obey the hold when the run has ended.
+/// To run a held key now, call `forget`, then `add`. If a cool-down and a failure both hold a key,
+/// the later end counts. A hold of [`Duration::MAX`] lasts until the key is forgotten. An active
+/// key is not held: adds, delays and `expedite` act at once, and obey the hold when the run has
+/// ended.
 ///
 /// # Room
 ///
-/// A key that is held and otherwise idle takes a slot, as one that has failed does, and counts as a
-/// failure record. Of such records the oldest is discarded if room is short: that key may then run
-/// too soon. Each run that ends drops up to two records whose holds are over, so the queue keeps
-/// about as many as there are runs in a cool-down. To find them it moves up to two records of
-/// failures to the end of the list: which failures are discarded first is no longer exactly the
-/// order in which they came.
+/// An idle key that is held takes a slot, and counts as a failure record. If a new key needs the
+/// slot, or [`limit_failure_records`](crate::Queue::limit_failure_records) allows no more, the
+/// oldest record is discarded, and its hold ends early. Size the queue for the keys that may cool
+/// down at once. Runs that end drop the records whose holds are over, two at most each; the order
+/// of the other records may change by that.
 ///
 /// # Cost
 ///
-/// O(log n) for a hold that moves a deadline. For each key that is handed out at a rate, what a
-/// [`Bucket`] costs, and one comparison for each look. A queue that holds or paces reads the clock
-/// in every operation. A queue that grows keeps 16 bytes per key beside its slots, from the first
-/// hold or the first debounced add on; [`WithPolicy`] keeps as much in each slot.
+/// O(log n) for a hold that moves a deadline, and O(1) per run for a run rate. With either, every
+/// operation reads the clock. A queue that grows keeps 16 bytes per key beside its slots, from the
+/// first hold or the first debounced add on; [`WithPolicy`] keeps as much in each slot.
 ///
 /// # Examples
 ///
@@ -111,11 +108,12 @@ impl Policy {
         }
     }
 
-    /// Holds each key for so long after each of its runs. Zero, the default, is not at all.
+    /// Holds each key for `pause` after each of its runs ends, however it ends. Zero, the default,
+    /// holds none.
     ///
     /// # Examples
     ///
-    /// A display is redrawn at most every 100 ms, and 100 ms after it began to change:
+    /// A display is redrawn at once, and again no sooner than 100 ms after that:
     ///
     /// ```
     /// use core::time::Duration;
@@ -138,8 +136,7 @@ impl Policy {
         self
     }
 
-    /// Holds each key that fails until the delay of that failure is over. The [type](Self) has an
-    /// example.
+    /// Holds each key that fails until its backoff ends. The [type](Self) has an example.
     pub const fn hold_failures(mut self) -> Self {
         self.holds_failures = true;
         self
@@ -148,24 +145,21 @@ impl Policy {
     /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
     /// [`Bucket`] is taken for each key that is handed out.
     ///
-    /// A [`Bucket`] that is a limiter is charged for each failure, and so limits retries, each of
-    /// which gets a deadline of its own. This one is charged when a run begins: an add that
-    /// coalesces costs nothing, a key keeps its place, and a key of a higher
-    /// [level](crate::Levels) does not wait behind others. It protects what the runs use, such as a
-    /// server that allows so many calls.
+    /// A [`Bucket`] that is a limiter delays retries only. A run rate covers every run, first tries
+    /// too. An add that coalesces costs no token, and keys keep their order and their
+    /// [level](crate::Levels). Use it if the service that your runs call is rate-limited.
     ///
-    /// If no token is left, keys stay ready, and getters wait. One of those that sleep is the
-    /// timer. That is so after shutdown too: a drain takes its time at this rate, and leftovers
-    /// need no token. A key that is handed out has used its token, whatever becomes of its run.
+    /// If no token is left, keys stay ready, and getters wait for one. A drain keeps to the rate
+    /// too; leftovers need no token. A run that has started has used its token, however it ends. Up
+    /// to `burst` unused tokens are saved, so a queue that was idle may start `burst` runs at once.
     ///
     /// | parameters | runs |
     /// |---|---|
     /// | rate [`Bucket::UNLIMITED_RATE`] or above | no limit |
-    /// | rate 0, negative or not a number | the burst, and then none: a drain does not end |
-    /// | burst 0 | none at all |
+    /// | rate 0, negative or not a number | the burst, and then none, as with burst 0 |
+    /// | burst 0, and a rate below that | none at all: a drain does not end by itself |
     ///
-    /// A token that is due between two nanoseconds is there at the first of them. The rest is owed,
-    /// so that the rate is exact over time.
+    /// The rate is exact over time: what is rounded to nanoseconds is owed.
     ///
     /// # Examples
     ///

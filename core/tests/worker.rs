@@ -108,6 +108,15 @@ fn a_worker_that_waits_looks_again_when_the_time_for_draining_is_over() {
 }
 
 #[test]
+fn a_rate_of_zero_has_no_next_token_to_wait_for() {
+    let mut queue = Keys::new(NoLimit).with_policy(Policy::new().run_rate(0.0, 1));
+    let _ = queue.at(at(0)).add_many([1, 2], |_| {});
+    assert!(queue.at(at(0)).try_get().is_some());
+    assert_eq!(queue.next_deadline(), None);
+    assert!(queue.at(Instant::NEVER).try_get().is_none());
+}
+
+#[test]
 fn a_limit_without_end_ends_no_wait() {
     let mut queue = Keys::new(NoLimit).with_policy(Policy::new().run_rate(0.0, 0));
     let _ = queue.at(at(0)).add(1);

@@ -152,7 +152,7 @@ impl Bucket {
         if !self.is_limited() || self.tokens >= 1.0 {
             return Instant::EPOCH;
         }
-        if self.is_closed() {
+        if self.is_closed() || self.rate <= 0.0 {
             return Instant::NEVER;
         }
         self.last + self.time_to_earn(1.0 - self.tokens)

@@ -252,9 +252,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// when the deadline comes, or is taken back.
     ///
     /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,
-    /// also for an active key. A deadline that the key has by other means is never moved back, even
-    /// if the burst has set the same: the one that comes first counts. A key that is ready or dirty
-    /// runs after this add in any case, and stays as it is. A `quiet` of zero ends the burst now.
+    /// also for an active key. Only a deadline that `add_debounced` alone has asked for is made
+    /// later. If another call has asked for one, the earlier counts. A key that is ready or dirty
+    /// runs after this add in any case, and stays as it is. With a `quiet` of zero the key is added
+    /// now.
     /// With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.

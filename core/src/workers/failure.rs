@@ -31,7 +31,7 @@ use core::time::Duration;
 pub enum Failure<E> {
     /// The reconciler returned an error.
     Error(E),
-    /// The reconciler returned [`Action::Retry`], without an error.
+    /// The reconciler returned [`Action::Retry`](crate::Action::Retry), without an error.
     Retry,
     /// The reconciler panicked, with this payload.
     Panic(Box<dyn Any + Send>),
