@@ -147,16 +147,19 @@ impl<'c> Range<'c> {
             return self.list().await;
         }
         loop {
-            let mut stopped = match self.changes().await {
+            let outcome = self.changes().await;
+            let history = &self.calls.history;
+            // Whatever the watch says: it may wait for a revision of the history that was lost,
+            // and another call may have noticed that before.
+            if history.now().era != self.era {
+                return Err(history.lost());
+            }
+            let mut stopped = match outcome {
                 Ok(Some(changes)) => return Ok(News::Changed(changes)),
                 Ok(None) => continue,
                 Err(stopped) => stopped,
             };
             self.stream = None;
-            let history = &self.calls.history;
-            if history.now().era != self.era {
-                return Err(history.lost());
-            }
             if let Stopped::Compacted = stopped {
                 match self.list().await {
                     Ok(news) => return Ok(news),
