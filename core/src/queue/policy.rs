@@ -379,7 +379,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.is_over() {
             return true;
         }
-        ready && self.start_due().is_none()
+        if !ready {
+            // Getters that wait for a dirty key in a drain have no deadline to look at the backlog.
+            return self.closed && self.delays.is_due(Instant::NEVER);
+        }
+        self.start_due().is_none()
     }
 
     /// Whether getters find the queue closed: it was shut down, no key is ready, and no drain waits
