@@ -131,9 +131,9 @@ const BOUNDS: [Bound; 65] = [
 
 /// The most bytes of flash that an image may have more than the one that it is compared with.
 const FLASH: [(&str, &str, i64); 6] = [
-    ("mps2", "flash-queue", 5604),
-    ("microbit", "flash-queue", 6060),
-    ("virt", "flash-queue", 8560),
+    ("mps2", "flash-queue", 5640),
+    ("microbit", "flash-queue", 6088),
+    ("virt", "flash-queue", 8580),
     ("mps2", "flash-groups", 11_250),
     ("microbit", "flash-groups", 11_900),
     ("virt", "flash-groups", 16_280),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn figures_up_to_the_bound_pass() {
         assert_eq!(exceeded(&BOUND, "| **a key** | 400 | 380 | 9999 |\n"), None);
-        assert_eq!(flash_excess("mps2", "flash-queue", 5604), None);
+        assert_eq!(flash_excess("mps2", "flash-queue", 5640), None);
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             let why = exceeded(&BOUND, line).unwrap();
             assert!(why.contains("at most [400.0, 382.0]"), "{why}");
         }
-        assert!(flash_excess("mps2", "flash-queue", 5605).is_some());
+        assert!(flash_excess("mps2", "flash-queue", 5641).is_some());
     }
 
     #[test]
