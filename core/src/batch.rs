@@ -251,8 +251,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     ///     let finished = if is_node { guard.success() } else { guard.retry() };
     ///     finished.unwrap();
     /// }
-    /// assert_eq!(queue.num_requeues("node-7"), 0);
-    /// assert_eq!(queue.num_requeues("disk-1"), 1);
+    /// assert_eq!(queue.failures("node-7"), 0);
+    /// assert_eq!(queue.failures("disk-1"), 1);
     /// ```
     pub fn into_guards(mut self) -> Vec<Guard<H, R>>
     where

@@ -62,8 +62,8 @@ pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
-    Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
-    RateLimiter, WithJitter, WithMaxWait, default_controller, default_item_based,
+    DefaultController, DefaultItemBased, Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket,
+    WithJitter, WithMaxWait, default_controller, default_item_based,
 };
 pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
@@ -77,7 +77,7 @@ pub use outcome::{
     Scheduled, TooManyWaiters,
 };
 pub use policy::{Policy, WithPolicy};
-pub use priority::{Levels, NoPriorities, Priorities};
+pub use priority::{Levels, Plain, Priorities};
 pub use producer::Producer;
 pub use queue::{Queue, Session, Sweep};
 pub use storage::Storage;

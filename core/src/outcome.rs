@@ -376,7 +376,7 @@ pub struct Leftover<K> {
     /// key that was to wait for ever.
     pub left: Duration,
     /// How many failures of the key are on record.
-    pub requeues: u32,
+    pub failures: u32,
     /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
 }
@@ -401,7 +401,7 @@ impl<K> Leftover<K> {
         Self {
             key,
             left: Duration::ZERO,
-            requeues: 0,
+            failures: 0,
             priority: 0,
         }
     }
@@ -444,7 +444,7 @@ pub struct KeyState {
     /// a deadline that never comes.
     pub due: Option<Instant>,
     /// How many failures of the key are on record.
-    pub requeues: u32,
+    pub failures: u32,
     /// The priority level at which the key is ready, or will be when its run ends. If it is
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
     /// [`Levels`](crate::Levels).
@@ -500,7 +500,7 @@ impl<K> Entry<K> {
         Some(Leftover {
             key: self.key,
             left,
-            requeues: self.state.requeues,
+            failures: self.state.failures,
             priority: self.state.priority,
         })
     }

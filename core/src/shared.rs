@@ -136,7 +136,7 @@ pub type Machine<H> =
 ///
 /// ```
 #[doc = include_str!("shared/example.txt")]
-/// let held = queue.lock().with(|state| state.queue().held_len());
+/// let held = queue.lock().with(|state| state.queue().total());
 /// assert_eq!(held, 0);
 /// ```
 pub struct State<H: Host> {
@@ -160,10 +160,10 @@ impl<H: Host> State<H> {
 impl<H: Host> fmt::Debug for State<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State")
-            .field("held", &self.queue.held_len())
+            .field("held", &self.queue.total())
             .field("active", &self.queue.active_len())
             .field("delayed", &self.queue.delayed_len())
-            .field("shutting_down", &self.queue.shutting_down())
+            .field("shutting_down", &self.queue.is_shutting_down())
             .finish()
     }
 }
@@ -242,7 +242,7 @@ impl<H: Host> Shared<H> {
     ///
     /// ```
     #[doc = include_str!("shared/example.txt")]
-    /// let held = queue.lock().with(|state| state.queue().held_len());
+    /// let held = queue.lock().with(|state| state.queue().total());
     /// assert_eq!(held, 0);
     /// ```
     pub const fn lock(&self) -> &H::Lock {
@@ -659,13 +659,13 @@ impl<H: Host> Shared<H> {
     /// for (node, millis, failures) in saved {
     ///     let mut leftover = Leftover::new(node);
     ///     leftover.left = Duration::from_millis(millis);
-    ///     leftover.requeues = failures;
+    ///     leftover.failures = failures;
     ///     queue.restore(leftover).unwrap();
     /// }
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(*guard, "node-8");
     /// # guard.success().unwrap();
-    /// assert_eq!((queue.delayed_len(), queue.num_requeues("node-7")), (1, 3));
+    /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
     /// ```
     pub fn restore(&self, leftover: Leftover<H::Key>) -> Result<Added, Rejected<Leftover<H::Key>>> {
         self.timed(!leftover.left.is_zero(), |session| {
@@ -680,9 +680,9 @@ impl<H: Host> Shared<H> {
     /// ```
     #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add_rate_limited("node-7");
-    /// assert_eq!(queue.num_requeues("node-7"), 1);
+    /// assert_eq!(queue.failures("node-7"), 1);
     /// assert_eq!(queue.forget("node-7"), 1);
-    /// assert_eq!(queue.num_requeues("node-7"), 0);
+    /// assert_eq!(queue.failures("node-7"), 0);
     /// ```
     #[doc(alias = "Forget")]
     pub fn forget<B>(&self, key: &B) -> u32
@@ -899,12 +899,12 @@ impl<H: Host> Shared<H> {
     /// Returns how many failures of a key are on record. O(1). [`forget`](Self::forget) has an
     /// example.
     #[doc(alias = "NumRequeues")]
-    pub fn num_requeues<B>(&self, key: &B) -> u32
+    pub fn failures<B>(&self, key: &B) -> u32
     where
         H::Key: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        self.lock.with(|state| state.queue.num_requeues(key))
+        self.lock.with(|state| state.queue.failures(key))
     }
 
     /// Returns the number of active keys, including dirty ones. O(1).
@@ -931,11 +931,11 @@ impl<H: Host> Shared<H> {
     /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
-    /// assert_eq!(queue.held_len(), 3);
+    /// assert_eq!(queue.total(), 3);
     /// # guard.success().unwrap();
     /// ```
-    pub fn held_len(&self) -> usize {
-        self.lock.with(|state| state.queue.held_len())
+    pub fn total(&self) -> usize {
+        self.lock.with(|state| state.queue.total())
     }
 
     /// Returns how many keys fit, `None` if the queue grows without a limit. O(1).
@@ -999,7 +999,7 @@ impl<H: Host> Shared<H> {
     ///
     /// let mut waiting = Vec::new();
     /// for entry in queue.snapshot().take(1_000).filter(|entry| !entry.state.ready) {
-    ///     waiting.push((entry.key, entry.state.due.is_some(), entry.state.requeues));
+    ///     waiting.push((entry.key, entry.state.due.is_some(), entry.state.failures));
     /// }
     /// assert_eq!(waiting, [("node-9", true, 1)]);
     /// ```
@@ -1425,7 +1425,7 @@ impl<H: Host> Shared<H> {
     #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// queue.shut_down();
-    /// assert!(queue.shutting_down());
+    /// assert!(queue.is_shutting_down());
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(*guard, "node-7", "what was ready is handed out");
     /// # guard.success().unwrap();
@@ -1521,7 +1521,7 @@ impl<H: Host> Shared<H> {
     where
         H::Key: Clone,
     {
-        if !self.shutting_down() {
+        if !self.is_shutting_down() {
             return None;
         }
         self.when_released(|session| {
@@ -1534,8 +1534,8 @@ impl<H: Host> Shared<H> {
     /// Returns whether the queue has been shut down. O(1). [`shut_down`](Self::shut_down) has an
     /// example.
     #[doc(alias = "ShuttingDown")]
-    pub fn shutting_down(&self) -> bool {
-        self.lock.with(|state| state.queue.shutting_down())
+    pub fn is_shutting_down(&self) -> bool {
+        self.lock.with(|state| state.queue.is_shutting_down())
     }
 
     /// Returns when the queue was first shut down, `None` if it was not. O(1).

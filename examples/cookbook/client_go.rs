@@ -28,7 +28,7 @@ fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
     let Some(key) = queue.get() else { return false };
     let ended = match sync(*key) {
         Ok(()) => key.success(), // queue.Forget(key)
-        Err(error) if key.requeues() < MAX_RETRIES => {
+        Err(error) if key.failures() < MAX_RETRIES => {
             println!("{}: {error}", *key); // queue.NumRequeues(key) < maxRetries
             key.retry() // queue.AddRateLimited(key)
         }

@@ -7,7 +7,7 @@ use core::ops::Deref;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::{FixedWaitList, Host, State};
-use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
+use requeue_core::{Exponential, Fixed, NoMetrics, Priorities, Queue, RateLimiter};
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
@@ -65,15 +65,8 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 /// assert!(matches!(read(queue.try_get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(read(queue.try_get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<
-    'q,
-    R,
-    K,
-    const N: usize,
-    L = ItemExponentialFailure,
-    const WAITERS: usize = 3,
-    P = With,
-> = requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
+pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With> =
+    requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -93,7 +86,7 @@ pub type Guard<
 ///   Producer<K>`, which `&QUEUE` is;
 /// - for workers: [`get`], [`get_timeout`], [`get_deadline`] and [`next`] wait for a key,
 ///   [`try_get`] does not. [`run`](Self::run) is a worker's whole loop;
-/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
+/// - for all: [`add_wait`], [`drain`], [`wait_drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
 ///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time.
 ///
 /// A call that waits needs one of `WAITERS` places. If none is free the result is
@@ -128,7 +121,7 @@ pub type Guard<
 /// [`try_get`]: requeue_core::binding::Shared::try_get
 /// [`add_wait`]: requeue_core::binding::Shared::add_wait
 /// [`drain`]: requeue_core::binding::Shared::drain
-/// [`drained`]: requeue_core::binding::Shared::drained
+/// [`wait_drained`]: requeue_core::binding::Shared::wait_drained
 /// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
 /// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
 /// [`flush`]: requeue_core::binding::Shared::flush
@@ -175,12 +168,12 @@ pub type Guard<
 /// With priorities, here two, alarms are handed out first.
 ///
 /// ```
-/// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Exponential, Levels, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{AddOptions, EmbassyClock, With, WorkQueue};
 ///
 /// type Leveled = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
-/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, ItemExponentialFailure, 3, Leveled>;
+/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, Exponential, 3, Leveled>;
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
 /// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
 ///
@@ -195,7 +188,7 @@ pub type Guard<
 ///
 /// ```
 /// use requeue_embassy::core::{
-///     GroupLimits, Groups, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
+///     GroupLimits, Groups, Exponential, NoMetrics, Plain, default_item_based,
 /// };
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
@@ -203,8 +196,8 @@ pub type Guard<
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
 ///
-/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, NoPriorities, 4>>;
-/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, ItemExponentialFailure, 3, Buses>;
+/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 4>>;
+/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, Exponential, 3, Buses>;
 /// static READINGS: Sensors = WorkQueue::from_queue(
 ///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
 ///     EmbassyClock,
@@ -221,14 +214,8 @@ pub type Guard<
 /// first.success().unwrap();
 /// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
-pub struct WorkQueue<
-    R,
-    K,
-    const N: usize,
-    L = ItemExponentialFailure,
-    const WAITERS: usize = 3,
-    P = With,
-> where
+pub struct WorkQueue<R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With>
+where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
@@ -306,13 +293,6 @@ where
         Self {
             shared: Shared::<R, K, N, L, WAITERS, P>::new(Locked::new(state), clock),
         }
-    }
-
-    /// Wakes every waiting task, so that it reads the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
-    /// otherwise.
-    pub fn clock_moved(&self) {
-        self.wake_all();
     }
 }
 

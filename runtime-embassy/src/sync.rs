@@ -27,7 +27,7 @@ use crate::logging;
 /// let _ = queue.add(17);
 /// let figures = queue.lock().with(|state| {
 ///     let queue = state.queue();
-///     (queue.held_len(), queue.active_len())
+///     (queue.total(), queue.active_len())
 /// });
 /// assert_eq!(figures, (1, 0));
 /// ```

@@ -40,5 +40,5 @@ fn runs_end_in_steps() {
         ticket
     });
     queue.finish_many(tickets, Action::Success).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }

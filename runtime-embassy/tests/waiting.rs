@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{
-    Backoff, BackoffUntil, Instant, ItemExponentialFailure, NoJitter, NoLimit, NoMetrics,
-    default_item_based,
+    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, default_item_based,
 };
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
@@ -328,10 +327,10 @@ fn the_last_key_ends_every_wait_for_the_drain() {
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
     let mut first = by_hand(queue.drain());
-    let mut second = by_hand(queue.drained());
+    let mut second = by_hand(queue.wait_drained());
     let mut third = by_hand(queue.drain_timeout(SECOND));
     assert!(first.is_pending() && second.is_pending() && third.is_pending());
-    let refused = by_hand(queue.drained()).ready();
+    let refused = by_hand(queue.wait_drained()).ready();
     assert_eq!(refused, Err(TooManyWaiters));
 
     clock.advance(SECOND);
@@ -372,7 +371,7 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
     let queue: Keys<'_, 1> = queue(&clock);
     queue.add(1).unwrap();
     drop(by_hand(queue.drain()));
-    assert!(!queue.shutting_down(), "it was never polled");
+    assert!(!queue.is_shutting_down(), "it was never polled");
     {
         let mut drain = by_hand(queue.drain());
         assert!(drain.is_pending());
@@ -381,8 +380,8 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
         let mut late = by_hand(queue.drain_timeout(SECOND));
         assert!(late.is_pending());
     }
-    let mut drained = by_hand(queue.drained());
-    assert!(queue.shutting_down() && drained.is_pending());
+    let mut drained = by_hand(queue.wait_drained());
+    assert!(queue.is_shutting_down() && drained.is_pending());
     assert_eq!(queue.try_get().map(finish), Some(1));
     assert_eq!(drained.ready(), Ok(()));
 }
@@ -391,7 +390,7 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
 fn a_wake_for_a_key_does_not_go_to_a_drainer() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
-    let mut drained = by_hand(queue.drained());
+    let mut drained = by_hand(queue.wait_drained());
     assert!(drained.is_pending());
     let [mut getter] = getters(&queue);
     queue.add(1).unwrap();
@@ -412,7 +411,7 @@ fn next_completes_its_key_even_if_it_is_dropped_at_once() {
     let guard = queue.try_get().unwrap();
     let mut next = by_hand(async { queue.next(guard, Action::Release).await.map(finish) });
     assert_eq!(next.ready(), Ok(2));
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 #[test]
@@ -421,7 +420,7 @@ fn next_that_waits_and_is_dropped_leaves_no_sleeper() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut next = by_hand(queue.next(guard, Action::RetryAfter(SECOND)));
+    let mut next = by_hand(queue.next(guard, Action::Snooze(SECOND)));
     assert!(next.is_pending());
     assert_eq!(asleep(&queue), 1);
     drop(next);
@@ -445,7 +444,7 @@ fn a_guard_of_another_queue_is_completed_there() {
 #[test]
 fn a_guard_that_is_dropped_counts_as_failed() {
     let clock = Clock::new();
-    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
     let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
     queue.add(1).unwrap();
     let mut worker = by_hand(async {
@@ -454,16 +453,14 @@ fn a_guard_that_is_dropped_counts_as_failed() {
     });
     assert!(worker.is_pending());
     drop(worker);
-    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.failures(&1), 1);
     clock.advance(SECOND);
     assert_eq!(queue.len(), 1);
 }
 
 #[test]
 fn a_question_mark_that_returns_early_retries_the_key() {
-    async fn work(
-        queue: &Of<'_, ItemExponentialFailure, 3>,
-    ) -> Result<(), core::num::ParseIntError> {
+    async fn work(queue: &Of<'_, Exponential, 3>) -> Result<(), core::num::ParseIntError> {
         let guard = queue.get().await.unwrap();
         let _: u32 = "no number".parse()?;
         guard.success().unwrap();
@@ -471,12 +468,12 @@ fn a_question_mark_that_returns_early_retries_the_key() {
     }
 
     let clock = Clock::new();
-    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
     let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
     queue.add(1).unwrap();
     assert!(by_hand(work(&queue)).ready().is_err());
     clock.advance(SECOND);
-    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+    assert_eq!((queue.len(), queue.failures(&1)), (1, 1));
 }
 
 #[test]
@@ -487,7 +484,7 @@ fn the_debug_text_shows_what_the_queue_holds() {
     let shown = format!("{queue:?}");
     assert_eq!(
         shown,
-        "WorkQueue(State { held: 1, active: 0, delayed: 0, shutting_down: false })"
+        "WorkQueue(State { held: 1, active: 0, delayed: 0, is_shutting_down: false })"
     );
 }
 
@@ -602,6 +599,6 @@ fn every_task_looks_again_after_a_clock_was_moved_otherwise() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     let [first, second] = getters(&queue);
-    queue.clock_moved();
+    queue.wake_all();
     assert_eq!((first.wakes(), second.wakes()), (1, 1));
 }

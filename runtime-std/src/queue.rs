@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
-    Storage,
+    Builder, DefaultController, Growable, Plain, Producer, Queue, RateLimiter, Reporter, Storage,
 };
 
 use crate::clock::QueueClock;
@@ -216,7 +215,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
+    pub fn builder() -> Builder<Threads, DefaultController, Reporter, Plain> {
         Builder::default()
     }
 }
@@ -322,13 +321,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
-    }
-
-    /// Wakes every sleeping thread, so that it reads the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
-    /// otherwise.
-    pub fn clock_moved(&self) {
-        self.wake_all();
     }
 
     /// Returns what an event source needs of the queue, without its type parameters. O(1).

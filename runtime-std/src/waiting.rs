@@ -558,13 +558,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// std::thread::scope(|scope| {
-    ///     let drained = scope.spawn(|| queue.drained());
+    ///     let drained = scope.spawn(|| queue.wait_drained());
     ///     queue.get().unwrap().success().unwrap();
     ///     queue.shut_down();
     ///     drained.join().unwrap();
     /// });
     /// ```
-    pub fn drained(&self) {
+    pub fn wait_drained(&self) {
         let _ = self.watch(None, |session| session.poll_drain(None));
     }
 

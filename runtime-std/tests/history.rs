@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{ItemExponentialFailure, Rejected};
+use requeue_std::core::{Exponential, Rejected};
 use requeue_std::{Action, Drained, GetError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
@@ -27,8 +27,8 @@ const ADDS: usize = 40;
 /// The unit of every delay.
 const TICK: Duration = Duration::from_micros(10);
 
-type Keys = WorkQueue<usize, ItemExponentialFailure>;
-type Guard<'q> = requeue_std::Guard<'q, usize, ItemExponentialFailure>;
+type Keys = WorkQueue<usize, Exponential>;
+type Guard<'q> = requeue_std::Guard<'q, usize, Exponential>;
 
 struct World {
     queue: Keys,
@@ -50,7 +50,7 @@ fn dawdle(rng: &mut Rng, steps: u64) {
 
 impl World {
     fn new(is_patient: bool) -> Self {
-        let limiter = ItemExponentialFailure::new(TICK, 4 * TICK);
+        let limiter = Exponential::new(TICK, 4 * TICK);
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
             ledger: Ledger::default(),
@@ -151,7 +151,7 @@ impl World {
         }
         active.succeed();
         match rng.roll(4) {
-            0 => Action::RetryAfter(pause(rng)),
+            0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         }
     }

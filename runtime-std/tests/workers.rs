@@ -83,7 +83,7 @@ fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_for_is_
         ]
     );
     assert_eq!(leftovers, []);
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [0; 3]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [0; 3]);
 }
 
 #[test]

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
-    Storage,
+    Builder, DefaultController, Growable, Plain, Producer, Queue, RateLimiter, Reporter, Storage,
 };
 
 use crate::clock::TokioClock;
@@ -76,7 +75,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// - for producers, and none of them waits: [`add`], [`add_after`], [`add_rate_limited`],
 ///   [`forget`] and the rest;
-/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
+/// - for all: [`add_wait`], [`drain`], [`wait_drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
 ///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time. Any
 ///   number of calls may wait, so they return what core's documentation calls `T`, and no error.
 ///
@@ -103,7 +102,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// [`forget`]: requeue_core::binding::Shared::forget
 /// [`add_wait`]: requeue_core::binding::Shared::add_wait
 /// [`drain`]: requeue_core::binding::Shared::drain
-/// [`drained`]: requeue_core::binding::Shared::drained
+/// [`wait_drained`]: requeue_core::binding::Shared::wait_drained
 /// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
 /// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
 /// [`flush`]: requeue_core::binding::Shared::flush
@@ -236,7 +235,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, NoPriorities> {
+    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, Plain> {
         Builder::default()
     }
 }

@@ -266,7 +266,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         // Without a deadline it ends only when the queue is closed.
         let _ = call
             .wait(None, |session, _| {
-                if session.shutting_down() {
+                if session.is_shutting_down() {
                     Next::Work(())
                 } else {
                     Next::Wait { until: None }

@@ -23,7 +23,7 @@ async fn keys_of_a_batch_that_is_still_added_are_handed_out() {
     let batch = queue.get_many(usize::MAX).await.unwrap();
     assert!(batch.keys().copied().eq(1..KEYS));
     batch.release().unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 /// A step wakes a task that waits, whichever step it is.
@@ -67,5 +67,5 @@ async fn runs_end_in_steps() {
         ticket
     });
     queue.finish_many(tickets, Action::Success).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }

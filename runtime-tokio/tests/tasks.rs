@@ -72,7 +72,7 @@ async fn the_queue_its_guards_and_its_futures_cross_threads() {
     is_send(&queue.get());
     is_send(&queue.get_timeout(SECOND));
     is_send(&queue.get_many(3));
-    is_send(&queue.drained());
+    is_send(&queue.wait_drained());
     is_send(&queue.drain());
     is_send(&queue.next(guard, Action::Success));
     assert_eq!(queue.state(&1), None, "the future was dropped");
@@ -183,7 +183,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let guard = queue.get().await.unwrap();
-    let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.drained())).collect();
+    let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.wait_drained())).collect();
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let mut drains: Vec<_> = (0..3).map(|_| by_hand(queue.drain())).collect();
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
@@ -200,7 +200,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     for watcher in &mut watchers {
         watcher.ready();
     }
-    by_hand(queue.drained()).ready();
+    by_hand(queue.wait_drained()).ready();
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     assert_eq!(queue.drain_timeout(SECOND).await, Drained::Pending);
     assert_eq!(start.elapsed(), SECOND);
     let mut untimed = by_hand(queue.drain());
-    let mut watcher = by_hand(queue.drained());
+    let mut watcher = by_hand(queue.wait_drained());
     assert!(untimed.is_pending() && watcher.is_pending());
     queue.shut_down();
     assert_eq!(untimed.ready(), Drained::Interrupted);
@@ -244,8 +244,8 @@ async fn a_guard_that_is_dropped_gives_its_key_back_as_failed() {
     drop(guard);
     let state = queue.state(&1).unwrap();
     assert!(!state.active && !state.ready);
-    assert_eq!(queue.num_requeues(&1), 1);
-    assert_eq!(queue.get().await.unwrap().requeues(), 1);
+    assert_eq!(queue.failures(&1), 1);
+    assert_eq!(queue.get().await.unwrap().failures(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +271,7 @@ async fn a_batch_that_is_dropped_counts_as_failed() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     drop(queue.get_many(2).await.unwrap());
-    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    assert_eq!((queue.failures(&1), queue.failures(&2)), (1, 1));
     assert!(queue.contains(&1) && queue.contains(&2));
 }
 
@@ -298,15 +298,15 @@ async fn a_guard_knows_its_attempts() {
     queue.add(1).unwrap();
     for attempt in 1..4 {
         let guard = queue.get().await.unwrap();
-        assert_eq!((guard.attempt(), guard.requeues()), (attempt, attempt - 1));
+        assert_eq!((guard.attempt(), guard.failures()), (attempt, attempt - 1));
         let delay = SECOND * (1 << (attempt - 1));
         assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
     }
     let guard = queue.get().await.unwrap();
-    assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
-    assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
+    assert_eq!(guard.snooze(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(queue.failures(&1), 3, "no failure was counted");
     let _ = queue.get().await.unwrap().success();
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +333,7 @@ async fn a_task_that_panics_or_is_aborted_gives_its_keys_back() {
     let end: Result<(), _> = aborted.await;
     assert!(end.unwrap_err().is_cancelled());
     for key in 1..7 {
-        assert_eq!(queue.num_requeues(&key), 1);
+        assert_eq!(queue.failures(&key), 1);
     }
     let batch = queue.get_many(9).await.unwrap();
     let mut keys: Vec<_> = batch.keys().copied().collect();
@@ -366,7 +366,7 @@ async fn next_completes_a_guard_of_another_queue_there() {
     let guard = other.get().await.unwrap();
     let guard = queue.next(guard, Action::Retry).await.unwrap();
     assert_eq!(*guard, 1);
-    assert_eq!(other.num_requeues(&9), 1);
+    assert_eq!(other.failures(&9), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,7 +376,7 @@ async fn next_waits_for_the_key_that_it_has_sent_back() {
     let guard = queue.get().await.unwrap();
     let start = Instant::now();
     let guard = queue.next(guard, Action::Retry).await.unwrap();
-    assert_eq!((*guard, guard.requeues()), (1, 1));
+    assert_eq!((*guard, guard.failures()), (1, 1));
     assert_eq!(start.elapsed(), SECOND);
 }
 
@@ -499,7 +499,7 @@ async fn a_key_whose_clone_panics_is_not_taken_and_those_before_it_are_given_bac
     let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| getter.poll().is_ready()));
     assert!(unwound.is_err());
     drop(getter);
-    assert_eq!(queue.num_requeues(&Brittle(2)), 1);
+    assert_eq!(queue.failures(&Brittle(2)), 1);
     assert_eq!(queue.get().await.unwrap().0, 3);
 }
 

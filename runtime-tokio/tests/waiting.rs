@@ -368,19 +368,19 @@ async fn drains_dropped_leave_the_others_waiting() {
     queue.add(1).unwrap();
     drop(queue.drain());
     assert!(
-        !queue.shutting_down(),
+        !queue.is_shutting_down(),
         "nothing happens before it is polled"
     );
     let mut dropped = by_hand(queue.drain());
     let mut timed = by_hand(queue.drain_timeout(SECOND));
-    let mut watcher = by_hand(queue.drained());
+    let mut watcher = by_hand(queue.wait_drained());
     let mut other = by_hand(queue.drain());
     assert!(dropped.is_pending() && timed.is_pending());
     assert!(watcher.is_pending() && other.is_pending());
     drop(dropped);
     drop(timed);
     drop(watcher);
-    assert!(queue.shutting_down());
+    assert!(queue.is_shutting_down());
     finish(queue.get().await.unwrap());
     assert_eq!(other.ready(), Drained::Complete);
 }
@@ -401,7 +401,7 @@ async fn run_dropped_requeues_what_was_active() {
     while queue.len() < 2 {
         yield_now().await;
     }
-    assert!(!queue.shutting_down());
+    assert!(!queue.is_shutting_down());
     assert_eq!(queue.get().await.map(finish), Some(1));
 }
 

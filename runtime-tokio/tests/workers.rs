@@ -40,7 +40,7 @@ fn queue() -> Keys {
 fn summary(leftovers: &[Leftover<u32>]) -> Vec<(u32, u64, u32)> {
     let mut left: Vec<_> = leftovers
         .iter()
-        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.requeues))
+        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.failures))
         .collect();
     left.sort_unstable();
     left
@@ -79,7 +79,7 @@ async fn run_retries_gives_up_and_survives_panics() {
     assert_eq!(hooks[0], (1, "no".into()));
     assert_eq!(hooks[1], (2, "panicked: never".into()));
     assert!(hooks[2].1.contains("before there is a future"));
-    assert_eq!(queue.num_requeues(&1), 0, "as new");
+    assert_eq!(queue.failures(&1), 0, "as new");
     queue.shut_down();
     assert!(run.await.unwrap().is_empty());
     assert_eq!(runs.load(Ordering::SeqCst), 1 + 3 + 3 + 3);
@@ -91,7 +91,7 @@ async fn run_hands_back_what_it_did_not_do() {
     let queue = queue();
     queue.add_many(0..5, |_| unreachable!());
     queue.add_after(9, 60 * SECOND).unwrap();
-    let workers = Workers::new(1).drain_deadline(2 * SECOND);
+    let workers = Workers::new(1).drain_timeout(2 * SECOND);
     let working = queue.clone();
     let run = queue.run(workers, move |key| {
         let queue = working.clone();
@@ -136,7 +136,7 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     let run = tokio::spawn(run);
     sleep(SECOND).await;
     stop.cancel();
-    queue.drained().await;
+    queue.wait_drained().await;
     assert_eq!(summary(&run.await.unwrap()), [(9, 56, 0)]);
     assert_eq!(queue.drain().await, Drained::Complete);
 
@@ -312,7 +312,7 @@ async fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_f
     );
     queue.shut_down();
     assert_eq!(run.await.unwrap(), []);
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [0; 3]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [0; 3]);
 }
 
 struct Timed;
@@ -364,7 +364,7 @@ async fn a_run_that_was_never_polled_leaves_its_queue_as_it_was() {
     stop.cancel();
     let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
     drop(run.shut_down_on(stop));
-    assert!(!queue.shutting_down());
+    assert!(!queue.is_shutting_down());
     assert!(queue.state(&1).unwrap().ready);
 }
 

@@ -608,7 +608,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let drain = pin!(queue.drain_timeout(Duration::ZERO));
     /// assert_eq!(poll(drain), Poll::Ready(Ok(Drained::Pending)));
-    /// assert!(queue.shutting_down());
+    /// assert!(queue.is_shutting_down());
     /// ```
     pub async fn drain_timeout(&self, timeout: Duration) -> Waited<H, Drained> {
         let deadline = self.now() + timeout;
@@ -632,12 +632,12 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     ///
     /// ```
     #[doc = include_str!("../shared/example_tasks.txt")]
-    /// let mut drained = pin!(queue.drained());
+    /// let mut drained = pin!(queue.wait_drained());
     /// assert!(poll(drained.as_mut()).is_pending());
     /// queue.shut_down();
     /// assert_eq!(poll(drained), Poll::Ready(Ok(())));
     /// ```
-    pub async fn drained(&self) -> Waited<H, ()> {
+    pub async fn wait_drained(&self) -> Waited<H, ()> {
         let ended = self.watch(None, |session| session.poll_drain(None)).await;
         H::Waiters::waited(ended.map(drop), ())
     }
@@ -651,7 +651,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// Dropping the future ends the reports.
     pub async fn report_running_every(&self, period: Duration) {
         let period = period.max(Duration::from_millis(1));
-        while !self.shutting_down() {
+        while !self.is_shutting_down() {
             self.report_running();
             sleep_until(self.clock(), self.now() + period).await;
         }

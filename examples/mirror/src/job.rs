@@ -87,7 +87,7 @@ fn work(
 ) -> io::Result<Vec<Leftover<Key>>> {
     let workers = Workers::new(options.workers.get())
         .max_retries(options.retries)
-        .drain_deadline(options.grace)
+        .drain_timeout(options.grace)
         .on_give_up(|key, failure| mirror.give_up(key, &failure));
     let (sender, messages) = mpsc::channel();
     let signal_handle = signals.handle();

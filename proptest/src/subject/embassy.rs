@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{Lock, Timer};
-use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities, Rejected};
+use requeue_core::{Action, Drained, Fixed, Plain, Priorities, Rejected};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{EmbassyHost, Shared, TooManyWaiters, With, WorkQueue};
 
@@ -23,7 +23,7 @@ type Inner<const N: usize, P, C> =
     WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
-pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C: HandTimer = HandClock> {
+pub struct Embassy<const N: usize, P: Priorities = Plain, C: HandTimer = HandClock> {
     queue: Rc<Inner<N, P, C>>,
     waits: bool,
     calls: Futures,

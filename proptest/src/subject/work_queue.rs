@@ -101,12 +101,12 @@ where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
-    let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
+    let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
     let ticket = Ticket::Core(guard.into_ticket()?);
     Some(Handed {
         key,
         ticket,
-        requeues,
+        failures,
         priority,
     })
 }
@@ -374,21 +374,21 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().contains(&key)
     }
 
-    fn num_requeues(&mut self, key: Key) -> u32 {
-        self.queue().num_requeues(&key)
+    fn failures(&mut self, key: Key) -> u32 {
+        self.queue().failures(&key)
     }
 
     fn totals(&mut self) -> Totals {
         self.with(|queue| Totals {
             active: queue.active_len(),
             delayed: queue.delayed_len(),
-            held: queue.held_len(),
+            held: queue.total(),
             next_deadline: queue.next_deadline(),
         })
     }
 
-    fn shutting_down(&mut self) -> bool {
-        self.queue().shutting_down()
+    fn is_shutting_down(&mut self) -> bool {
+        self.queue().is_shutting_down()
     }
 
     fn report_running(&mut self) {

@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Action::Release),
         Just(Action::Success),
         Just(Action::Retry),
-        delay().prop_map(Action::RetryAfter),
+        delay().prop_map(Action::Snooze),
     ];
     prop_oneof![
         3 => time().prop_map(Step::Set),
@@ -166,7 +166,7 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
         let guard = self.active.remove(0);
         let key = *guard;
         match (guard.finish(action).unwrap(), action) {
-            (Finished::Delayed(delay), _) | (_, Action::RetryAfter(delay)) => {
+            (Finished::Delayed(delay), _) | (_, Action::Snooze(delay)) => {
                 self.owe(key, delay);
             }
             // The limiter has spoken, and the key that comes back sooner does not tell.

@@ -100,7 +100,7 @@ macro_rules! bind {
                 Box::pin(async move {
                     match kind {
                         0 => drop($fits(self.0.drain_timeout(MILLISECOND).await)),
-                        1 => drop($fits(self.0.drained().await)),
+                        1 => drop($fits(self.0.wait_drained().await)),
                         _ => drop($fits(self.0.drain().await)),
                     }
                 })

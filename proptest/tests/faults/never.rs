@@ -18,12 +18,12 @@ impl RateLimiter for Never {
         Duration::MAX
     }
 
-    fn requeues(&self, record: &u32) -> u32 {
+    fn failures(&self, record: &u32) -> u32 {
         *record
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
-        *failures = requeues;
+    fn set_failures(&self, failures: &mut u32, count: u32) {
+        *failures = count;
     }
 }
 
@@ -63,7 +63,7 @@ where
 
     queue.shut_down();
     let left = queue.take_delayed().unwrap();
-    assert_eq!((left.key, left.left, left.requeues), (1, Duration::MAX, 1));
+    assert_eq!((left.key, left.left, left.failures), (1, Duration::MAX, 1));
     assert!(queue.take_delayed().is_none());
     queue.lock().with(|state| state.queue().assert_valid());
 }

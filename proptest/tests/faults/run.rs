@@ -197,13 +197,13 @@ impl RateLimiter for Foreign {
         Duration::ZERO
     }
 
-    fn requeues(&self, failures: &u32) -> u32 {
+    fn failures(&self, failures: &u32) -> u32 {
         *failures
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+    fn set_failures(&self, failures: &mut u32, count: u32) {
         self.0.pass(Point::Limiter);
-        *failures = requeues;
+        *failures = count;
     }
 }
 

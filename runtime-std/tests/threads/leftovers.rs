@@ -22,7 +22,7 @@ fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Du
     in_time(move || {
         thread::scope(|scope| {
             let run = scope.spawn(|| {
-                let workers = Workers::new(1).drain_deadline(deadline);
+                let workers = Workers::new(1).drain_timeout(deadline);
                 let end = |key: &u32| {
                     assert_eq!(*key, 1, "the others get no token");
                     queue.shut_down();
@@ -32,7 +32,7 @@ fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Du
             });
             for step in moves {
                 let asleep = || queue.lock().with(|state| state.queue().asleep());
-                while !(queue.shutting_down() && asleep() == 1) {
+                while !(queue.is_shutting_down() && asleep() == 1) {
                     thread::yield_now();
                 }
                 clock.advance(step);

@@ -97,7 +97,7 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
         let drains: Vec<_> = (0..3).map(|_| scope.spawn(|| queue.drain())).collect();
-        while !queue.shutting_down() {
+        while !queue.is_shutting_down() {
             thread::yield_now();
         }
         guard.release().unwrap();
@@ -117,7 +117,7 @@ fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
         let drain = scope.spawn(|| queue.drain());
-        while !queue.shutting_down() {
+        while !queue.is_shutting_down() {
             thread::yield_now();
         }
         assert!(queue.next(guard, Action::Success).is_none());

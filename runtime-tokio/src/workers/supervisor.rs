@@ -66,7 +66,7 @@ where
         let mut changes = self.workers.wanted().changes();
         let mut tasks = JoinSet::new();
         loop {
-            let wanted = changes.wanted(self.queue.shutting_down());
+            let wanted = changes.wanted(self.queue.is_shutting_down());
             let mut missing = Vec::new();
             let Ok(has_surplus) = self.slots.lock().fill(wanted, |number| {
                 missing.push(number);

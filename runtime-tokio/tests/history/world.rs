@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
-use requeue_tokio::core::ItemExponentialFailure;
+use requeue_tokio::core::Exponential;
 use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
@@ -17,7 +17,7 @@ const ADDS: usize = 60;
 /// Where a history takes place. Clones share it.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) queue: WorkQueue<usize, ItemExponentialFailure>,
+    pub(crate) queue: WorkQueue<usize, Exponential>,
     pub(crate) ledger: Arc<Ledger<KEYS>>,
     pub(crate) is_over: Arc<AtomicBool>,
 }
@@ -35,8 +35,7 @@ pub(crate) async fn dawdle(rng: &mut Rng, steps: u64) {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let limiter =
-            ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_millis(4));
+        let limiter = Exponential::new(Duration::from_millis(1), Duration::from_millis(4));
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
             ledger: Arc::default(),
@@ -57,7 +56,7 @@ impl World {
             if is_taken {
                 self.ledger.accept(key, change);
             } else {
-                assert!(self.queue.shutting_down(), "refused for no reason");
+                assert!(self.queue.is_shutting_down(), "refused for no reason");
             }
         }
     }
@@ -87,7 +86,7 @@ impl World {
         }
     }
 
-    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, ItemExponentialFailure>, GetError> {
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, GetError> {
         match rng.roll(4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {
@@ -116,7 +115,7 @@ impl World {
         }
         active.succeed();
         Some(match rng.roll(4) {
-            0 => Action::RetryAfter(pause(rng)),
+            0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         })
     }

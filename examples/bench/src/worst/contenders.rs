@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Action, Growable, Instant, ItemExponentialFailure, Metrics, Queue, Reporter, Times,
-    default_item_based,
+    Action, Exponential, Growable, Instant, Metrics, Queue, Reporter, Times, default_item_based,
 };
 use requeue_std::{ManualClock, WorkQueue};
 
@@ -33,7 +32,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
 /// The queue for threads, on a clock that is set to the time of each operation.
 #[derive(Debug)]
 pub struct Shared<K: Eq + Hash, H: BuildHasher> {
-    queue: WorkQueue<K, ItemExponentialFailure, Growable<H>>,
+    queue: WorkQueue<K, Exponential, Growable<H>>,
     clock: ManualClock,
     now: u64,
 }
@@ -134,7 +133,7 @@ impl Metrics for Gauges {
 /// Our queue, with gauges.
 #[derive(Debug)]
 pub struct Gauged<K: Eq + Hash, H: BuildHasher> {
-    queue: Queue<K, Growable<H>, ItemExponentialFailure, Gauges>,
+    queue: Queue<K, Growable<H>, Exponential, Gauges>,
 }
 
 impl<K: Eq + Hash, H: BuildHasher + Default> Default for Gauged<K, H> {

@@ -89,7 +89,7 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
     let drain = with(&queue, Q::drain);
-    while !queue.shutting_down() {
+    while !queue.is_shutting_down() {
         thread::yield_now();
     }
     queue.shut_down();

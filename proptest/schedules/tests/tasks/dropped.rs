@@ -250,7 +250,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
                 }
             })
         });
-        let aborted = task(&queue, async |queue| queue.drained().await);
+        let aborted = task(&queue, async |queue| queue.wait_drained().await);
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
@@ -259,7 +259,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
             })
         });
         aborted.abort();
-        block_on(queue.drained());
+        block_on(queue.wait_drained());
         assert_eq!(finished.load(Ordering::SeqCst), 2);
         join(workers);
         join(drains);
