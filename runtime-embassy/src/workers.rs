@@ -5,7 +5,7 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{Action, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
+use requeue_core::{Action, RateLimiter, Retries, RunContext, WaitError};
 
 use crate::limits::Limits;
 use crate::logging;
@@ -82,7 +82,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`TooManyWaiters`] if there is no place to wait for a key: there are more workers than the
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) if there is no place to wait for a key: there are more workers than the
     /// queue has room for.
     ///
     /// # Cancel safety
@@ -113,7 +113,7 @@ where
     pub async fn run<E>(
         &self,
         mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -174,7 +174,7 @@ where
         limits: impl Limits,
         mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
         mut on_error: impl FnMut(&K, Failed<E>),
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -182,8 +182,8 @@ where
         loop {
             let guard = match next {
                 Ok(guard) => guard,
-                Err(GetError::TooManyWaiters) => return Err(TooManyWaiters),
-                Err(_) => return Ok(()),
+                Err(WaitError::Closed) => return Ok(()),
+                Err(error) => return Err(error),
             };
             let mut context = guard.context();
             context.deadline = limits.deadline(self.clock());
