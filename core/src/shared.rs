@@ -221,7 +221,7 @@ impl<H: Host> fmt::Debug for State<H> {
 /// let _ = queue.add("valve");
 /// let guard = queue.try_get().unwrap();
 /// assert_eq!(*guard, "valve");
-/// guard.success().unwrap();
+/// guard.success();
 /// assert!(queue.is_empty());
 /// ```
 pub struct Shared<H: Host> {
@@ -664,7 +664,7 @@ impl<H: Host> Shared<H> {
     /// }
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(*guard, "node-8");
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
     /// ```
     pub fn restore(&self, leftover: Leftover<H::Key>) -> Result<Added, Rejected<Leftover<H::Key>>> {
@@ -716,8 +716,7 @@ impl<H: Host> Shared<H> {
         H::Key: Clone,
     {
         self.timed(action.needs_time(), |session| {
-            // An error says that the run was ended by its key: nothing is left to do.
-            let _ = session.finish(ticket, action);
+            session.finish(ticket, action);
             session.try_get()
         })
     }
@@ -725,9 +724,7 @@ impl<H: Host> Shared<H> {
     /// Ends a run by its ticket. O(log n) if the key runs again after a delay, else O(1). A guard
     /// does this by itself.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was ended otherwise: nothing changes.
+    /// Returns [`Finished::Stale`] if the run had ended before.
     ///
     /// # Examples
     ///
@@ -737,11 +734,11 @@ impl<H: Host> Shared<H> {
     /// // The ticket travels further than the guard, which borrows the queue.
     /// let ticket = queue.try_get().unwrap().into_ticket().unwrap();
     /// let finished = queue.finish(ticket, Action::Success);
-    /// assert_eq!(finished, Ok(Finished::Idle));
+    /// assert_eq!(finished, Finished::Idle);
     /// ```
     #[doc(alias = "Done")]
     #[inline]
-    pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+    pub fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)
         })
@@ -764,7 +761,7 @@ impl<H: Host> Shared<H> {
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(queue.release_key("node-7"), Ok(()));
     /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
-    /// assert_eq!(guard.release(), Err(NotActive), "the guard has nothing left to do");
+    /// assert_eq!(guard.release(), Finished::Stale, "the guard has nothing left to do");
     /// ```
     #[doc(alias = "Done")]
     pub fn release_key<B>(&self, key: &B) -> Result<(), NotActive>
@@ -782,9 +779,7 @@ impl<H: Host> Shared<H> {
     /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
     /// runs. A `Batch` ends all of its runs.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
+    /// Returns how many of the runs had ended before.
     ///
     /// # Examples
     ///
@@ -795,28 +790,23 @@ impl<H: Host> Shared<H> {
     /// while let Some(guard) = queue.try_get() {
     ///     tickets.extend(guard.into_ticket());
     /// }
-    /// assert_eq!(queue.finish_many(tickets, Action::Success), Ok(()));
+    /// assert_eq!(queue.finish_many(tickets, Action::Success), 0, "no run was stale");
     /// assert!(!queue.contains("node-7"));
     /// ```
-    pub fn finish_many(
-        &self,
-        tickets: impl IntoIterator<Item = Ticket>,
-        action: Action,
-    ) -> Result<(), NotActive> {
+    pub fn finish_many(&self, tickets: impl IntoIterator<Item = Ticket>, action: Action) -> usize {
         let mut tickets = tickets.into_iter();
-        let mut outcome = Ok(());
+        let mut stale = 0;
         loop {
             let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
             let is_last = !step.is_full();
             if step.is_empty() {
-                return outcome;
+                return stale;
             }
-            let finished = self.timed(action.needs_time(), |session| {
+            stale += self.timed(action.needs_time(), |session| {
                 session.finish_many(step, action)
             });
-            outcome = outcome.and(finished);
             if is_last {
-                return outcome;
+                return stale;
             }
         }
     }
@@ -841,7 +831,7 @@ impl<H: Host> Shared<H> {
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(queue.len(), 1, "an active key is not ready");
     /// assert!(queue.contains("node-7"), "but the queue has work for it");
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&self) -> usize {
@@ -866,7 +856,7 @@ impl<H: Host> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let state = queue.state("node-7").unwrap();
     /// assert!(state.active && state.dirty);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// assert!(queue.state("node-8").is_none());
     /// ```
     pub fn state<B>(&self, key: &B) -> Option<KeyState>
@@ -885,7 +875,7 @@ impl<H: Host> Shared<H> {
     #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// assert!(queue.contains("node-7"));
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert!(!queue.contains("node-7"));
     /// ```
     pub fn contains<B>(&self, key: &B) -> bool
@@ -932,7 +922,7 @@ impl<H: Host> Shared<H> {
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
     /// assert_eq!(queue.total(), 3);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub fn total(&self) -> usize {
         self.lock.with(|state| state.queue.total())
@@ -960,7 +950,7 @@ impl<H: Host> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert!(!queue.is_idle());
-    /// guard.success().unwrap();
+    /// guard.success();
     /// assert!(queue.is_idle());
     /// ```
     pub fn is_idle(&self) -> bool {
@@ -1428,7 +1418,7 @@ impl<H: Host> Shared<H> {
     /// assert!(queue.is_shutting_down());
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(*guard, "node-7", "what was ready is handed out");
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     #[doc(alias = "ShutDown")]
     pub fn shut_down(&self) {
@@ -1446,7 +1436,7 @@ impl<H: Host> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let drain = queue.begin_drain();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
     #[doc(alias = "ShutDownWithDrain")]

@@ -151,7 +151,7 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// async fn worker() {
 ///     while let Ok(job) = JOBS.get().await {
 ///         let read = matches!(*job, Job::Read(_));
-///         let _ = job.success();
+///         job.success();
 ///         if read {
 ///             let _ = JOBS.add(Job::Upload);
 ///         }
@@ -211,7 +211,7 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// let other = READINGS.try_get().unwrap();
 /// assert_eq!((first.bus, other.bus), (1, 2));
 /// assert!(READINGS.try_get().is_none(), "both buses are in use");
-/// first.success().unwrap();
+/// first.success();
 /// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
 pub struct WorkQueue<R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With>

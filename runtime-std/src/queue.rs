@@ -64,7 +64,7 @@ pub type Guard<'q, K, L = DefaultController, S = Growable> =
 ///
 /// fn write_down(batch: Batch<'_, u32>) -> u32 {
 ///     let sum = batch.keys().sum();
-///     batch.success().expect("no run was ended by name");
+///     batch.success();
 ///     sum
 /// }
 ///
@@ -105,7 +105,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///         let mut seen = Vec::new();
 ///         while let Some(key) = queue.get() {
 ///             seen.push(*key);
-///             key.success().unwrap();
+///             key.success();
 ///         }
 ///         seen
 ///     }
@@ -164,7 +164,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///
 /// let first = queue.get().unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
-/// # first.success().unwrap();
+/// # first.success();
 /// ```
 pub struct WorkQueue<K, L = DefaultController, S = Growable>
 where

@@ -28,7 +28,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success().unwrap();
+    /// guard.success();
     ///
     /// queue.shut_down();
     /// assert!(queue.get().is_none());
@@ -57,7 +57,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => guard.success().map(drop).unwrap(),
+    ///     Ok(guard) => {
+    ///         guard.success();
+    ///     }
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }
@@ -93,7 +95,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let mut seen = Vec::new();
     /// while let Ok(guard) = queue.get_deadline(deadline) {
     ///     seen.push(*guard);
-    ///     guard.success().unwrap();
+    ///     guard.success();
     ///     clock.advance(Duration::from_millis(500));
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
@@ -121,7 +123,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.success().unwrap();
+    /// batch.success();
     /// assert_eq!(queue.len(), 2);
     /// ```
     #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
@@ -190,7 +192,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Some(guard) = queue.get() {
-    ///             guard.success().unwrap();
+    ///             guard.success();
     ///         }
     ///     });
     ///     queue.wait_idle();
@@ -337,7 +339,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let guard = queue.get().unwrap();
     /// std::thread::scope(|scope| {
     ///     let cancels = scope.spawn(|| queue.cancel_and_wait("node-7"));
-    ///     guard.success().unwrap();
+    ///     guard.success();
     ///     cancels.join().unwrap();
     /// });
     /// assert!(!queue.contains("node-7"));
@@ -366,7 +368,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let guard = queue.get().unwrap();
     /// let (was, has_ended) = queue.cancel_and_wait_timeout("node-7", Duration::ZERO);
     /// assert!(was.unwrap().active && !has_ended);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub fn cancel_and_wait_timeout<B>(&self, key: &B, timeout: Duration) -> (Option<KeyState>, bool)
     where
@@ -401,7 +403,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         for _ in 0..100 {
-    ///             bounded.get().unwrap().success().unwrap();
+    ///             bounded.get().unwrap().success();
     ///         }
     ///     });
     ///     // The producer is as fast as the worker.
@@ -511,7 +513,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Some(guard) = queue.get() {
-    ///             guard.success().unwrap();
+    ///             guard.success();
     ///         }
     ///     });
     ///     assert_eq!(queue.drain(), Drained::Complete);
@@ -538,7 +540,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
-    /// guard.success().unwrap();
+    /// guard.success();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
     /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Drained {
@@ -559,7 +561,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// std::thread::scope(|scope| {
     ///     let drained = scope.spawn(|| queue.wait_drained());
-    ///     queue.get().unwrap().success().unwrap();
+    ///     queue.get().unwrap().success();
     ///     queue.shut_down();
     ///     drained.join().unwrap();
     /// });

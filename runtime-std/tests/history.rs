@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::{Exponential, Rejected};
-use requeue_std::{Action, Drained, GetError, WorkQueue};
+use requeue_std::{Action, Drained, Finished, GetError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;
@@ -114,7 +114,7 @@ impl World {
             };
             let action = self.run(&guard, rng);
             if rng.roll(2) == 0 {
-                guard.finish(action).unwrap();
+                assert_ne!(guard.finish(action), Finished::Stale);
             } else {
                 match self.queue.next(guard, action) {
                     Some(guard) => next = Some(guard),
@@ -133,7 +133,7 @@ impl World {
                 let mut guards = batch.into_guards();
                 let first = guards.swap_remove(0);
                 for other in guards {
-                    other.retry().unwrap();
+                    assert_ne!(other.retry(), Finished::Stale);
                 }
                 Ok(first)
             }

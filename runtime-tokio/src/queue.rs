@@ -122,7 +122,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///         let mut seen = Vec::new();
 ///         while let Some(key) = queue.get().await {
 ///             seen.push(*key);
-///             key.success().unwrap();
+///             key.success();
 ///         }
 ///         seen
 ///     }
@@ -183,7 +183,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// let first = queue.get().await.unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
-/// # first.success().unwrap();
+/// # first.success();
 /// # }
 /// ```
 pub struct WorkQueue<K, L = DefaultController, S = Growable>

@@ -39,7 +39,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().await.unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success().unwrap();
+    /// guard.success();
     ///
     /// queue.shut_down();
     /// assert!(queue.get().await.is_none());
@@ -72,7 +72,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// assert!(queue.try_get().is_none());
     /// let _ = queue.add("node-7");
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn try_get(&self) -> Option<Guard<K, L, S>>
@@ -105,7 +105,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)).await {
-    ///     Ok(guard) => guard.success().map(drop).unwrap(),
+    ///     Ok(guard) => {
+    ///         guard.success();
+    ///     }
     ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }
@@ -179,7 +181,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).await.unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.success().unwrap();
+    /// batch.success();
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```
@@ -307,7 +309,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// // `futures::StreamExt` has many shorter ways to write this.
 /// while let Some(guard) = poll_fn(|cx| Pin::new(&mut guards).poll_next(cx)).await {
 ///     seen.push(*guard);
-///     guard.success().unwrap();
+///     guard.success();
 /// }
 /// assert_eq!(seen, ["a", "b"]);
 /// # }

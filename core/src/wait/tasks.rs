@@ -50,7 +50,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     ///     panic!("a key is ready");
     /// };
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success().unwrap();
+    /// guard.success();
     ///
     /// queue.shut_down();
     /// let Poll::Ready(Err(GetError::Closed)) = poll(pin!(queue.get())) else {
@@ -189,7 +189,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let mut idle = pin!(queue.wait_idle());
     /// assert!(poll(idle.as_mut()).is_pending());
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// // This queue has room for two calls that wait. Without a bound it returns `()`.
     /// assert_eq!(poll(idle), Poll::Ready(Ok(())));
     /// ```
@@ -299,7 +299,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// let mut flush = pin!(queue.flush("node-7"));
     /// assert!(poll(flush.as_mut()).is_pending());
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert_eq!(poll(flush), Poll::Ready(Ok(())));
     /// assert!(queue.contains("node-8"), "the others are not waited for");
     /// ```
@@ -369,7 +369,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// let mut cancels = pin!(queue.cancel_and_wait("node-7"));
     /// assert!(poll(cancels.as_mut()).is_pending());
     /// assert!(guard.is_cancelled());
-    /// guard.success().unwrap();
+    /// guard.success();
     /// let Poll::Ready(Ok(Some(was))) = poll(cancels) else {
     ///     panic!("its run is over");
     /// };
@@ -407,7 +407,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     ///     panic!("it does not wait");
     /// };
     /// assert!(was.unwrap().active && !has_ended);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub async fn cancel_and_wait_timeout<B>(
         &self,
@@ -454,7 +454,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// queue.add_many(["node-1", "node-2", "node-3", "node-4"], |_| {});
     /// let mut added = pin!(queue.add_wait("node-5"));
     /// assert!(poll(added.as_mut()).is_pending());
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert_eq!(poll(added), Poll::Ready(Ok(Added::Ready)));
     /// ```
     pub async fn add_wait(&self, key: H::Key) -> Result<Added, Rejected<H::Key>> {
@@ -579,7 +579,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let mut drain = pin!(queue.drain());
     /// assert!(poll(drain.as_mut()).is_pending());
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// // This queue has room for two calls that wait. Without a bound it returns a `Drained`.
     /// assert_eq!(poll(drain), Poll::Ready(Ok(Drained::Complete)));
     /// ```

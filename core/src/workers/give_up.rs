@@ -32,7 +32,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///     let run = workers.begin(guard.key(), guard.context(), &queue);
     ///     let action = workers.end(guard.key(), run, Err(Failure::Error("down")), &queue);
     ///     ends.push(action);
-    ///     guard.finish(action).unwrap();
+    ///     guard.finish(action);
     /// }
     /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::Success], "given up at last");
     /// ```
@@ -96,7 +96,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
     /// workers.end(guard.key(), run, Err(Failure::Error("no route")), &queue);
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Some(Box::new(hook));

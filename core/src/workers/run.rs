@@ -145,7 +145,7 @@ impl<K, E> Workers<'_, K, E> {
     /// let result = run.in_scope(|| Err(Failure::Error("no route")));
     /// let action = workers.end(guard.key(), run, result, &queue);
     /// assert_eq!(action, Action::Success, "it is given up");
-    /// assert_eq!(guard.finish(action), Ok(Finished::Idle));
+    /// assert_eq!(guard.finish(action), Finished::Idle);
     /// ```
     pub fn begin(&self, key: &K, mut context: RunContext, queue: &impl Runs<K>) -> BegunRun {
         let mut began = Instant::EPOCH;

@@ -56,7 +56,7 @@ fn run_retries_gives_up_and_survives_panics() {
 fn a_key_that_is_retried_later_keeps_its_failures() {
     let (queue, clock) = queue();
     queue.add(1).unwrap();
-    let _ = queue.get().unwrap().retry();
+    queue.get().unwrap().retry();
     clock.advance(SECOND);
     queue
         .run(1, |_| {

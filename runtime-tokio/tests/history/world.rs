@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
 use requeue_tokio::core::Exponential;
-use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
+use requeue_tokio::{Action, Drained, Finished, GetError, Guard, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -76,7 +76,7 @@ impl World {
             match self.run(&guard, &mut rng).await {
                 None => drop(guard),
                 Some(action) if rng.roll(2) == 0 => {
-                    guard.finish(action).unwrap();
+                    assert_ne!(guard.finish(action), Finished::Stale);
                 }
                 Some(action) => match self.queue.next(guard, action).await {
                     Some(guard) => next = Some(guard),

@@ -217,7 +217,11 @@ impl<W: World> Simulation<W> {
 
     fn finish(&mut self, key: &W::Key, ticket: Ticket, action: Action) -> Result<Finished, Breach> {
         let finished = self.shared.finish(ticket, key, action);
-        finished.map_err(|error| self.breach(Property::QueueIsValid, &format!("{key:?}: {error}")))
+        if finished == Finished::Stale {
+            let what = format!("{key:?}: its run had ended before");
+            return Err(self.breach(Property::QueueIsValid, &what));
+        }
+        Ok(finished)
     }
 }
 
