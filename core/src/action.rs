@@ -12,6 +12,7 @@ use crate::Instant;
 /// | `Success` | worked | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `RequeueAfter(d)` | worked | after `d` | are forgotten | `Forget` + `AddAfter` + `Done` |
 /// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
+/// | `GiveUp` | failed | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
@@ -53,6 +54,10 @@ pub enum Action {
     /// It failed: counts one more failure and lets the limiter say when the key runs again.
     #[doc(alias = "AddRateLimited")]
     Retry,
+    /// It failed for good: the failures are forgotten, and the key runs again only if it is added.
+    #[doc(alias = "Forget")]
+    #[doc(alias = "TerminalError")]
+    GiveUp,
     /// Neither: the key runs again after this long, and its failures stay as they are.
     #[doc(alias = "AddAfter")]
     Snooze(Duration),
@@ -67,12 +72,12 @@ impl Action {
     /// true. O(1).
     #[inline]
     pub const fn needs_time(self) -> bool {
-        !matches!(self, Self::Success | Self::Release)
+        !matches!(self, Self::Success | Self::GiveUp | Self::Release)
     }
 
     #[inline]
     pub(crate) const fn forgets(self) -> bool {
-        matches!(self, Self::Success | Self::RequeueAfter(_))
+        matches!(self, Self::Success | Self::RequeueAfter(_) | Self::GiveUp)
     }
 }
 

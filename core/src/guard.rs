@@ -12,8 +12,8 @@ use crate::work::{Ticket, Work};
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
 /// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
-/// [`retry`](Self::retry), [`snooze`](Self::snooze), [`release`](Self::release), or
-/// [`finish`](Self::finish) with an [`Action`].
+/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze),
+/// [`release`](Self::release), or [`finish`](Self::finish) with an [`Action`].
 ///
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
 /// when its limiter says so, as after [`retry`](Self::retry). So nothing is lost if a worker
@@ -211,6 +211,25 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     #[doc(alias = "Done")]
     pub fn retry(self) -> Finished {
         self.finish(Action::Retry)
+    }
+
+    /// Ends the run: it failed for good. The key's failures are forgotten, and it runs again only if
+    /// it is added. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// let _ = queue.add("node-7");
+    /// let guard = queue.try_get().unwrap();
+    /// eprintln!("{guard} is no valid name: no retry would help");
+    /// assert_eq!(guard.give_up(), Finished::Idle);
+    /// assert!(!queue.contains("node-7"));
+    /// ```
+    #[doc(alias = "Forget")]
+    #[doc(alias = "Done")]
+    pub fn give_up(self) -> Finished {
+        self.finish(Action::GiveUp)
     }
 
     /// Ends the run: it neither worked nor failed, and the key runs again after `delay`. Its

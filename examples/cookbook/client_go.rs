@@ -34,7 +34,7 @@ fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
         }
         Err(error) => {
             println!("{} is given up: {error}", *key);
-            key.success() // queue.Forget(key); utilruntime.HandleError(err)
+            key.give_up() // queue.Forget(key); utilruntime.HandleError(err)
         }
     };
     true

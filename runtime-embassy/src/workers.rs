@@ -43,7 +43,8 @@ use crate::queue::WorkQueue;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Failed<E> {
-    /// What the reconciler returned; `None` if it returned [`Action::Retry`], or was stopped.
+    /// What the reconciler returned; `None` if it returned [`Action::Retry`] or
+    /// [`Action::GiveUp`], or was stopped.
     pub error: Option<E>,
     /// Whether the run was stopped, because it took longer than its
     /// [timeout](crate::RunLimits::timeout).
@@ -69,6 +70,7 @@ where
     /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
+    /// | `Ok(Action::GiveUp)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
     /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
@@ -189,17 +191,18 @@ where
             context.deadline = limits.deadline(self.clock());
             let run = reconcile(&guard, context);
             let error = match limits.bound(self.clock(), context.deadline, run).await {
-                Some(Ok(Action::Retry)) => Err((None, false)),
+                Some(Ok(Action::Retry)) => Err((None, false, false)),
+                Some(Ok(Action::GiveUp)) => Err((None, false, true)),
                 Some(Ok(action)) => Ok(action),
-                Some(Err(error)) => Err((Some(error), false)),
-                None => Err((None, true)),
+                Some(Err(error)) => Err((Some(error), false, false)),
+                None => Err((None, true, false)),
             };
-            let action = error.unwrap_or_else(|(error, is_timed_out)| {
+            let action = error.unwrap_or_else(|(error, is_timed_out, is_last)| {
                 let failed = Failed {
                     error,
                     is_timed_out,
                     attempt: guard.attempt(),
-                    is_given_up: !limits.allowed().allow(guard.failures()),
+                    is_given_up: is_last || !limits.allowed().allow(guard.failures()),
                 };
                 let action = judge(&failed);
                 on_error(&guard, failed);
@@ -219,7 +222,7 @@ where
 fn judge<E>(failed: &Failed<E>) -> Action {
     if failed.is_given_up {
         logging::gave_up(failed.attempt);
-        Action::Success
+        Action::GiveUp
     } else {
         logging::run_failed(failed.attempt);
         Action::Retry

@@ -183,6 +183,32 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
 }
 
 #[test]
+fn a_reconciler_gives_its_key_up_with_an_action() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_rate_limited(1).unwrap();
+    clock.advance(SECOND);
+    let failures = RefCell::new(Vec::new());
+    let reconcile = async |_: &u32, _: RunContext| Ok::<_, Infallible>(Action::GiveUp);
+    let keep = |key: &u32, failed: Failed<_>| failures.borrow_mut().push((*key, failed));
+    let mut worker = by_hand(queue.run_with(Retries::UNLIMITED, reconcile, keep));
+    assert!(worker.is_pending() && worker.is_pending());
+    let failures = failures.borrow();
+    assert!(matches!(
+        failures[..],
+        [(
+            1,
+            Failed {
+                attempt: 2,
+                is_given_up: true,
+                ..
+            }
+        )]
+    ));
+    assert!(!queue.contains(&1));
+}
+
+#[test]
 fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_no_failure() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);

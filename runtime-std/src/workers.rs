@@ -23,6 +23,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
+    /// | `Ok(Action::GiveUp)` | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
     /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
     /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |

@@ -132,7 +132,7 @@ impl NamedRuns {
         match failure {
             Failure::Panic(_) => self.panics.increment(1),
             Failure::TimedOut(_) => self.timeouts.increment(1),
-            Failure::Error(_) | Failure::Retry => {}
+            Failure::Error(_) | Failure::Retry | Failure::GiveUp => {}
         }
     }
 }

@@ -494,7 +494,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
     fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
         let delay = match action {
-            Action::Release | Action::Success => return None,
+            Action::Success | Action::GiveUp | Action::Release => return None,
             Action::RequeueAfter(delay) | Action::Snooze(delay) => delay,
             Action::Retry => self.charge_slot(id, now),
         };

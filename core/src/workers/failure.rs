@@ -33,6 +33,8 @@ pub enum Failure<E> {
     Error(E),
     /// The reconciler returned [`Action::Retry`](crate::Action::Retry), without an error.
     Retry,
+    /// The reconciler returned [`Action::GiveUp`](crate::Action::GiveUp), without an error.
+    GiveUp,
     /// The reconciler panicked, with this payload.
     Panic(Box<dyn Any + Send>),
     /// The run took longer than this [timeout](crate::Workers::timeout), and was stopped.
@@ -49,6 +51,7 @@ impl<E> Failure<E> {
         match self {
             Self::Error(error) => show(error, f),
             Self::Retry => f.write_str("asked for a retry"),
+            Self::GiveUp => f.write_str("asked to be given up"),
             Self::Panic(payload) => {
                 let message = payload.downcast_ref::<&str>().copied();
                 let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));

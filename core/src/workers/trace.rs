@@ -30,6 +30,7 @@ impl Outcome {
             Action::RequeueAfter(_) => "requeued",
             Action::Snooze(_) => "retried later",
             Action::Retry => "failed",
+            Action::GiveUp => "failed, given up",
             Action::Release => "released",
         })
     }

@@ -21,7 +21,7 @@ impl Model {
         let key = ticket.key;
         self.arrive_at(key);
         let delay = match action {
-            Action::Success => {
+            Action::Success | Action::GiveUp => {
                 self.forget_key(key);
                 None
             }

@@ -67,6 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Action::Release),
         Just(Action::Success),
         Just(Action::Retry),
+        Just(Action::GiveUp),
         delay().prop_map(Action::Snooze),
     ];
     prop_oneof![

@@ -161,7 +161,7 @@ where
         };
         let config = &self.parts.config;
         let delay = match &result {
-            Ok(Action::Success | Action::Release) => None,
+            Ok(Action::Success | Action::GiveUp | Action::Release) => None,
             Ok(Action::RequeueAfter(delay)) => Some(*delay),
             _ => return result,
         };

@@ -10,7 +10,7 @@ use core::hint::black_box;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Index, Exponential, NoMetrics, Plain, default_item_based,
+    Exponential, GroupLimits, Groups, Index, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};

@@ -7,9 +7,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{
-    Fixed, Index, Exponential, NoLimit, NoMetrics, default_item_based,
-};
+use requeue_embassy::core::{Exponential, Fixed, Index, NoLimit, NoMetrics, default_item_based};
 use requeue_embassy::{Action, Queue, With, WorkQueue};
 pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};
@@ -108,10 +106,7 @@ fn delayed<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     clock.advance(MILLISECOND);
     let mut guard = None;
     let release = instructions(|| guard = queue.try_get());
-    guard
-        .take()
-        .expect("the key is due")
-        .success();
+    guard.take().expect("the key is due").success();
     let earliest = instructions(|| queue.add_after(black_box(0), MILLISECOND));
     clock.advance(MILLISECOND);
     let guard = queue.try_get().expect("the key is due");
