@@ -213,8 +213,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Retry)
     }
 
-    /// Ends the run: it failed for good. The key's failures are forgotten, and it runs again only if
-    /// it is added. O(1).
+    /// Ends the run: it failed for good. The key's failures are forgotten, and the key runs again
+    /// only if it is added. O(1).
     ///
     /// # Examples
     ///
@@ -271,8 +271,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
 
     /// Ends the run with an action. Costs as [`Shared::finish`](crate::binding::Shared::finish).
     ///
-    /// Returns [`Finished::Stale`] if [`release_key`](crate::binding::Shared::release_key) has ended
-    /// the run before.
+    /// Returns [`Finished::Stale`] if the run had ended before, by
+    /// [`release_key`](crate::binding::Shared::release_key).
     ///
     /// # Examples
     ///

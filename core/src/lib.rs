@@ -19,6 +19,7 @@ pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
+mod failure;
 mod group;
 mod guard;
 mod id;
@@ -57,6 +58,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
+pub use failure::Failure;
 pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
@@ -88,4 +90,4 @@ pub use time::Instant;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, RunEvent, Workers};
+pub use workers::{RunEvent, Workers};

@@ -57,7 +57,7 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 ///
 /// fn read(sensor: Guard<'_, NoopRawMutex, u16, 16>) -> Finished {
 ///     let replies = *sensor != 17;
-///     if replies { sensor.success() } else { sensor.retry() }.expect("not ended by name")
+///     if replies { sensor.success() } else { sensor.retry() }
 /// }
 ///
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());

@@ -6,7 +6,8 @@ use ::metrics::{
 };
 
 use crate::action::Action;
-use crate::workers::{Failure, RunEvent, Workers};
+use crate::failure::Failure;
+use crate::workers::{RunEvent, Workers};
 
 impl<K, E> Workers<'_, K, E> {
     /// Reports the runs under the names of Kubernetes' controller-runtime, so that a dashboard for

@@ -3,10 +3,10 @@
 
 use alloc::boxed::Box;
 
-use super::failure::Failure;
 use super::run::Runs;
 use super::{Workers, contain};
 use crate::action::Retries;
+use crate::failure::Failure;
 
 /// Whether a key has failed for too long at this attempt. Without an attempt the key has worked, or
 /// is given up: its first failure is forgotten.
@@ -46,8 +46,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first counts.
     ///
     /// `is_last` runs on the worker while the key is active, and only for errors: not for a run
-    /// that panicked, was stopped, or asked for a retry or to be given up. A panic in it is caught, and the key is
-    /// retried.
+    /// that panicked, was stopped, or asked for a retry or to be given up. A panic in it is caught,
+    /// and the key is retried.
     ///
     /// A reconciler that decides itself returns [`Action::GiveUp`](crate::Action::GiveUp) instead.
     ///

@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::failure::Failure;
 use super::trace::{Outcome, RunSpan};
 use super::{Workers, contain};
 use crate::Instant;
 use crate::action::{Action, RunContext};
+use crate::failure::Failure;
 use crate::shared::{Host, Shared};
 use crate::timer::{Timer, timeout_at};
 
