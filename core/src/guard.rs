@@ -381,7 +381,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Run<H, R> {
     /// Not inlined, so that dropping a guard whose run has ended costs one comparison.
     #[inline(never)]
     fn fail(&self, ticket: Ticket) {
-        // An error says that the run was ended by its key: nothing is left to do.
         self.queue.finish(ticket, Action::Retry);
     }
 }

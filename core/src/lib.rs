@@ -48,7 +48,7 @@ mod workers;
 
 pub use rand_core;
 
-pub use action::{Action, Retries, RunContext};
+pub use action::{Action, IntoAction, Retries, RunContext};
 pub use aging::Aging;
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,

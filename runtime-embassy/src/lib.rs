@@ -21,8 +21,8 @@ pub use parts::{Parts, With};
 pub use queue::{EmbassyHost, Guard, Shared, WorkQueue};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GetError, KeyState,
-    Leftover, Merge, NotActive, Producer, Queue, Rejected, Retries, RunContext, Scheduled,
-    TooManyWaiters,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GetError, IntoAction,
+    KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected, Retries, RunContext,
+    Scheduled, TooManyWaiters,
 };
 pub use sync::Locked;

@@ -5,7 +5,9 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{Action, Failure, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
+use requeue_core::{
+    Action, Failure, GetError, IntoAction, RateLimiter, Retries, RunContext, TooManyWaiters,
+};
 
 use crate::limits::Limits;
 use crate::logging;
@@ -22,14 +24,16 @@ where
     /// Runs `reconcile` for the keys of the queue, one at a time, until the queue is shut down and
     /// no key is ready. A task that awaits this is a worker; several tasks are several workers.
     ///
+    /// `reconcile` returns `()`, an [`Action`], or a `Result` of either:
+    ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
-    /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
-    /// | `Ok(Action::GiveUp)` | is idle until it is added; its failures are forgotten |
-    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
+    /// | `()`, `Action::Success` | is idle until it is added; its failures are forgotten |
+    /// | `Action::RequeueAfter(d)` | runs again after `d`; its failures are forgotten |
+    /// | `Err(_)`, `Action::Retry` | runs again when its rate limiter says so |
+    /// | `Action::GiveUp` | is idle until it is added; its failures are forgotten |
+    /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
@@ -52,10 +56,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use core::convert::Infallible;
     /// use requeue_embassy::core::default_item_based;
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, WorkQueue};
+    /// use requeue_embassy::WorkQueue;
     ///
     /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
     /// queue.add_many(1..=16, |_| {});
@@ -64,14 +67,13 @@ where
     /// let mut sum = 0;
     /// let worker = queue.run(async |key| {
     ///     sum += key;
-    ///     Ok::<_, Infallible>(Action::Success)
     /// });
     /// embassy_futures::block_on(worker).unwrap();
     /// assert_eq!(sum, 136);
     /// ```
-    pub async fn run<E>(
+    pub async fn run<A: IntoAction>(
         &self,
-        mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
+        mut reconcile: impl AsyncFnMut(&K) -> A,
     ) -> Result<(), TooManyWaiters>
     where
         K: Clone,
@@ -132,10 +134,10 @@ where
     /// assert_eq!(given_up, [(17, "no reply".to_string())]);
     /// assert_eq!(queue.failures(&17), 0);
     /// ```
-    pub async fn run_with<E>(
+    pub async fn run_with<E, A: IntoAction<Error = E>>(
         &self,
         limits: impl Limits,
-        mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
+        mut reconcile: impl AsyncFnMut(&K, RunContext) -> A,
         mut on_error: impl FnMut(&K, &Failure<E>, u32),
         mut on_give_up: impl FnMut(&K, Failure<E>),
     ) -> Result<(), TooManyWaiters>
@@ -152,7 +154,8 @@ where
             let mut context = guard.context();
             context.deadline = limits.deadline(self.clock());
             let run = reconcile(&guard, context);
-            let result = match limits.bound(self.clock(), context.deadline, run).await {
+            let ended = limits.bound(self.clock(), context.deadline, run).await;
+            let result = match ended.map(A::into_action) {
                 Some(Ok(Action::Retry)) => Err(Failure::Retry),
                 Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
                 Some(Ok(action)) => Ok(action),

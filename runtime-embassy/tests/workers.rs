@@ -79,7 +79,7 @@ fn two_workers_never_run_one_key_at_once() {
         })
         .await;
         running.set(running.get() - 1);
-        Ok::<_, Infallible>(Action::Success)
+        Action::Success
     };
     let mut first = by_hand(queue.run(reconcile));
     let mut second = by_hand(queue.run(reconcile));
@@ -111,7 +111,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
     {
         let mut worker = by_hand(queue.run(async |key| {
             seen.push(*key);
-            Ok::<_, Infallible>(Action::RequeueAfter(SECOND))
+            Action::RequeueAfter(SECOND)
         }));
         assert!(worker.is_pending() && worker.is_pending());
         assert_eq!(worker.ready(), Ok(()));
@@ -125,7 +125,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
 fn one_worker_too_many_gets_an_error() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
-    let idle = async |_: &u32| Ok::<_, Infallible>(Action::Success);
+    let idle = async |_: &u32| Action::Success;
     let mut worker = by_hand(queue.run(idle));
     assert!(worker.is_pending());
     assert_eq!(by_hand(queue.run(idle)).ready(), Err(TooManyWaiters));
@@ -164,7 +164,7 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
     let failures = RefCell::new(Vec::new());
     let reconcile = async |_: &u32, run: RunContext| {
         assert_eq!((run.attempt, run.priority), (1, 0));
-        Ok::<_, Infallible>(Action::Retry)
+        Action::Retry
     };
     let is_retry = |failure: &Failure<_>| assert!(matches!(failure, Failure::Retry));
     let fail = |_: &u32, failure: &Failure<_>, _| is_retry(failure);
@@ -187,7 +187,7 @@ fn a_reconciler_gives_its_key_up_with_an_action() {
     queue.add_rate_limited(1).unwrap();
     clock.advance(SECOND);
     let failures = RefCell::new(Vec::new());
-    let reconcile = async |_: &u32, _: RunContext| Ok::<_, Infallible>(Action::GiveUp);
+    let reconcile = async |_: &u32, _: RunContext| Action::GiveUp;
     let note = |line: String| failures.borrow_mut().push(line);
     let mut worker = by_hand(queue.run_with(
         Retries::UNLIMITED,
@@ -209,12 +209,10 @@ fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2, 3], |_| unreachable!());
-    let mut worker = by_hand(queue.run(async |key| {
-        Ok::<_, Infallible>(match key {
-            1 => Action::Retry,
-            2 => Action::Snooze(5 * SECOND),
-            _ => Action::Release,
-        })
+    let mut worker = by_hand(queue.run(async |key| match key {
+        1 => Action::Retry,
+        2 => Action::Snooze(5 * SECOND),
+        _ => Action::Release,
     }));
     for _ in 0..4 {
         assert!(worker.is_pending());
@@ -232,7 +230,7 @@ fn a_dropped_worker_requeues_what_it_worked_on() {
     queue.add(1).unwrap();
     let mut worker = by_hand(queue.run(async |_| {
         std::future::pending::<()>().await;
-        Ok::<_, Infallible>(Action::Success)
+        Action::Success
     }));
     assert!(worker.is_pending());
     drop(worker);
@@ -246,7 +244,7 @@ fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2], |_| unreachable!());
-    let mut worker = by_hand(queue.run(async |_| Ok::<_, Infallible>(Action::Success)));
+    let mut worker = by_hand(queue.run(async |_| Action::Success));
     assert!(worker.is_pending(), "it lets others run");
     drop(worker);
     assert!(!queue.contains(&1));
@@ -265,15 +263,15 @@ fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
         if *key == 1 {
             core::future::pending::<()>().await;
         }
-        Ok::<_, &str>(Action::Success)
+        Action::Success
     };
     let failures = RefCell::new(Vec::new());
-    let keep = |key: &u32, failure: &Failure<&str>, is_given_up| {
+    let keep = |key: &u32, failure: &Failure<Infallible>, is_given_up| {
         let is_stopped = matches!(failure, Failure::TimedOut(limit) if *limit == 2 * SECOND);
         failures.borrow_mut().push((*key, is_stopped, is_given_up));
     };
-    let fail = |key: &u32, failure: &Failure<&str>, _| keep(key, failure, false);
-    let give_up = |key: &u32, failure: Failure<&str>| keep(key, &failure, true);
+    let fail = |key: &u32, failure: &Failure<Infallible>, _| keep(key, failure, false);
+    let give_up = |key: &u32, failure: Failure<Infallible>| keep(key, &failure, true);
     let limits = RunLimits::timeout(2 * SECOND).retries(Retries::at_most(1));
     let mut worker = by_hand(queue.run_with(limits, reconcile, fail, give_up));
     assert!(worker.is_pending());
@@ -303,7 +301,7 @@ fn a_result_that_is_there_counts_however_short_the_timeout() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
-    let reconcile = async |_: &u32, _: RunContext| Ok::<_, &str>(Action::Success);
+    let reconcile = async |_: &u32, _: RunContext| Action::Success;
     let limits = RunLimits::timeout(Duration::ZERO);
     let mut worker = by_hand(queue.run_with(
         limits,

@@ -21,8 +21,8 @@ pub use ctrl_c::on_ctrl_c;
 pub use queue::{Batch, Guard, Shared, ThreadHost, Threads, WorkQueue};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
-    Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,
-    RunContext, RunEvent, Scheduled, Workers,
+    Finished, GetError, IntoAction, KeyState, Leftover, Merge, NotActive, Producer, Queue,
+    Rejected, RunContext, RunEvent, Scheduled, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

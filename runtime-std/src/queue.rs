@@ -44,7 +44,7 @@ pub type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
 ///
 /// fn ping(node: Guard<'_, &str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
+///     if is_up { node.success() } else { node.retry() }
 /// }
 ///
 /// let queue = WorkQueue::new();

@@ -47,7 +47,7 @@ pub type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
 ///
 /// async fn ping(node: Guard<&str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
+///     if is_up { node.success() } else { node.retry() }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -69,7 +69,7 @@ async fn a_drain_takes_its_time_at_a_rate_of_runs() {
             let noted = noted.clone();
             async move {
                 noted.note();
-                Ok::<_, ()>(Action::Success)
+                Action::Success
             }
         })
         .await;

@@ -278,7 +278,7 @@ fn moving_the_clock_wakes_the_workers_of_a_run() {
             let run = scope.spawn(|| {
                 queue.run(2, |_| {
                     queue.shut_down();
-                    Ok::<_, ()>(Action::Success)
+                    Action::Success
                 })
             });
             // Two workers and the supervisor.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::{RateLimiter, RunContext, Storage};
-use requeue_tokio::{Action, AddOptions, CancellationToken, Shared, Workers};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Shared, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -65,7 +65,7 @@ where
     where
         X: Send + 'static,
         F: Fn(K, Held) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, X>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
         // Also cancelled by the end of the queue.
@@ -80,7 +80,7 @@ where
             async move {
                 match (run, work) {
                     (Some(run), Some(work)) => {
-                        let result = work.await;
+                        let result = work.await.into_action();
                         run.end_mark(&key, result).await
                     }
                     _ => Ok(Action::Success),
