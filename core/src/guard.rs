@@ -302,64 +302,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 }
 
-/// Taking keys.
-impl<H: Host> Shared<H> {
-    /// Takes the first ready key, if there is one. O(log n), and O(log n) for each active key whose
-    /// own deadline has passed. Waits for nothing except the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// let _ = queue.add("node-7");
-    /// while let Some(guard) = queue.try_get() {
-    ///     assert_eq!(*guard, "node-7");
-    ///     guard.success();
-    /// }
-    /// assert!(!queue.contains("node-7"));
-    /// ```
-    #[doc(alias = "Get")]
-    #[inline]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn try_get(&self) -> Option<Guard<H, &Self>>
-    where
-        H::Key: Clone,
-    {
-        self.with(|session| Some(Guard::new(session.try_get()?, self)))
-    }
-
-    /// Ends a run and takes the first ready key, if there is one, under one lock: what a worker's
-    /// loop does. Costs as [`finish`](Self::finish) and [`try_get`](Self::try_get) together.
-    ///
-    /// A guard of another queue ends its run in that queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// let mut next = queue.try_get();
-    /// while let Some(guard) = next {
-    ///     next = queue.try_next(guard, Action::Success);
-    /// }
-    /// assert!(!queue.contains("node-8"));
-    /// ```
-    #[inline]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn try_next<R>(&self, guard: Guard<H, R>, action: Action) -> Option<Guard<H, &Self>>
-    where
-        H::Key: Clone,
-        R: Deref<Target = Self>,
-    {
-        if !core::ptr::eq(guard.queue(), self) {
-            guard.finish(action);
-            return self.try_get();
-        }
-        let work = self.finish_and_try_get(guard.into_ticket()?, action);
-        work.map(|work| Guard::new(work, self))
-    }
-}
-
 impl<H: Host, R: Deref<Target = Shared<H>>> Deref for Guard<H, R> {
     type Target = H::Key;
 

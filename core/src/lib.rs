@@ -6,6 +6,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(doc)]
+extern crate self as requeue_core;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
@@ -19,6 +21,7 @@ pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
+mod face;
 mod failure;
 mod group;
 mod guard;
@@ -37,6 +40,8 @@ mod queue;
 mod segments;
 mod shared;
 mod sleepers;
+#[doc(hidden)]
+pub mod steps;
 mod storage;
 mod time;
 mod timer;
@@ -75,8 +80,8 @@ pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled, TooManyWaiters,
+    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
+    WaitError,
 };
 pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, Plain, Priorities};

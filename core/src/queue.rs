@@ -32,7 +32,6 @@ mod sweep;
 mod view;
 mod wait;
 
-pub(crate) use add::Displacing;
 use policy::Gate;
 pub use session::Session;
 pub use sweep::Sweep;

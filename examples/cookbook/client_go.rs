@@ -25,7 +25,7 @@ fn main() {
 
 fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
     // key, quit := queue.Get(); if quit { return false }; defer queue.Done(key)
-    let Some(key) = queue.get() else { return false };
+    let Ok(key) = queue.get() else { return false };
     match sync(*key) {
         Ok(()) => key.success(), // queue.Forget(key)
         Err(error) if key.failures() < MAX_RETRIES => {

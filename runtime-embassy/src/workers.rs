@@ -5,9 +5,7 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{
-    Action, Failure, GetError, IntoAction, RateLimiter, Retries, RunContext, TooManyWaiters,
-};
+use requeue_core::{Action, Failure, IntoAction, RateLimiter, Retries, RunContext, WaitError};
 
 use crate::limits::Limits;
 use crate::logging;
@@ -45,7 +43,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`TooManyWaiters`] if there is no place to wait for a key: there are more workers than the
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) if there is no place to wait for a key: there are more workers than the
     /// queue has room for.
     ///
     /// # Cancel safety
@@ -74,7 +72,7 @@ where
     pub async fn run<A: IntoAction>(
         &self,
         mut reconcile: impl AsyncFnMut(&K) -> A,
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -140,7 +138,7 @@ where
         mut reconcile: impl AsyncFnMut(&K, RunContext) -> A,
         mut on_error: impl FnMut(&K, &Failure<E>, u32),
         mut on_give_up: impl FnMut(&K, Failure<E>),
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -148,8 +146,8 @@ where
         loop {
             let guard = match next {
                 Ok(guard) => guard,
-                Err(GetError::TooManyWaiters) => return Err(TooManyWaiters),
-                Err(_) => return Ok(()),
+                Err(WaitError::Closed) => return Ok(()),
+                Err(error) => return Err(error),
             };
             let mut context = guard.context();
             context.deadline = limits.deadline(self.clock());

@@ -13,8 +13,7 @@ use std::time::Duration;
 use requeue_embassy::core::{Exponential, Instant, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
-    Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, TooManyWaiters, With,
-    WorkQueue,
+    Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
 };
 use requeue_test_tools::by_hand;
 
@@ -128,7 +127,10 @@ fn one_worker_too_many_gets_an_error() {
     let idle = async |_: &u32| Action::Success;
     let mut worker = by_hand(queue.run(idle));
     assert!(worker.is_pending());
-    assert_eq!(by_hand(queue.run(idle)).ready(), Err(TooManyWaiters));
+    assert_eq!(
+        by_hand(queue.run(idle)).ready(),
+        Err(WaitError::TooManyWaiters)
+    );
     assert!(worker.is_pending());
 }
 

@@ -4,7 +4,7 @@
 use std::thread;
 
 use requeue_std::WorkQueue;
-use requeue_std::core::binding::KEYS_PER_LOCK;
+use requeue_std::core::binding::{AsShared, KEYS_PER_LOCK};
 use requeue_std::core::{Action, Finished};
 
 const KEYS: usize = 1_000;
@@ -20,7 +20,7 @@ fn another_thread_gets_keys_of_a_batch_that_is_still_added() {
                 let worker = scope.spawn(|| queue.get().map(|guard| guard.success()));
                 worker.join().unwrap()
             });
-            assert_eq!(taken, Some(Finished::Idle));
+            assert_eq!(taken, Ok(Finished::Idle));
             assert_eq!(queue.len(), KEYS_PER_LOCK - 1);
         }
     });
@@ -40,7 +40,7 @@ fn threads_that_wait_share_a_batch() {
         let workers = [(); 3].map(|()| {
             scope.spawn(|| {
                 let mut count = 0;
-                while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1) {
+                while let Ok(batch) = queue.get_many(KEYS_PER_LOCK + 1) {
                     count += batch.len();
                     batch.success();
                 }
@@ -68,6 +68,6 @@ fn another_thread_sees_the_runs_that_have_ended() {
         assert_eq!(active, KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK);
         ticket
     });
-    queue.finish_many(tickets, Action::Success);
+    queue.as_shared().finish_many(tickets, Action::Success);
     assert_eq!(queue.total(), 0);
 }

@@ -130,7 +130,8 @@ fn named_metrics_change_no_type() {
     };
     app.queue.add("a".to_owned()).unwrap();
     // Without a recorder the figures go nowhere, but times are kept.
-    assert!(app.queue.with(|session| session.needs_time()));
+    use requeue_std::core::binding::AsShared;
+    assert!(app.queue.as_shared().with(|session| session.needs_time()));
 }
 
 fn report(source: &dyn Producer<String>, node: &str) {

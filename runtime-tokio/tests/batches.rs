@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use requeue_tokio::WorkQueue;
-use requeue_tokio::core::binding::KEYS_PER_LOCK;
+use requeue_tokio::core::binding::{AsShared, KEYS_PER_LOCK};
 use requeue_tokio::core::{Action, Finished};
 use tokio::task::JoinSet;
 
@@ -35,7 +35,7 @@ async fn tasks_that_wait_share_a_batch() {
         let queue = queue.clone();
         workers.spawn(async move {
             let mut count = 0;
-            while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
+            while let Ok(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
                 count += batch.len();
                 batch.success();
             }
@@ -66,6 +66,6 @@ async fn runs_end_in_steps() {
         );
         ticket
     });
-    queue.finish_many(tickets, Action::Success);
+    queue.as_shared().finish_many(tickets, Action::Success);
     assert_eq!(queue.total(), 0);
 }

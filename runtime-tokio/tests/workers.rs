@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::AsShared;
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
     Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
@@ -205,7 +205,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 0);
 
     // Idle workers are removed while they sleep, and added again.
-    let asleep = || queue.lock().with(|state| state.queue().asleep());
+    let asleep = || queue.as_shared().look(|queue| queue.asleep());
     assert_eq!(asleep(), 3);
     concurrency.set(1);
     runs.settled().await;
@@ -522,7 +522,7 @@ async fn workers_that_looked_between_two_equal_numbers_leave() {
     let concurrency = Concurrency::new(2);
     let workers = Workers::new(1).concurrency(&concurrency);
     let mut run = by_hand(queue.run(workers, |_| async { Action::Success }));
-    let asleep = || queue.lock().with(|state| state.queue().asleep());
+    let asleep = || queue.as_shared().look(|queue| queue.asleep());
     assert!(run.is_pending());
     sleep(SECOND).await;
     assert_eq!(asleep(), 2);

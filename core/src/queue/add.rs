@@ -607,7 +607,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// What became of the key, and the key that made way for it.
-pub(crate) type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest

@@ -182,7 +182,7 @@ const fn at_least_one(keys: u8) -> NonZeroU8 {
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
     ///
     /// Makes no room for delays, whose memory grows when there are any. Does nothing with
@@ -199,13 +199,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
-    /// queue.reserve(listed.len());
+    /// queue.at(Instant::EPOCH).reserve(listed.len());
     /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
     /// assert_eq!(queue.total(), 3);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.slots.reserve(additional);
-        self.lists.reserve(additional);
+        self.queue.slots.reserve(additional);
+        self.queue.lists.reserve(additional);
     }
 }
 

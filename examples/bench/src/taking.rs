@@ -47,7 +47,7 @@ pub fn in_a_task(by: By, ready: Ready, keys: &[u64]) {
         let mut held = queue.get().await;
         for &key in keys {
             let _ = queue.add(key);
-            let Some(guard) = held else {
+            let Ok(guard) = held else {
                 return;
             };
             held = match by {

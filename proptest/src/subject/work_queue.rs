@@ -125,7 +125,7 @@ impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     }
 
     fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
-        self.queue().lock().with(|state| work(state.queue()))
+        self.queue().look(work)
     }
 }
 
@@ -216,8 +216,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        self.queue()
-            .with_now(|session| StorageOf::<R>::add_debounced(session, key, [quiet, max]))
+        self.queue().timed(true, |session| {
+            StorageOf::<R>::add_debounced(session, key, [quiet, max])
+        })
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -299,9 +300,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         let Some(ticket) = ticket.core() else {
             return (Finished::Stale, self.get(getter));
         };
-        let (finished, next) = self
-            .queue()
-            .with_now(|session| (session.finish(ticket, action), session.poll_get(getter)));
+        let (finished, next) = self.queue().timed(true, |session| {
+            (session.finish(ticket, action), session.poll_get(getter))
+        });
         (finished, map_next(next, Handed::from))
     }
 

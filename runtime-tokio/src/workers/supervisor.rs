@@ -56,7 +56,7 @@ where
             .is_none()
         {
             // The workers end once the queue has drained, so nothing else waits for the drain here.
-            let _ = self.queue.begin_drain();
+            let _ = self.queue.shared.begin_drain();
             workers.await;
         }
         self.queue.leftovers().collect()
@@ -79,7 +79,7 @@ where
             }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
-                self.queue.wake_all();
+                self.queue.shared.wake_all();
             }
             let mut closed = pin!(self.queue.closed());
             let news = poll_fn(|context| {

@@ -244,7 +244,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let workers = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                while let Some(guard) = queue.get().await {
+                while let Ok(guard) = queue.get().await {
                     finished.fetch_add(1, Ordering::SeqCst);
                     finish(guard);
                 }
