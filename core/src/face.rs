@@ -299,7 +299,7 @@ macro_rules! queue_face {
         /// }
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(*guard, "node-8");
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
         /// ```
         pub fn restore(
@@ -361,7 +361,7 @@ macro_rules! queue_face {
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(queue.len(), 1, "an active key is not ready");
         /// assert!(queue.contains("node-7"), "but the queue has work for it");
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// ```
         #[doc(alias = "Len")]
         pub fn len(&self) -> usize {
@@ -382,7 +382,7 @@ macro_rules! queue_face {
         #[doc = $example]
         /// let _ = queue.add("node-7");
         /// assert!(queue.contains("node-7"));
-        /// queue.try_get().unwrap().success().unwrap();
+        /// queue.try_get().unwrap().success();
         /// assert!(!queue.contains("node-7"));
         /// ```
         pub fn contains<B>(&self, key: &B) -> bool
@@ -405,7 +405,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let state = queue.state("node-7").unwrap();
         /// assert!(state.active && state.dirty);
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// assert!(queue.state("node-8").is_none());
         /// ```
         pub fn state<B>(&self, key: &B) -> Option<$crate::KeyState>
@@ -452,7 +452,7 @@ macro_rules! queue_face {
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
         /// assert_eq!(queue.total(), 3);
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// ```
         pub fn total(&self) -> usize {
             self.as_shared().look(|queue| queue.total())
@@ -480,7 +480,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let guard = queue.try_get().unwrap();
         /// assert!(!queue.is_idle());
-        /// guard.success().unwrap();
+        /// guard.success();
         /// assert!(queue.is_idle());
         /// ```
         pub fn is_idle(&self) -> bool {
@@ -736,13 +736,13 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        #[doc = concat!("use ", $krate, "::NotActive;")]
+        #[doc = concat!("use ", $krate, "::{Finished, NotActive};")]
         ///
         /// let _ = queue.add("node-7");
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(queue.release_key("node-7"), Ok(()));
         /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
-        /// assert_eq!(guard.release(), Err(NotActive), "the guard has nothing left to do");
+        /// assert_eq!(guard.release(), Finished::Stale, "the guard has nothing left to do");
         /// ```
         #[doc(alias = "Done")]
         pub fn release_key<B>(&self, key: &B) -> Result<(), $crate::NotActive>
@@ -933,7 +933,7 @@ macro_rules! queue_face {
         /// assert!(queue.is_shutting_down());
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(*guard, "node-7", "what was ready is handed out");
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// ```
         #[doc(alias = "ShutDown")]
         pub fn shut_down(&self) {
@@ -995,7 +995,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// while let Some(guard) = queue.try_get() {
         ///     assert_eq!(*guard, "node-7");
-        ///     guard.success().unwrap();
+        ///     guard.success();
         /// }
         /// assert!(!queue.contains("node-7"));
         /// ```
@@ -1061,7 +1061,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let guard = queue.get().await.unwrap();
         /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-        /// guard.success().unwrap();
+        /// guard.success();
         ///
         /// queue.shut_down();
         /// assert!(queue.get().await.is_err());
@@ -1133,7 +1133,7 @@ macro_rules! queue_face {
         /// // One second for a whole round, however long each key takes.
         /// let deadline = queue.now() + Duration::from_secs(1);
         /// while let Ok(guard) = queue.get_deadline(deadline).await {
-        ///     guard.success().unwrap();
+        ///     guard.success();
         /// #   queue.shut_down();
         /// }
         #[doc = $end]
@@ -1462,7 +1462,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let worker = async {
         ///     while let Ok(guard) = queue.get().await {
-        ///         guard.success().unwrap();
+        ///         guard.success();
         ///     }
         /// };
         /// let _ = join(queue.drain(), worker).await;

@@ -232,7 +232,7 @@ pub enum Next<T> {
 /// let mut run = |action| {
 ///     let _ = queue.at(now).add("node-7");
 ///     let work = queue.at(now).try_get().unwrap();
-///     queue.at(now).finish(work.ticket, action).unwrap()
+///     queue.at(now).finish(work.ticket, action)
 /// };
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
@@ -254,6 +254,9 @@ pub enum Finished {
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
+    /// The run had ended before, by [`release_key`](crate::Session::release_key): nothing has
+    /// changed.
+    Stale,
 }
 
 impl Finished {
@@ -264,7 +267,7 @@ impl Finished {
     }
 }
 
-/// The key is not active, or the run of this ticket has ended before. Nothing has changed.
+/// The key is not active. Nothing has changed.
 ///
 /// # Examples
 ///
@@ -286,7 +289,7 @@ pub struct NotActive;
 
 impl fmt::Display for NotActive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not active, or this run of it has ended before")
+        f.write_str("the key is not active")
     }
 }
 
@@ -530,7 +533,7 @@ pub struct Drain {
 /// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 ///
 /// let work = queue.at(now).try_get().unwrap();
-/// let _ = queue.at(now).release(work.ticket);
+/// queue.at(now).release(work.ticket);
 /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

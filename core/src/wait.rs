@@ -58,7 +58,7 @@ use crate::work::{Ticket, Work};
 /// };
 /// let guard = Guard::new(result.unwrap(), &queue);
 /// assert_eq!(*guard, "node-7");
-/// # guard.success().unwrap();
+/// # guard.success();
 /// ```
 #[must_use = "a call that waits does nothing until it looks"]
 pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
@@ -126,7 +126,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// };
     /// assert_eq!(work.key, "node-8");
     /// assert!(!queue.contains("node-7"), "its run is over");
-    /// # queue.finish(work.ticket, Action::Success).unwrap();
+    /// # queue.finish(work.ticket, Action::Success);
     /// ```
     pub fn after<G>(guard: Guard<H, G>, action: Action, queue: R) -> Self
     where
@@ -136,7 +136,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         if core::ptr::eq(guard.queue(), &*queue) {
             ends = guard.into_ticket().map(|ticket| (ticket, action));
         } else {
-            let _ = guard.finish(action);
+            guard.finish(action);
         }
         Self::new(queue, WaitsFor::Key, ends)
     }
@@ -235,8 +235,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             let reads_clock = ends_need_time || deadline.is_some();
             let seen = queue.timed_with(reads_clock, |session, waiters| {
                 if let Some((ticket, action)) = ends.take() {
-                    // An error says that the run was ended by its key: nothing is left to do.
-                    let _ = session.finish(ticket, action);
+                    session.finish(ticket, action);
                 }
                 let refused = match look(session, getter) {
                     Next::Work(work) => {
@@ -567,7 +566,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
     fn drop(&mut self) {
         if let Some((ticket, action)) = self.ends.take() {
-            let _ = self.queue.finish(ticket, action);
+            self.queue.finish(ticket, action);
         }
         if self.getter.is_awake() && self.waiter == Default::default() {
             return;

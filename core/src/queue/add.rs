@@ -45,7 +45,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// // The node changes during its run: it will run again, but never twice at the same time.
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
     /// assert!(queue.at(now).try_get().is_none());
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert!(queue.at(now).try_get().is_some());
     /// ```
     #[doc(alias = "Add")]
@@ -192,7 +192,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// let first = queue.at(now).try_get().unwrap();
     /// assert_eq!((first.key, first.priority), ("node-7", 2));
-    /// # queue.at(now).release(first.ticket).unwrap();
+    /// # queue.at(now).release(first.ticket);
     /// ```
     pub fn add_with(&mut self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         let Self { queue, now, spare } = self;

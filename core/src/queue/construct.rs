@@ -417,9 +417,9 @@ mod growable {
         ///     let work = queue.at(now).try_get().unwrap();
         ///     // The worker fails and gives up: only the failure record is left.
         ///     let _ = queue.at(now).add_rate_limited(key);
-        ///     let _ = queue.at(now).release(work.ticket);
+        ///     queue.at(now).release(work.ticket);
         ///     let again = queue.at(Instant::from_nanos(2_000_000)).try_get().unwrap();
-        ///     let _ = queue.at(now).release(again.ticket);
+        ///     queue.at(now).release(again.ticket);
         /// }
         /// assert_eq!(queue.failures(&0), 0, "the oldest record is discarded");
         /// assert_eq!(queue.failures(&2), 1);
