@@ -74,7 +74,7 @@ pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled, TooManyWaiters,
+    Scheduled, Stats, TooManyWaiters, Why,
 };
 pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, Plain, Priorities};

@@ -31,6 +31,7 @@ mod slots;
 mod sweep;
 mod view;
 mod wait;
+mod why;
 
 pub(crate) use add::Displacing;
 use policy::Gate;

@@ -516,6 +516,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.keep_for_later(id, now + delay, level);
         } else {
             let _ = self.schedule(id, now + delay, now, level);
+            if action == Action::Retry {
+                self.delays.note_backoff(id, now + delay);
+            }
         }
         Some(delay)
     }
