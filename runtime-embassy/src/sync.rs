@@ -26,8 +26,8 @@ use crate::logging;
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
 /// let _ = queue.add(17);
 /// let figures = queue.lock().with(|state| {
-///     let queue = state.queue();
-///     (queue.total(), queue.active_len())
+///     let stats = state.queue().stats();
+///     (stats.total, stats.active)
 /// });
 /// assert_eq!(figures, (1, 0));
 /// ```

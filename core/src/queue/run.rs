@@ -395,7 +395,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// });
     ///
     /// queue.at(now).finish_many(tickets, Action::Success).unwrap();
-    /// assert_eq!(queue.active_len(), 0);
+    /// assert_eq!(queue.stats().active, 0);
     /// ```
     pub fn finish_many(
         &mut self,

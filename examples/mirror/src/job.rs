@@ -172,10 +172,14 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.with(|session| Load {
-        ready: session.len(),
-        active: session.active_len(),
-        delayed: session.delayed_len(),
+    queue.with(|session| {
+        while session.advance() {}
+        let stats = session.stats();
+        Load {
+            ready: stats.ready,
+            active: stats.active,
+            delayed: stats.delayed,
+        }
     })
 }
 

@@ -145,7 +145,7 @@ impl World {
             let queue = state.queue();
             queue.assert_valid();
             let kept = usize::from(self.point.breaks_a_contract());
-            assert!(queue.active_len() <= kept, "{self:?}");
+            assert!(queue.stats().active <= kept, "{self:?}");
         });
     }
 

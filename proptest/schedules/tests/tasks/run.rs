@@ -151,7 +151,7 @@ type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Se
 fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
     while queue
         .lock()
-        .with(|state| (state.queue().active_len(), state.queue().asleep()) != (0, 0))
+        .with(|state| (state.queue().stats().active, state.queue().asleep()) != (0, 0))
     {
         thread::yield_now();
     }
