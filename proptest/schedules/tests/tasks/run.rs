@@ -152,7 +152,7 @@ fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Le
     while queue
         .as_shared()
         .lock()
-        .with(|state| (state.queue().active_len(), state.queue().asleep()) != (0, 0))
+        .with(|state| (state.queue().stats().active, state.queue().asleep()) != (0, 0))
     {
         thread::yield_now();
     }
