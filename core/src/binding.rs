@@ -18,7 +18,7 @@ pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
-pub use crate::builder::Runtime;
+pub use crate::builder::{ClientGo, Runtime};
 pub use crate::guard::Guard;
 pub use crate::outcome::{Drain, Next, Wake};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};

@@ -7,9 +7,11 @@ use core::marker::PhantomData;
 
 #[cfg(doc)]
 use crate::GroupLimits;
+use crate::aging::Aging;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
+use crate::policy::WithPolicy;
 use crate::priority::{Naming, Plain, Priorities, sealed};
 use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
@@ -60,7 +62,7 @@ use crate::{
 /// struct Sensor { bus: u8, address: u8 }
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<Sensor, Fixed<8, u8, Groups<u8>>, NoLimit> =
+/// let mut queue: Queue<Sensor, Groups<u8>, NoLimit, Fixed<8>> =
 ///     Queue::with_groups(NoLimit, NoMetrics, |sensor: &Sensor| sensor.bus);
 /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
 ///
@@ -92,16 +94,36 @@ impl<G, P, const MAX: usize> sealed::Sealed for Groups<G, P, MAX> {}
 impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, MAX> {
     const LEVELS: u8 = P::LEVELS;
 
+    type Group = G;
+    type Leveled<const LEVELS: usize> = Groups<G, P::Leveled<LEVELS>, MAX>;
+    type Aged = Groups<G, P::Aged, MAX>;
+
     type KeyLevels = P::KeyLevels;
     type Age = P::Age;
     type FixedPolicy = P::FixedPolicy;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Group = G;
     type Naming<K> = GroupFn<K, G>;
-    type FixedLists<const N: usize, I: Index> = GroupedLists<Fixed<N, I, Self>>;
+    type FixedLists<const N: usize, I: Index> = GroupedLists<(Fixed<N, I>, Self)>;
     #[cfg(feature = "alloc")]
-    type GrowableLists = GroupedLists<Growable<RandomState, Self>>;
+    type GrowableLists = GroupedLists<(Growable, Self)>;
 }
+
+/// The [`Priorities`] of a queue with groups: the bound of a function that takes any such queue.
+/// [`Groups`] has an example.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue belong to no groups",
+    label = "this queue has no groups",
+    note = "call `.build_with_groups(group_of)` on the builder, or choose `Groups` as priorities"
+)]
+pub trait Grouped: Priorities {}
+
+impl<G: Eq + Hash, P: Priorities, const MAX: usize> Grouped for Groups<G, P, MAX> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for Aging<P> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for WithPolicy<P> {}
 
 /// A function that computes the group of a key.
 #[doc(hidden)]
@@ -121,7 +143,7 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
     }
 }
 
-impl<G, P, const N: usize, I, const MAX: usize> Backing for Fixed<N, I, Groups<G, P, MAX>>
+impl<G, P, const N: usize, I, const MAX: usize> Backing for (Fixed<N, I>, Groups<G, P, MAX>)
 where
     G: Eq + Hash,
     P: Priorities,
@@ -141,7 +163,7 @@ where
 }
 
 impl<G, P, const N: usize, I, const MAX: usize> ConstDefault
-    for GroupedLists<Fixed<N, I, Groups<G, P, MAX>>>
+    for GroupedLists<(Fixed<N, I>, Groups<G, P, MAX>)>
 where
     G: Eq + Hash,
     P: Priorities,
@@ -151,7 +173,7 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Backing for Growable<RandomState, Groups<G, P, MAX>>
+impl<G, P, const MAX: usize> Backing for (Growable, Groups<G, P, MAX>)
 where
     G: Eq + Hash,
     P: Priorities,
@@ -170,7 +192,7 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Default for GroupedLists<Growable<RandomState, Groups<G, P, MAX>>>
+impl<G, P, const MAX: usize> Default for GroupedLists<(Growable, Groups<G, P, MAX>)>
 where
     G: Eq + Hash,
     P: Priorities,

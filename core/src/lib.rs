@@ -48,7 +48,7 @@ mod workers;
 pub use rand_core;
 
 pub use action::{Action, Retries, RunContext};
-pub use aging::Aging;
+pub use aging::{Ages, Aging};
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
@@ -57,7 +57,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
-pub use group::Groups;
+pub use group::{Grouped, Groups};
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;

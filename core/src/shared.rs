@@ -15,8 +15,9 @@ use core::time::Duration;
 use crate::Instant;
 use crate::action::Action;
 use crate::aging::Ages;
+use crate::group::Grouped;
 use crate::limiter::RateLimiter;
-use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
+use crate::lists::grouped::{GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{
@@ -51,8 +52,9 @@ use crate::work::{Ticket, Work};
 ///
 /// impl Host for Sensors {
 ///     type Key = u16;
-///     type Storage = Fixed<16>;
+///     type Priorities = Plain;
 ///     type Limiter = NoLimit;
+///     type Storage = Fixed<16>;
 ///     type Metrics = NoMetrics;
 ///     type Waiters = FixedWaitList<1>;
 ///     type Clock = Stopped;
@@ -62,10 +64,12 @@ use crate::work::{Ticket, Work};
 pub trait Host: Sized {
     /// A key.
     type Key: Eq + Hash;
-    /// Where the keys are kept.
-    type Storage: Storage;
+    /// The order of the keys: levels, aging, groups.
+    type Priorities: Priorities;
     /// How long a failed key waits.
     type Limiter: RateLimiter;
+    /// Where the keys are kept.
+    type Storage: Storage;
     /// What the queue reports its figures to.
     type Metrics: Metrics;
     /// The list of the calls that wait.
@@ -123,12 +127,23 @@ pub trait Lock {
 }
 
 /// A session of a host's queue.
-pub type Access<'s, H> =
-    Session<'s, <H as Host>::Key, <H as Host>::Storage, <H as Host>::Limiter, <H as Host>::Metrics>;
+pub type Access<'s, H> = Session<
+    's,
+    <H as Host>::Key,
+    <H as Host>::Priorities,
+    <H as Host>::Limiter,
+    <H as Host>::Storage,
+    <H as Host>::Metrics,
+>;
 
 /// The state machine of a host's queue.
-pub type Machine<H> =
-    Queue<<H as Host>::Key, <H as Host>::Storage, <H as Host>::Limiter, <H as Host>::Metrics>;
+pub type Machine<H> = Queue<
+    <H as Host>::Key,
+    <H as Host>::Priorities,
+    <H as Host>::Limiter,
+    <H as Host>::Storage,
+    <H as Host>::Metrics,
+>;
 
 /// What the lock of a [`Shared`] protects: the state machine, and the calls that wait for it.
 ///
@@ -207,8 +222,9 @@ impl<H: Host> fmt::Debug for State<H> {
 /// struct Valves;
 /// impl Host for Valves {
 ///     type Key = &'static str;
-///     type Storage = Fixed<4>;
+///     type Priorities = Plain;
 ///     type Limiter = NoLimit;
+///     type Storage = Fixed<4>;
 ///     type Metrics = NoMetrics;
 ///     type Waiters = FixedWaitList<1>;
 ///     type Clock = Stopped;
@@ -519,8 +535,9 @@ impl<H: Host> Shared<H> {
     /// # struct Files;
     /// # impl Host for Files {
     /// #     type Key = &'static str;
-    /// #     type Storage = Fixed<4, u8, WithPolicy>;
+    /// #     type Priorities = WithPolicy;
     /// #     type Limiter = NoLimit;
+    /// #     type Storage = Fixed<4>;
     /// #     type Metrics = NoMetrics;
     /// #     type Waiters = FixedWaitList<1>;
     /// #     type Clock = Manual;
@@ -544,7 +561,7 @@ impl<H: Host> Shared<H> {
         max: Duration,
     ) -> Result<Added, Rejected<H::Key>>
     where
-        H::Storage: Storage<Policy: SetPolicy>,
+        H::Storage: Storage<Policy<H::Priorities>: SetPolicy>,
     {
         self.with_now(|session| session.add_debounced(key, quiet, max))
     }
@@ -1240,7 +1257,7 @@ impl<H: Host> Shared<H> {
     /// [`Aging`](crate::Aging) has an example.
     pub fn age_after(&self, after: impl Into<Option<Duration>>)
     where
-        <H::Storage as Storage>::Priorities: Priorities<Age: Ages>,
+        H::Priorities: Ages,
     {
         let after = after.into();
         self.with(|session| session.age_after(after));
@@ -1248,11 +1265,10 @@ impl<H: Host> Shared<H> {
 }
 
 #[cfg(feature = "alloc")]
-impl<H, B, P> Shared<H>
+impl<H, B> Shared<H>
 where
-    H: Host<Storage = crate::storage::growable::Growable<B, P>>,
+    H: Host<Storage = crate::storage::growable::Growable<B>>,
     B: core::hash::BuildHasher,
-    P: Priorities,
 {
     /// Sets how many keys the queue holds at most, [`usize::MAX`] for any number, and wakes a call
     /// that waits for room if there is some now. O(1), and O(1) per failure record that makes way.
@@ -1293,7 +1309,7 @@ impl<H: Host> Shared<H> {
     /// ```
     pub fn limit_groups(&self, limits: GroupLimits)
     where
-        H::Storage: Storage<Lists: GroupControl>,
+        H::Priorities: Grouped,
     {
         self.with(|session| session.limit_groups(limits));
     }
@@ -1315,7 +1331,7 @@ impl<H: Host> Shared<H> {
     /// ```
     pub fn limit_group<G>(&self, name: G, limits: impl Into<Option<GroupLimits>>) -> Result<(), G>
     where
-        H::Storage: Storage<Lists: GroupControl<Name = G>>,
+        H::Priorities: Grouped<Group = G>,
     {
         let limits = limits.into();
         self.with(|session| session.limit_group(name, limits))
@@ -1340,7 +1356,7 @@ impl<H: Host> Shared<H> {
     /// ```
     pub fn pause_group<G>(&self, name: G) -> Result<(), G>
     where
-        H::Storage: Storage<Lists: GroupControl<Name = G>>,
+        H::Priorities: Grouped<Group = G>,
     {
         self.with(|session| session.pause_group(name))
     }
@@ -1350,7 +1366,7 @@ impl<H: Host> Shared<H> {
     /// [`pause_group`](Self::pause_group) has an example.
     pub fn resume_group<B, G>(&self, name: &B)
     where
-        H::Storage: Storage<Lists: GroupControl<Name = G>>,
+        H::Priorities: Grouped<Group = G>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -1373,7 +1389,7 @@ impl<H: Host> Shared<H> {
     /// ```
     pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
     where
-        H::Storage: Storage<Lists: GroupControl<Name = G>>,
+        H::Priorities: Grouped<Group = G>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
@@ -1396,7 +1412,7 @@ impl<H: Host> Shared<H> {
     /// ```
     pub fn groups<G>(&self) -> impl Iterator<Item = (G, GroupState)>
     where
-        H::Storage: Storage<Lists: GroupControl<Name = G>>,
+        H::Priorities: Grouped<Group = G>,
         G: Clone,
     {
         pages(|sweep, page| {

@@ -230,7 +230,7 @@ impl Drop for Fragile {
     }
 }
 
-type Operation<S> = fn(&mut Queue<Fragile, S, Exponential>, Instant);
+type Operation<S> = fn(&mut Queue<Fragile, P, Exponential, S>, Instant);
 
 /// One of each operation that runs a key's code.
 fn operations<S: Storage>() -> [Operation<S>; 9] {
@@ -257,7 +257,7 @@ fn operations<S: Storage>() -> [Operation<S>; 9] {
 }
 
 /// Whichever call of a key's code panics, the queue stays valid and goes on working.
-fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, Exponential>) {
+fn survives<S: Storage>(new: fn() -> Queue<Fragile, P, Exponential, S>) {
     let mut panicked = HashSet::new();
     for fuse in 1..60 {
         let mut queue = new();
@@ -290,7 +290,7 @@ fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
 #[test]
 fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     let now = Instant::EPOCH;
-    let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
+    let mut queue: Queue<Fragile, Plain, _, Growable> = Queue::growable(default_item_based());
     let _ = queue.at(now).add_many([1, 2, 3].map(Fragile), |_| {});
     let work: Vec<_> = std::iter::from_fn(|| queue.at(now).try_get()).collect();
     let (keys, tickets): (Vec<_>, Vec<_>) =

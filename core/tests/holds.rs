@@ -164,7 +164,7 @@ fn a_burst_ends_whatever_else_the_policy_says() {
 /// A key that gets the slot of another has neither its hold nor its burst.
 #[test]
 fn what_is_kept_of_a_key_ends_with_its_slot() {
-    fn reuse<S: Storage>(mut queue: Queue<u8, S, NoLimit>, add_debounced: Debounce<S>) {
+    fn reuse<S: Storage>(mut queue: Queue<u8, P, NoLimit, S>, add_debounced: Debounce<S>) {
         let _ = add_debounced(&mut queue.at(at(0)), 1);
         assert_eq!(queue.at(at(0)).cancel_delay(&1), Some(at(10)));
         queue.assert_valid();
@@ -187,9 +187,9 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
             queue.assert_valid();
         }
     }
-    type Debounce<S> = fn(&mut Session<'_, u8, S, NoLimit>, u8) -> Result<Added, Rejected<u8>>;
+    type Debounce<S> = fn(&mut Session<'_, u8, P, NoLimit, S>, u8) -> Result<Added, Rejected<u8>>;
     let policy = || Policy::new().cool_down(Duration::MAX);
-    let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    let mut grows: Queue<u8, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     grows.at(at(0)).set_policy(policy());
     grows.at(at(0)).limit_keys(1);
     reuse(grows, |session, key| {
@@ -204,7 +204,7 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
 /// The next key in its slot is not held.
 #[test]
 fn a_hold_that_is_over_ends_with_its_key() {
-    let mut queue: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    let mut queue: Queue<u8, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     queue.at(at(5)).set_policy(Policy::new().hold_failures());
     let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
     let work = queue.at(at(5)).try_get().unwrap();
@@ -243,7 +243,7 @@ fn a_policy_can_be_exchanged() {
 /// What is not used costs nothing.
 #[test]
 fn a_fixed_queue_has_room_for_a_policy_only_if_its_type_says_so() {
-    let plain = size_of::<Queue<u64, Fixed<64>, Exponential>>();
+    let plain = size_of::<Queue<u64, Plain, Exponential, Fixed<64>>>();
     let with = size_of::<Queue<u64, Holding<64>, Exponential>>();
     assert_eq!(with - plain, 64 * 16 + size_of::<Policy>());
     assert!(!holding(NoLimit, Policy::new()).needs_time());

@@ -93,7 +93,7 @@ fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
     use requeue_core::Growable;
 
     let now = Instant::EPOCH;
-    let mut queue: Queue<Vec<u8>, Growable, _> = Queue::growable(default_item_based());
+    let mut queue: Queue<Vec<u8>, Plain, _, Growable> = Queue::growable(default_item_based());
     for key in 0..100 {
         let _ = queue.at(now).add(vec![key, key]);
     }

@@ -25,7 +25,7 @@ impl Metrics for Depths {
     }
 }
 
-type Three<S> = Queue<u8, S, Exponential, Depths>;
+type Three<S> = Queue<u8, P, Exponential, S, Depths>;
 
 const LIMITER: Exponential = Exponential::new(SECOND, Duration::from_secs(60));
 
@@ -51,7 +51,7 @@ impl Metrics for OneLevel {
 
 #[test]
 fn the_depth_of_a_single_level_is_not_reported() {
-    let mut queue: Queue<u8, Fixed<2>, _, _> = Queue::with_metrics(LIMITER, OneLevel);
+    let mut queue: Queue<u8, Plain, _, Fixed<2>, _> = Queue::with_metrics(LIMITER, OneLevel);
     let now = Instant::EPOCH;
     queue.at(now).add(1).unwrap();
     let work = queue.at(now).try_get().unwrap();

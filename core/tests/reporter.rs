@@ -82,7 +82,7 @@ impl Metrics for Journal {
     }
 }
 
-type Keys<M> = Queue<u8, Growable<RandomState, requeue_core::Levels<2>>, Exponential, M>;
+type Keys<M> = Queue<u8, requeue_core::Levels<2>, Exponential, Growable, M>;
 
 fn queue<M: Metrics>(metrics: M) -> Keys<M> {
     let parts = Queue::builder().limiter(default_item_based());

@@ -7,7 +7,8 @@ use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 
 type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c> = WorkQueue<NoopRawMutex, usize, KEYS, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
+type Keys<'c> =
+    WorkQueue<NoopRawMutex, usize, KEYS, Plain, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
 
 const KEYS: usize = 1_000;
 

@@ -20,7 +20,7 @@ use requeue_embassy::{
 };
 use requeue_test_tools::by_hand;
 
-type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit>;
 
 const TICK: Duration = Duration::from_micros(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl Alone {
     }
 }
 
-fn finish(guard: Guard<'_, CriticalSectionRawMutex, u32, 8, NoLimit>) -> u32 {
+fn finish(guard: Guard<'_, CriticalSectionRawMutex, u32, 8, Plain, NoLimit>) -> u32 {
     let key = *guard;
     guard.success().unwrap();
     key
@@ -291,7 +291,7 @@ fn gauges_are_reported_until_shutdown() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Longest>> =
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Longest>> =
         WorkQueue::from_queue(
             Queue::with_metrics(NoLimit, Longest::default()),
             EmbassyClock,
@@ -327,7 +327,7 @@ fn gauges_without_a_period_are_reported_every_millisecond() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Reports>> =
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Reports>> =
         WorkQueue::from_queue(
             Queue::with_metrics(NoLimit, Reports::default()),
             EmbassyClock,

@@ -20,7 +20,7 @@ use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const WAITERS: usize = 3> =
-    WorkQueue<NoopRawMutex, u32, 8, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
+    WorkQueue<NoopRawMutex, u32, 8, Plain, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
 
 const SECOND: Duration = Duration::from_secs(1);
 

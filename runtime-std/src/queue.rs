@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
+use requeue_core::binding::{ClientGo, GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, Growable, Plain, Producer, Queue, RateLimiter, Reporter, Storage,
+    Builder, DefaultController, Growable, Plain, Priorities, Producer, Queue, RateLimiter,
+    Reporter, Storage,
 };
 
 use crate::clock::QueueClock;
@@ -16,12 +17,13 @@ use crate::sync::Locked;
 
 /// The types that a queue on threads is made of.
 #[derive(Debug)]
-pub struct ThreadHost<K, L, S>(PhantomData<(K, L, S)>);
+pub struct ThreadHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for ThreadHost<K, P, L, S> {
     type Key = K;
-    type Storage = S;
+    type Priorities = P;
     type Limiter = L;
+    type Storage = S;
     type Metrics = Reporter;
     type Waiters = GrowableWaitList;
     type Clock = QueueClock;
@@ -30,7 +32,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
 
 /// What a [`WorkQueue`] dereferences to: core's
 /// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
+pub type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K, P, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -52,8 +54,8 @@ pub type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
 /// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Guard<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
@@ -72,8 +74,8 @@ pub type Guard<'q, K, L = DefaultController, S = Growable> =
 /// queue.add_many([17, 18], |_| {});
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
-pub type Batch<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Batch<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
 
 /// A keyed work queue for threads.
 ///
@@ -123,17 +125,15 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{
-///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
-/// };
+/// use requeue_std::core::{Aging, Groups, Levels, NoLimit, Plain};
 /// use requeue_std::{ManualClock, WorkQueue};
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
-///     nodes: WorkQueue<String, NoLimit>,
-///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
-///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
-///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
+///     nodes: WorkQueue<String, Plain, NoLimit>,
+///     alarms: WorkQueue<String, Levels<4>>,
+///     orders: WorkQueue<String, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -166,13 +166,14 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
 /// # first.success().unwrap();
 /// ```
-pub struct WorkQueue<K, L = DefaultController, S = Growable>
+pub struct WorkQueue<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, S>>,
+    pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -197,7 +198,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl WorkQueue<()> {
+impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -215,7 +216,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Threads, DefaultController, Reporter, Plain> {
+    pub fn builder() -> Builder<K, Plain, ClientGo, Threads, Reporter> {
         Builder::default()
     }
 }
@@ -226,12 +227,12 @@ pub struct Threads;
 
 impl Runtime for Threads {
     type Clock = QueueClock;
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
 
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, Reporter>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, Reporter>,
         clock: QueueClock,
-    ) -> WorkQueue<K, L, S> {
+    ) -> WorkQueue<K, P, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
             shared: Arc::new(Shared::new(Locked::new(state), clock)),
@@ -245,7 +246,7 @@ impl Runtime for Threads {
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, Metrics, NoLimit, Reporter, Times};
+/// use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
 /// use requeue_std::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -259,13 +260,14 @@ impl Runtime for Threads {
 /// }
 ///
 /// let reporter = Reporter::new(Adds);
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
-    for WorkQueue<K, L, S>
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
+    for WorkQueue<K, P, L, S>
 {
-    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+    fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
         Threads::assemble(queue, QueueClock::default())
     }
 }
@@ -276,15 +278,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, NoLimit};
+/// use requeue_std::core::{Fixed, NoLimit, Plain};
 /// use requeue_std::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
-    fn from(queue: Queue<K, S, L>) -> Self {
-        Queue::<K, S, L, Reporter>::from(queue).into()
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
+    for WorkQueue<K, P, L, S>
+{
+    fn from(queue: Queue<K, P, L, S>) -> Self {
+        Queue::<K, P, L, S, Reporter>::from(queue).into()
     }
 }
 
@@ -294,7 +298,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Makes a queue of any storage, such as [`Fixed`](requeue_core::Fixed), with a clock: a
     /// [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is
     /// made with `into` has a clock of its own.
@@ -305,10 +309,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{Queue, QueueClock, WorkQueue};
     ///
-    /// type Sensors = WorkQueue<u16, NoLimit, Fixed<4>>;
+    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
     ///
     /// let clock = QueueClock::new();
     /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
@@ -319,7 +323,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = ours.add_at(3, due);
     /// let _ = theirs.add_at(4, due);
     /// ```
-    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
     }
 
@@ -344,23 +348,24 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
     where
         K: 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
-        Arc::<Shared<K, L, S>>::clone(&self.shared)
+        Arc::<Shared<K, P, L, S>>::clone(&self.shared)
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
-    type Target = Shared<K, L, S>;
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Deref for WorkQueue<K, P, L, S> {
+    type Target = Shared<K, P, L, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -368,7 +373,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }

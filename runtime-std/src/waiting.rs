@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use requeue_core::binding::{Access, Adding, Getter, Look, Next, Wait};
 use requeue_core::{
-    Action, AddOptions, Added, Drained, GetError, Instant, KeyState, RateLimiter, Rejected,
-    Scheduled, Storage,
+    Action, AddOptions, Added, Drained, GetError, Instant, KeyState, Priorities, RateLimiter,
+    Rejected, Scheduled, Storage,
 };
 
 use crate::queue::{Batch, Guard, Shared, ThreadHost, WorkQueue};
 use crate::sync::Parker;
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
     /// down and no key is ready.
     ///
@@ -34,7 +34,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert!(queue.get().is_none());
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn get(&self) -> Option<Guard<'_, K, L, S>>
+    pub fn get(&self) -> Option<Guard<'_, K, P, L, S>>
     where
         K: Clone,
     {
@@ -63,7 +63,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// }
     /// assert!(!queue.contains(&"node-7"));
     /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, S>, GetError>
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -98,7 +98,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
     /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, S>, GetError>
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -125,7 +125,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(queue.len(), 2);
     /// ```
     #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
-    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, S>>
+    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, P, L, S>>
     where
         K: Clone,
     {
@@ -165,7 +165,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(seen, ["a", "b"]);
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn next(&self, guard: Guard<'_, K, L, S>, action: Action) -> Option<Guard<'_, K, L, S>>
+    pub fn next(
+        &self,
+        guard: Guard<'_, K, P, L, S>,
+        action: Action,
+    ) -> Option<Guard<'_, K, P, L, S>>
     where
         K: Clone,
     {
@@ -393,10 +397,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{Added, Queue, WorkQueue};
     ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
+    /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
@@ -426,10 +430,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{Queue, Rejected, WorkQueue};
     ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
+    /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<1>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
     /// let _ = bounded.add(17);
     /// let added = bounded.add_wait_timeout(18, Duration::from_millis(1));
@@ -472,10 +476,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{AddOptions, Queue, Rejected, WorkQueue};
     ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
+    /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<1>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
     /// let _ = bounded.add(17);
     /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
@@ -570,7 +574,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// Slow path: most calls find a key without.
     #[cold]
-    fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, L, S>, GetError>
+    fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -599,7 +603,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     fn watch<T>(
         &self,
         timeout: Option<Duration>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<T>,
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, P, L, S>>) -> Next<T>,
     ) -> Result<T, GetError> {
         let deadline = timeout.map(|timeout| self.clock().now() + timeout);
         let call = Wait::for_state(&*self.shared);
@@ -610,9 +614,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     #[cold]
     pub(crate) fn wait<T>(
         &self,
-        mut call: Call<'_, K, L, S>,
+        mut call: Call<'_, K, P, L, S>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>, &mut Getter) -> Next<T>,
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, P, L, S>>, &mut Getter) -> Next<T>,
     ) -> Result<T, GetError> {
         Parker::with(|parker| {
             loop {
@@ -626,4 +630,4 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 }
 
 /// A call that waits.
-pub(crate) type Call<'q, K, L, S> = Wait<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub(crate) type Call<'q, K, P, L, S> = Wait<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;

@@ -27,8 +27,8 @@ const ADDS: usize = 40;
 /// The unit of every delay.
 const TICK: Duration = Duration::from_micros(10);
 
-type Keys = WorkQueue<usize, Exponential>;
-type Guard<'q> = requeue_std::Guard<'q, usize, Exponential>;
+type Keys = WorkQueue<usize, Plain, Exponential>;
+type Guard<'q> = requeue_std::Guard<'q, usize, Plain, Exponential>;
 
 struct World {
     queue: Keys,

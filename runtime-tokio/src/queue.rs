@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
+use requeue_core::binding::{ClientGo, GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, Growable, Plain, Producer, Queue, RateLimiter, Reporter, Storage,
+    Builder, DefaultController, Growable, Plain, Priorities, Producer, Queue, RateLimiter,
+    Reporter, Storage,
 };
 
 use crate::clock::TokioClock;
@@ -16,12 +17,13 @@ use crate::sync::Locked;
 
 /// The types that a queue on Tokio is made of.
 #[derive(Debug)]
-pub struct TaskHost<K, L, S>(PhantomData<(K, L, S)>);
+pub struct TaskHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for TaskHost<K, P, L, S> {
     type Key = K;
-    type Storage = S;
+    type Priorities = P;
     type Limiter = L;
+    type Storage = S;
     type Metrics = Reporter;
     type Waiters = GrowableWaitList;
     type Clock = TokioClock;
@@ -30,7 +32,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
 
 /// What a [`WorkQueue`] dereferences to: core's
 /// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
+pub type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -60,14 +62,14 @@ pub type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
 /// assert_eq!(second.await.unwrap(), Finished::Idle);
 /// # }
 /// ```
-pub type Guard<K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+pub type Guard<K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Guard<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// As with a [`Guard`], keys that are dropped unreported count as failed.
-pub type Batch<K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Batch<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
 /// A keyed work queue for tasks.
 ///
@@ -141,17 +143,15 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::core::{
-///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
-/// };
+/// use requeue_tokio::core::{Aging, Groups, Levels, NoLimit, Plain};
 /// use requeue_tokio::WorkQueue;
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
-///     nodes: WorkQueue<String, NoLimit>,
-///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
-///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
-///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
+///     nodes: WorkQueue<String, Plain, NoLimit>,
+///     alarms: WorkQueue<String, Levels<4>>,
+///     orders: WorkQueue<String, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -186,13 +186,14 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # first.success().unwrap();
 /// # }
 /// ```
-pub struct WorkQueue<K, L = DefaultController, S = Growable>
+pub struct WorkQueue<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, S>>,
+    pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -217,7 +218,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl WorkQueue<()> {
+impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -235,7 +236,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, Plain> {
+    pub fn builder() -> Builder<K, Plain, ClientGo, Tasks, Reporter> {
         Builder::default()
     }
 }
@@ -246,12 +247,12 @@ pub struct Tasks;
 
 impl Runtime for Tasks {
     type Clock = TokioClock;
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
 
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, Reporter>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, Reporter>,
         clock: TokioClock,
-    ) -> WorkQueue<K, L, S> {
+    ) -> WorkQueue<K, P, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
             shared: Arc::new(Shared::new(Locked::new(state), clock)),
@@ -264,7 +265,7 @@ impl Runtime for Tasks {
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Reporter, Times};
+/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -278,13 +279,14 @@ impl Runtime for Tasks {
 /// }
 ///
 /// let reporter = Reporter::new(Adds);
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
-    for WorkQueue<K, L, S>
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
+    for WorkQueue<K, P, L, S>
 {
-    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+    fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
         Tasks::assemble(queue, TokioClock::default())
     }
 }
@@ -295,15 +297,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, NoLimit};
+/// use requeue_tokio::core::{Fixed, NoLimit, Plain};
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
-    fn from(queue: Queue<K, S, L>) -> Self {
-        Queue::<K, S, L, Reporter>::from(queue).into()
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
+    for WorkQueue<K, P, L, S>
+{
+    fn from(queue: Queue<K, P, L, S>) -> Self {
+        Queue::<K, P, L, S, Reporter>::from(queue).into()
     }
 }
 
@@ -313,7 +317,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
     /// one then have a meaning in the other. O(1).
     ///
@@ -322,10 +326,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     /// use std::time::Duration;
     /// use requeue_tokio::core::binding::Clock;
-    /// use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_tokio::{Queue, TokioClock, WorkQueue};
     ///
-    /// type Leases = WorkQueue<u16, NoLimit, Fixed<4>>;
+    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
     /// let clock = TokioClock::new();
     /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
     /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
@@ -334,7 +338,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = ours.add_at(3, due);
     /// let _ = theirs.add_at(4, due);
     /// ```
-    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: TokioClock) -> Self {
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: TokioClock) -> Self {
         Tasks::assemble(queue, clock)
     }
 
@@ -359,23 +363,24 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
     where
         K: 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
-        Arc::<Shared<K, L, S>>::clone(&self.shared)
+        Arc::<Shared<K, P, L, S>>::clone(&self.shared)
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
-    type Target = Shared<K, L, S>;
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Deref for WorkQueue<K, P, L, S> {
+    type Target = Shared<K, P, L, S>;
 
     fn deref(&self) -> &Self::Target {
         &self.shared
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -383,7 +388,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }

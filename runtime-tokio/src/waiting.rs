@@ -12,13 +12,15 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_core::binding::{Clock, Next, Wait, try_in_turn};
-use requeue_core::{Action, DefaultController, GetError, Growable, Instant, RateLimiter, Storage};
+use requeue_core::{
+    Action, DefaultController, GetError, Growable, Instant, Plain, Priorities, RateLimiter, Storage,
+};
 use tokio::time::Sleep;
 
 use crate::clock::TokioClock;
 use crate::queue::{Batch, Guard, Shared, TaskHost, WorkQueue};
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
     /// down and no key is ready.
     ///
@@ -46,7 +48,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # }
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub async fn get(&self) -> Option<Guard<K, L, S>>
+    pub async fn get(&self) -> Option<Guard<K, P, L, S>>
     where
         K: Clone,
     {
@@ -75,7 +77,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.try_get().unwrap().success().unwrap();
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn try_get(&self) -> Option<Guard<K, L, S>>
+    pub fn try_get(&self) -> Option<Guard<K, P, L, S>>
     where
         K: Clone,
     {
@@ -113,7 +115,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # }
     /// ```
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, L, S>, GetError>
+    pub async fn get_timeout(&self, timeout: Duration) -> Result<Guard<K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -151,7 +153,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub async fn get_deadline(
         &self,
         deadline: tokio::time::Instant,
-    ) -> Result<Guard<K, L, S>, GetError>
+    ) -> Result<Guard<K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -184,7 +186,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # }
     /// ```
     #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
-    pub async fn get_many(&self, max: usize) -> Option<Batch<K, L, S>>
+    pub async fn get_many(&self, max: usize) -> Option<Batch<K, P, L, S>>
     where
         K: Clone,
     {
@@ -224,9 +226,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     pub fn next(
         &self,
-        guard: Guard<K, L, S>,
+        guard: Guard<K, P, L, S>,
         action: Action,
-    ) -> impl Future<Output = Option<Guard<K, L, S>>>
+    ) -> impl Future<Output = Option<Guard<K, P, L, S>>>
     where
         K: Clone,
     {
@@ -245,11 +247,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// Returns the keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue
     /// is shut down and no key is ready.
-    pub fn guards(&self) -> Guards<K, L, S> {
+    pub fn guards(&self) -> Guards<K, P, L, S> {
         Guards::new(self)
     }
 
-    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, L, S>, GetError>
+    async fn get_until(&self, deadline: Instant) -> Result<Guard<K, P, L, S>, GetError>
     where
         K: Clone,
     {
@@ -313,21 +315,22 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # }
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct Guards<K, L = DefaultController, S = Growable>
+pub struct Guards<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    call: Call<K, L, S>,
+    call: Call<K, P, L, S>,
     alarm: Pin<Box<Option<Sleep>>>,
 }
 
 /// A call that outlives the borrow of its queue.
-type Call<K, L, S> = Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+type Call<K, P, L, S> = Wait<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
-    pub(crate) fn new(queue: &WorkQueue<K, L, S>) -> Self {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Guards<K, P, L, S> {
+    pub(crate) fn new(queue: &WorkQueue<K, P, L, S>) -> Self {
         Self {
             call: Wait::for_key(Arc::clone(&queue.shared)),
             alarm: Box::pin(None),
@@ -335,8 +338,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S> {
-    type Item = Guard<K, L, S>;
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage> Stream
+    for Guards<K, P, L, S>
+{
+    type Item = Guard<K, P, L, S>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -349,7 +354,7 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Guards").field(self.call.queue()).finish()
     }

@@ -24,7 +24,7 @@ use requeue_tokio::{
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance};
 
-type Keys = WorkQueue<u32, NoLimit>;
+type Keys = WorkQueue<u32, Plain, NoLimit>;
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -46,7 +46,7 @@ fn getters<const N: usize>(queue: &Keys) -> [ByHand<impl Future<Output = Option<
     })
 }
 
-fn finish(guard: requeue_tokio::Guard<u32, NoLimit>) -> u32 {
+fn finish(guard: requeue_tokio::Guard<u32, Plain, NoLimit>) -> u32 {
     let key = *guard;
     guard.success().unwrap();
     key
@@ -423,7 +423,7 @@ async fn reports_and_sleeps_end_when_they_are_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
-    let queue: WorkQueue<u32, NoLimit, Fixed<1>> =
+    let queue: WorkQueue<u32, Plain, NoLimit, Fixed<1>> =
         Queue::with_metrics(NoLimit, Reporter::NONE).into();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();

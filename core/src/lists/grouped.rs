@@ -26,8 +26,8 @@ mod lifetime;
 mod limits;
 mod turns;
 
+pub(crate) use limits::Rate;
 use limits::Share;
-pub(crate) use limits::{GroupControl, Rate};
 pub use limits::{GroupLimits, GroupState};
 
 /// What the lists of groups are stored in.
@@ -286,12 +286,23 @@ impl<B: Backing> GroupedLists<B> {
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
+    type Backing = B;
     type Seat = Seat<B>;
     type Index = B::Index;
     type Links = B::Members;
 
     const BLOCKS: bool = true;
     const FEW_GROUPS: bool = B::FEW_GROUPS;
+
+    #[inline]
+    fn groups(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    #[inline]
+    fn groups_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
 
     // Always inlined, because every new key of a busy queue comes by. What else looks for a seat is
     // outlined itself.

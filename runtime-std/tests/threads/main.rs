@@ -36,7 +36,7 @@ fn queue() -> (Keys, ManualClock) {
 }
 
 /// Waits until nothing is ready and this many threads sleep in `get`.
-fn until_asleep<K: Eq + Hash, L: RateLimiter>(queue: &WorkQueue<K, L>, threads: usize) {
+fn until_asleep<K: Eq + Hash, L: RateLimiter>(queue: &WorkQueue<K, Plain, L>, threads: usize) {
     while queue.with(|session| (session.len(), session.asleep())) != (0, threads) {
         thread::yield_now();
     }

@@ -17,7 +17,7 @@ const ADDS: usize = 60;
 /// Where a history takes place. Clones share it.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) queue: WorkQueue<usize, Exponential>,
+    pub(crate) queue: WorkQueue<usize, Plain, Exponential>,
     pub(crate) ledger: Arc<Ledger<KEYS>>,
     pub(crate) is_over: Arc<AtomicBool>,
 }
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, GetError> {
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Plain, Exponential>, GetError> {
         match rng.roll(4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {

@@ -29,8 +29,7 @@ const BACKOFF: Exponential =
 const POLICY: Policy = Policy::new().hold_failures();
 
 /// Room for 16 keys, and for what the policy keeps of each.
-type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, Exponential, 3, Held>;
-type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
+type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, WithPolicy>;
 
 static JOBS: Jobs = WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), EmbassyClock);
 

@@ -33,9 +33,8 @@ struct Sensor {
 }
 
 /// Two buses.
-type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 2>>;
 /// Room for eight keys; three workers wait, and one call waits for the drain.
-type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Exponential, 4, Buses>;
+type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Groups<u8, Plain, 2>, Exponential, 4>;
 
 static READINGS: Readings = WorkQueue::from_queue(
     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| {

@@ -24,8 +24,8 @@ const TICK: Duration = Duration::from_millis(500);
 pub const KEYS_MAX: usize = 16;
 
 pub type Parts<'c> = With<Figures, u8, &'c ManualClock>;
-pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
-type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
+pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
+type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
 
 /// Flags: what is compared of a recording, apart from its steps.
 const DRAIN: u8 = 1;

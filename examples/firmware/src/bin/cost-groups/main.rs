@@ -18,14 +18,7 @@ use requeue_firmware::{arch, board, end, println};
 
 /// Room for eight groups.
 type Eight = Groups<u8, Plain, 8>;
-type Keys<'c, const N: usize, I> = WorkQueue<
-    CriticalSectionRawMutex,
-    u16,
-    N,
-    Exponential,
-    3,
-    With<NoMetrics, I, &'c Clock, Eight>,
->;
+type Keys<'c, const N: usize, I> = WorkQueue<CriticalSectionRawMutex, u16, N, Plain, Exponential, 3, With<NoMetrics, I, &'c Clock, Eight>>;
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
 

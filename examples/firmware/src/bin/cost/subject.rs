@@ -16,7 +16,7 @@ use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::println;
 
 pub type Keys<'c, const N: usize, I, L = Exponential> =
-    WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
+    WorkQueue<CriticalSectionRawMutex, u16, N, Plain, L, 3, With<NoMetrics, I, &'c Clock>>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MILLISECOND: Duration = Duration::from_millis(1);
@@ -172,7 +172,7 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
 
     // Keys with one hash: the worst that an attacker who chooses the keys can do.
     type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
-    let same: WorkQueue<CriticalSectionRawMutex, Same, N, NoLimit, 3, Parts<'_, I>> =
+    let same: WorkQueue<CriticalSectionRawMutex, Same, N, Plain, NoLimit, 3, Parts<'_, I>> =
         WorkQueue::from_queue(Queue::new(NoLimit), &clock);
     for key in 0..N as u16 {
         same.add(Same(key)).expect("room");

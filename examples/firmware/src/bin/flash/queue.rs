@@ -22,7 +22,7 @@ impl Clock for Foreign {
 }
 
 type Parts = With<NoMetrics, u8, Foreign>;
-type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Exponential, 3, Parts>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);
 

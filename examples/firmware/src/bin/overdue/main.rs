@@ -20,8 +20,8 @@ type Mutex = CriticalSectionRawMutex;
 type Key = u16;
 type Limiter = Exponential;
 type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
-type Keys<'c, const N: usize, I> = WorkQueue<Mutex, Key, N, Limiter, 3, Parts<'c, I>>;
-type KeyGuard<'q, const N: usize, I> = Guard<'q, Mutex, Key, N, Limiter, 3, Parts<'q, I>>;
+type Keys<'c, const N: usize, I> = WorkQueue<Mutex, Key, N, Plain, Limiter, 3, Parts<'c, I>>;
+type KeyGuard<'q, const N: usize, I> = Guard<'q, Mutex, Key, N, Plain, Limiter, 3, Parts<'q, I>>;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLISECOND: Duration = Duration::from_millis(1);

@@ -44,7 +44,7 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 static TO_READ: WorkQueue<CriticalSectionRawMutex, Sensor, 8> =
     WorkQueue::new(Exponential::new(FIRST_RETRY, LAST_RETRY));
 
-static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, TokenBucket, 2> =
+static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, Plain, TokenBucket, 2> =
     WorkQueue::new(TokenBucket::new(2.0, 3));
 
 const DIES_AT: u64 = 500;
