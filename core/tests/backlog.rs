@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, Added, Drained, Exponential, Finished, Fixed, Instant, Leftover, NoLimit, Queue,
+    Action, Added, Drained, Exponential, Finished, Fixed, Instant, Leftover, NoLimit, Plain, Queue,
     Rejected, Sweep, default_item_based,
 };
 

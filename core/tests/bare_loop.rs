@@ -7,14 +7,14 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
 use requeue_core::{
-    Action, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Policy, Queue, RateLimiter,
-    Storage, WithPolicy,
+    Action, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Plain, Policy, Priorities,
+    Queue, RateLimiter, Storage, WithPolicy,
 };
 
 /// A key is a group and a number.
 type Key = (u8, u8);
 /// What an interrupt does.
-type Interrupt<'a, S, L> = (u64, &'a mut dyn FnMut(&mut Queue<Key, P, L, S>, Instant));
+type Interrupt<'a, P, L, S> = (u64, &'a mut dyn FnMut(&mut Queue<Key, P, L, S>, Instant));
 
 const LOOKS_MAX: u32 = 1000;
 
@@ -26,7 +26,7 @@ fn at(millis: u64) -> Instant {
 /// it would sleep for ever.
 fn drive<P: Priorities, L: RateLimiter, S: Storage>(
     queue: &mut Queue<Key, P, L, S>,
-    interrupts: &mut [Interrupt<'_, S, L>],
+    interrupts: &mut [Interrupt<'_, P, L, S>],
 ) -> (Vec<(u64, Key)>, u32) {
     let (mut now, mut runs) = (Instant::EPOCH, Vec::new());
     let mut interrupts = interrupts.iter_mut().peekable();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Queue, RandomState,
-    RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Plain, Priorities,
+    Queue, RateLimiter, Rejected, Storage,
 };
 
 type Failing = Queue<u16, Plain, Exponential, Growable>;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, AddOptions, Added, Exponential, Fixed, Growable, Instant, Levels, Merge, Metrics,
-    RandomState, Rejected, Storage,
+    Plain, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,15 +25,15 @@ impl Metrics for Depths {
     }
 }
 
-type Three<S> = Queue<u8, P, Exponential, S, Depths>;
+type Three<S> = Queue<u8, Levels<3>, Exponential, S, Depths>;
 
 const LIMITER: Exponential = Exponential::new(SECOND, Duration::from_secs(60));
 
-fn fixed() -> Three<Fixed<8, u8, Levels<3>>> {
+fn fixed() -> Three<Fixed<8>> {
     Queue::with_metrics(LIMITER, Depths::default())
 }
 
-fn growable() -> Three<Growable<RandomState, Levels<3>>> {
+fn growable() -> Three<Growable> {
     let parts = Queue::builder().limiter(LIMITER);
     parts.report_to(Depths::default()).levels::<3>().build()
 }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Rejected};
+use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Plain, Rejected};
 
 type Keys = Queue<u8, Plain, NoLimit, Growable>;
 

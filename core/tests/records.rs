@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Action, Exponential, Growable, Instant};
+use requeue_core::{Action, Exponential, Growable, Instant, Plain};
 
 /// A queue with one failure of each of these keys on record, the oldest first.
 fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Plain, Exponential, Growable> {

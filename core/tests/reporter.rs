@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Exponential, Growable, Instant, Metrics, RandomState, Reporter, Times,
-    default_item_based,
+    Action, Exponential, Growable, Instant, Metrics, Reporter, Times, default_item_based,
 };
 
 /// One report: the method, and its figure.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Action, AddOptions, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue, RandomState,
-    Reporter, Storage, Times, default_item_based,
+    Action, AddOptions, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Plain, Priorities,
+    Queue, RandomState, Reporter, Storage, Times, default_item_based,
 };
 
 /// What was last reported: all runs together, and the longest.
@@ -40,10 +40,11 @@ impl Random {
 }
 
 /// Adds, takes, ends and reports at random. After each step the ages are those of a scan.
-fn compare<S, L, M>(mut queue: Queue<u64, P, L, S, M>, ages: &Ages)
+fn compare<P, L, S, M>(mut queue: Queue<u64, P, L, S, M>, ages: &Ages)
 where
-    S: Storage,
+    P: Priorities,
     L: requeue_core::RateLimiter,
+    S: Storage,
     M: Metrics,
 {
     let mut random = Random(20_261_122);
@@ -145,8 +146,9 @@ impl Metrics for Oldest {
 }
 
 /// Adds, takes and cancels, and compares what is reported with what the test knows.
-fn watch_the_oldest<S, M>(mut queue: Queue<u64, P, NoLimit, S, M>, oldest: &Oldest)
+fn watch_the_oldest<P, S, M>(mut queue: Queue<u64, P, NoLimit, S, M>, oldest: &Oldest)
 where
+    P: Priorities,
     S: Storage,
     M: Metrics,
 {

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::{
-    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Queue, RandomState, Reporter,
-    Storage, Sweep, Timed,
+    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Plain, Queue, RandomState,
+    Reporter, Storage, Sweep, Timed,
 };
 
 const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
 /// Of these keys each third is held from the first step to the last.
 const STAYS: u16 = 3;
 
-type Keys<S> = Queue<u16, P, NoLimit, S>;
+type Keys<S> = Queue<u16, Plain, NoLimit, S>;
 
 /// Between two steps keys go, come and run.
 fn others_work<S: Storage>(queue: &mut Keys<S>, step: u16, now: Instant) {
@@ -101,7 +101,7 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
 }
 
 fn only_entry<S: Storage, M: requeue_core::Metrics>(
-    queue: &mut Queue<u16, P, NoLimit, S, M>,
+    queue: &mut Queue<u16, Plain, NoLimit, S, M>,
     now: Instant,
 ) -> (KeyState, Option<Instant>) {
     let mut entry = None;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Fixed, Instant, NoLimit, Rejected, default_item_based,
+    Action, AddOptions, Added, Fixed, Instant, NoLimit, Plain, Rejected, default_item_based,
 };
 
 type Keys<const N: usize> = Queue<u8, Plain, NoLimit, Fixed<N>>;

@@ -27,8 +27,9 @@ struct Loop;
 
 impl Host for Loop {
     type Key = Key;
-    type Storage = Fixed<8>;
+    type Priorities = Plain;
     type Limiter = AnyLimiter;
+    type Storage = Fixed<8>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<4>;
     type Clock = HandClock;

@@ -123,8 +123,9 @@ struct ToyHost<P>(PhantomData<P>);
 
 impl<P: Plan> Host for ToyHost<P> {
     type Key = Key;
-    type Storage = Fixed<64, u8, WithPolicy>;
+    type Priorities = WithPolicy;
     type Limiter = AnyLimiter;
+    type Storage = Fixed<64>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<PLACES>;
     type Clock = Timers<P>;

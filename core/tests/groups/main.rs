@@ -15,7 +15,6 @@ mod odd;
 
 /// A key is a group and a number.
 type Key = (u8, u32);
-type Aged = Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>;
 type Shared = Queue<Key, Groups<u8>, NoLimit, Growable>;
 
 const NOW: Instant = Instant::EPOCH;
@@ -353,7 +352,8 @@ fn every_group_is_seen_once() {
 
 #[test]
 fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
-    let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: Queue<Key, Groups<u8, Aging<Levels<2>>>, NoLimit, Fixed<8>> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).age_after(Duration::from_millis(10));
     for group in 0..2 {
         queue.at(NOW).add((group, 0)).unwrap();
@@ -375,8 +375,7 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
 
 #[test]
 fn a_higher_level_with_a_token_does_not_wait_behind_keys_that_are_due() {
-    type Leveled = Fixed<8, u8, Groups<u8, Levels<2>>>;
-    let mut queue: Queue<Key, Leveled, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, Levels<2>>, NoLimit, Fixed<8>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let rate = GroupLimits::new().rate(4.0, 1);
     queue.at(NOW).limit_group(1, Some(rate)).unwrap();

@@ -459,8 +459,9 @@ pub struct Alone<S>(std::marker::PhantomData<S>);
 
 impl<S: Home> Host for Alone<S> {
     type Key = Key;
-    type Storage = S;
+    type Priorities = Plain;
     type Limiter = AnyLimiter;
+    type Storage = S;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<0>;
     type Clock = HandClock;

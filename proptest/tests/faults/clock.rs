@@ -231,8 +231,9 @@ struct Bare<S>(PhantomData<S>);
 
 impl<S: Storage> Host for Bare<S> {
     type Key = u8;
-    type Storage = S;
+    type Priorities = Plain;
     type Limiter = DefaultController;
+    type Storage = S;
     type Metrics = Timed;
     type Waiters = FixedWaitList<0>;
     type Clock = Own;

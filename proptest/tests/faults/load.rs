@@ -40,8 +40,9 @@ struct Behind;
 
 impl Host for Behind {
     type Key = u32;
-    type Storage = Fixed<ROOM>;
+    type Priorities = Plain;
     type Limiter = NoLimit;
+    type Storage = Fixed<ROOM>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<0>;
     type Clock = Stopped;
