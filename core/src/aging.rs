@@ -1,14 +1,11 @@
 //! Aging: keys of low levels that have waited long.
 
 use core::fmt::Debug;
-use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
 use crate::array::ConstDefault;
-use crate::group::Groups;
 use crate::id::Index;
-use crate::policy::WithPolicy;
 use crate::priority::{Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
@@ -131,10 +128,5 @@ impl Age for Instant {
 )]
 pub trait Ages: Priorities<Age = Instant> {}
 
-impl<P: Priorities> Ages for Aging<P> {}
-
 #[diagnostic::do_not_recommend]
-impl<P: Ages> Ages for WithPolicy<P> {}
-
-#[diagnostic::do_not_recommend]
-impl<G: Eq + Hash, P: Ages, const MAX: usize> Ages for Groups<G, P, MAX> {}
+impl<P: Priorities<Age = Instant>> Ages for P {}

@@ -39,7 +39,7 @@ use crate::work::{Ticket, Work};
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics};
+/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain};
 /// # struct Single<T>(RefCell<T>);
 /// # impl<T> Lock for Single<T> {
 /// #     type State = T;
@@ -202,7 +202,7 @@ impl<H: Host> fmt::Debug for State<H> {
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue};
 ///
 /// struct Single<T>(RefCell<T>);
 /// impl<T> Lock for Single<T> {

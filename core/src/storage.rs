@@ -29,7 +29,7 @@ pub(crate) mod growable;
 /// ```
 /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Storage};
 ///
-/// fn add_all<S: Storage>(queue: &mut Queue<u16, P, NoLimit, S>, sensors: &[u16]) -> usize {
+/// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
 ///     let keys = sensors.iter().copied();
 ///     queue.at(Instant::EPOCH).add_many(keys, |_| {}).rejected
 /// }

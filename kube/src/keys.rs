@@ -9,7 +9,7 @@ use requeue::{Builder, DefaultController, Growable, Levels, Merge, RandomState, 
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below
 /// [`CHANGED`].
-pub type Keys<K> = WorkQueue<ObjectRef<K>, DefaultController, Growable<RandomState, Levels<2>>>;
+pub type Keys<K> = WorkQueue<ObjectRef<K>, Levels<2>>;
 
 /// What builds the queue of a controller.
 pub(crate) type KeysBuilder = Builder<Tasks, DefaultController, Reporter, Levels<2>>;

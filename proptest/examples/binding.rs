@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{FixedWaitList, Host, Lock, Shared, State, Wait};
-use requeue_core::{Fixed, GetError, Guard, NoMetrics};
+use requeue_core::{Fixed, GetError, Guard, NoMetrics, Plain};
 use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
     Setup, handed, panicking, poll_once,

@@ -9,7 +9,7 @@ use crate::tasks::current_thread;
 /// Seeds nothing: each run counts the same.
 type Fold = foldhash::fast::FixedState;
 /// The queue that a runtime is given.
-pub type Ready = Queue<u64, Growable<Fold>, Exponential, Reporter>;
+pub type Ready = Queue<u64, Plain, Exponential, Growable<Fold>, Reporter>;
 
 /// How a worker goes from one key to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{
-    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Queue,
-    RandomState, Reporter, Storage, Times, default_controller,
+    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Plain,
+    Queue, RandomState, Reporter, Storage, Times, default_controller,
 };
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -80,7 +80,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-type Keys<S, M> = Queue<u8, S, DefaultController, M>;
+type Keys<S, M> = Queue<u8, Plain, DefaultController, S, M>;
 
 /// What one key was added for and has not been handed out for.
 #[derive(Debug, Default)]
@@ -246,8 +246,15 @@ fn bare<S: Storage>(queue: Keys<S, Timed>, script: &[Step]) {
     survives(&queue, script, |now| queue.clock().set(now));
 }
 
-type OfEmbassy<C> =
-    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, DefaultController, 3, With<Timed, u8, C>>;
+type OfEmbassy<C> = requeue_embassy::WorkQueue<
+    NoopRawMutex,
+    u8,
+    4,
+    Plain,
+    DefaultController,
+    3,
+    With<Timed, u8, C>,
+>;
 
 fn cases(base: u32) -> ProptestConfig {
     ProptestConfig {

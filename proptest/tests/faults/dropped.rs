@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use requeue_core::binding::{Host, Lock, Shared};
-use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
+use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Plain, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
@@ -169,11 +169,12 @@ fn fits<T>(answer: impl Fits<T>) -> Option<T> {
     answer.fits()
 }
 
-type OfTokio = requeue_tokio::WorkQueue<u8, NoLimit>;
+type OfTokio = requeue_tokio::WorkQueue<u8, Plain, NoLimit>;
 type OfEmbassy = requeue_embassy::WorkQueue<
     NoopRawMutex,
     u8,
     8,
+    Plain,
     NoLimit,
     CALLS_MAX,
     With<NoMetrics, u8, &'static requeue_embassy::ManualClock<NoopRawMutex>>,
@@ -308,7 +309,7 @@ fn calls_of_embassy_that_are_dropped_anywhere_lose_neither_keys_nor_wakes() {
     in_time(|| {
         let mut runtime = paused();
         for seed in 0..u64::from(rounds(1000)) {
-            let queue = Queue::<_, Fixed<8>, _>::new(NoLimit);
+            let queue = Queue::<_, Plain, _, Fixed<8>>::new(NoLimit);
             let clock = Box::leak(Box::new(requeue_embassy::ManualClock::new()));
             let queue = OfEmbassy::from_queue(queue, clock);
             let crowd = (queue, runtime);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
+use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;
@@ -184,6 +184,7 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
         CriticalSectionRawMutex,
         u32,
         ROOM,
+        Plain,
         NoLimit,
         3,
         With<NoMetrics, u8, ManualClock>,

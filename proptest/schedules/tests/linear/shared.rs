@@ -11,7 +11,7 @@ use requeue_std::core::{GetError, Growable, Reporter};
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
     ($name:ident, $runtime:ident, $guard:ty $(, $wait:ident)?) => {
-        pub(crate) struct $name($runtime::WorkQueue<Key, AnyLimiter>);
+        pub(crate) struct $name($runtime::WorkQueue<Key, Plain, AnyLimiter>);
 
         impl Shared for $name {
             type Guard<'q> = $guard;
@@ -74,6 +74,6 @@ macro_rules! shared {
 shared!(
     Threads,
     requeue_std,
-    requeue_std::Guard<'q, Key, AnyLimiter>
+    requeue_std::Guard<'q, Key, Plain, AnyLimiter>
 );
-shared!(Tasks, requeue_tokio, requeue_tokio::Guard<Key, AnyLimiter>, await);
+shared!(Tasks, requeue_tokio, requeue_tokio::Guard<Key, Plain, AnyLimiter>, await);

@@ -15,8 +15,8 @@ use super::link::{Link, Plant, Remote};
 use super::store::{Run, Store};
 use super::{COUNT, SET, TTL};
 
-pub(crate) type Queue = WorkQueue<String, DefaultController, Growable<RandomState, Levels<2>>>;
-pub(crate) type Local = Member<String, Remote, DefaultController, Growable<RandomState, Levels<2>>>;
+pub(crate) type Queue = WorkQueue<String, Levels<2>>;
+pub(crate) type Local = Member<String, Remote, Levels<2>>;
 
 /// Everything that one seed sets in motion.
 pub(crate) struct World {

@@ -205,7 +205,7 @@ pub fn print_sizes() {
         per_slot / 10,
         per_slot % 10
     );
-    let bare = size_of::<Queue<u16, Fixed<16>, Exponential>>();
+    let bare = size_of::<Queue<u16, Plain, Exponential, Fixed<16>>>();
     println!("| of the queue of 16, the state machine | {bare} |");
     let clock = Clock::new();
     let queue = queue::<16, u8>(&clock);
