@@ -17,14 +17,14 @@ pub use requeue_core::{
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
+    Action, AddOptions, Added, AddedMany, Ages, Aging, Attempt, Attempts, Backoff, BackoffManager,
     BackoffUntil, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry, Exponential,
     ExponentialBackoffManager, FastSlow, Finished, Fixed, GetError, GroupLimits, GroupState,
-    Groups, Index, Instant, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
-    NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter,
-    Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps, TokenBucket,
-    TooManyWaiters, WithJitter, WithMaxWait, WithPolicy, default_controller, default_item_based,
-    jitter, rand_core,
+    Grouped, Groups, Index, Instant, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics,
+    NoJitter, NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue,
+    RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps,
+    TokenBucket, TooManyWaiters, WithJitter, WithMaxWait, WithPolicy, default_controller,
+    default_item_based, jitter, rand_core,
 };
 #[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

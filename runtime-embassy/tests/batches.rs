@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use requeue_embassy::core::binding::KEYS_PER_LOCK;
-use requeue_embassy::core::{NoLimit, NoMetrics};
+use requeue_embassy::core::{NoLimit, NoMetrics, Plain};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use requeue_embassy::core::{NoLimit, NoMetrics};
+use requeue_embassy::core::{NoLimit, NoMetrics, Plain};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Drained, GetError, ManualClock, Queue, With, WorkQueue};
 

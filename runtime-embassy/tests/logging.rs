@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use log::{Log, Metadata, Record};
-use requeue_embassy::core::default_item_based;
+use requeue_embassy::core::{Plain, default_item_based};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{GetError, Rejected, TooManyWaiters, WorkQueue};
 use requeue_test_tools::by_hand;

@@ -13,7 +13,9 @@ use std::time::Duration;
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
 use requeue_embassy::core::binding::Lock;
-use requeue_embassy::core::{Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Times};
+use requeue_embassy::core::{
+    Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Plain, Times,
+};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{
     Drained, EmbassyClock, GetError, Guard, Queue, With, WorkQueue, backoff_until,

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use requeue_embassy::core::binding::Lock;
 use requeue_embassy::core::{
-    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, default_item_based,
+    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, Plain,
+    default_item_based,
 };
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{

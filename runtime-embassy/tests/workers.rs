@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use requeue_embassy::core::{Exponential, Instant, NoMetrics};
+use requeue_embassy::core::{Exponential, Instant, NoMetrics, Plain};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
     Action, Failed, ManualClock, Queue, Retries, RunContext, RunLimits, TooManyWaiters, With,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
 use requeue_std::{AddOptions, Added, ManualClock, Producer, Queue, WorkQueue};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Exponential, Rejected};
+use requeue_std::core::{Exponential, Plain, Rejected};
 use requeue_std::{Action, Drained, GetError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 

@@ -7,7 +7,8 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use requeue_std::core::{Metrics, Times};
+use requeue_std::core::binding::ClientGo;
+use requeue_std::core::{Metrics, Plain, Reporter, Times};
 use requeue_std::{
     Action, AddOptions, Builder, ManualClock, RunContext, Threads, WorkQueue, Workers,
 };
@@ -20,8 +21,7 @@ impl Metrics for Timed {
     type Timestamps = Times;
 }
 
-fn at_once() -> Builder<Threads, requeue_std::core::DefaultController, requeue_std::core::Reporter>
-{
+fn at_once<K: Eq + std::hash::Hash>() -> Builder<K, Plain, ClientGo<true>, Threads, Reporter> {
     WorkQueue::builder()
         .backoff(Duration::ZERO, Duration::ZERO)
         .no_retry_rate()

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_tokio::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
 use requeue_tokio::{Added, Producer, Queue, TokioClock, WorkQueue};
 use tokio::time::advance;
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use requeue_tokio::core::{Growable, NoLimit, Policy, Queue, Reporter};
+use requeue_tokio::core::{Growable, NoLimit, Plain, Policy, Queue, Reporter};
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tokio::time::{Instant, timeout};
 

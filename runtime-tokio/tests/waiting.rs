@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
 use requeue_tokio::core::binding::{Lock, sleep_until};
-use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
 use requeue_tokio::{
     Action, AddOptions, Added, Drained, GetError, Guards, Queue, Rejected, TokioClock, WorkQueue,
     Workers,
@@ -52,7 +52,7 @@ fn finish(guard: requeue_tokio::Guard<u32, Plain, NoLimit>) -> u32 {
     key
 }
 
-async fn next_of(guards: &mut Guards<u32, NoLimit>) -> Option<u32> {
+async fn next_of(guards: &mut Guards<u32, Plain, NoLimit>) -> Option<u32> {
     let next = poll_fn(|context| Pin::new(&mut *guards).poll_next(context));
     next.await.map(finish)
 }

@@ -61,7 +61,7 @@ macro_rules! contenders {
                 $play::<$K, _>(ours::<$K, Fold>(), keys, Random::any_seed(), watch);
             }),
             Contender::new(THREADS, |keys, watch: &mut Watch| {
-                $play::<$K, _>(Shared::<$K, Plain, Fold>::default(), keys, Random::any_seed(), watch);
+                $play::<$K, _>(Shared::<$K, Fold>::default(), keys, Random::any_seed(), watch);
             }),
         ]
     };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::{CreationError, Histogram};
-use requeue::{Metrics, Times};
+use requeue::{Metrics, Plain, Times};
 
 use crate::mirror::locked;
 

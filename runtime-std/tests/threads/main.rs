@@ -18,7 +18,7 @@ use std::hash::Hash;
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::RateLimiter;
+use requeue_std::core::{Plain, RateLimiter};
 use requeue_std::{ManualClock, WorkQueue};
 
 type Keys = WorkQueue<u32>;

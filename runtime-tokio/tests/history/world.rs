@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
-use requeue_tokio::core::Exponential;
+use requeue_tokio::core::{Exponential, Plain};
 use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
