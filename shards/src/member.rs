@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
 use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;

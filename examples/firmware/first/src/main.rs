@@ -10,9 +10,9 @@ use embassy_executor::Spawner;
 use embassy_time::{Instant, Timer};
 use lm3s6965::interrupt;
 use panic_semihosting as _;
-use requeue_embassy::core::{Exponential, NoMetrics, Policy, WithPolicy};
+use requeue_embassy::core::{Exponential, Policy, WithPolicy};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Action, EmbassyClock, Queue, Retries, RunContext, With, WorkQueue};
+use requeue_embassy::{Action, EmbassyClock, Queue, Retries, RunContext, WorkQueue};
 
 /// What there is to do. A key names the work and carries no data: a run reads the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +22,7 @@ enum Job {
 }
 
 /// A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute.
-const BACKOFF: Exponential =
-    Exponential::new(Duration::from_millis(10), Duration::from_secs(60));
+const BACKOFF: Exponential = Exponential::new(Duration::from_millis(10), Duration::from_secs(60));
 
 /// Held, it does not run before that, though its line is raised again.
 const POLICY: Policy = Policy::new().hold_failures();

@@ -7,8 +7,8 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::NotActive;
 use requeue_embassy::core::binding::{Lock, Ticket};
+use requeue_embassy::core::{NotActive, Plain};
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
 
 use crate::drains::Drains;

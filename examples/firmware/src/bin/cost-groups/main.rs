@@ -10,7 +10,7 @@ use core::hint::black_box;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Index, Exponential, NoMetrics, Plain, default_item_based,
+    Exponential, GroupLimits, Groups, Index, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
@@ -18,7 +18,15 @@ use requeue_firmware::{arch, board, end, println};
 
 /// Room for eight groups.
 type Eight = Groups<u8, Plain, 8>;
-type Keys<'c, const N: usize, I> = WorkQueue<CriticalSectionRawMutex, u16, N, Plain, Exponential, 3, With<NoMetrics, I, &'c Clock, Eight>>;
+type Keys<'c, const N: usize, I> = WorkQueue<
+    CriticalSectionRawMutex,
+    u16,
+    N,
+    Eight,
+    Exponential,
+    3,
+    With<NoMetrics, I, &'c Clock>,
+>;
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    Fixed, Index, Exponential, NoLimit, NoMetrics, default_item_based,
+    Exponential, Fixed, Index, NoLimit, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Action, Queue, With, WorkQueue};
 pub use requeue_firmware::meter::Clock;
