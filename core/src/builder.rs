@@ -324,7 +324,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     }
 
     /// Sets the number of priority levels, from 1 to 32. The default is one, which costs nothing.
-    /// The levels are part of the type of the queue.
+    /// The levels are part of the type of the queue. Called before or after
+    /// [`aging`](Self::aging), the type is `Aging<Levels<2>>`. The last call counts.
     ///
     /// # Examples
     ///
@@ -338,6 +339,10 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
     /// # queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// # use requeue_core::{Aging, DefaultController, Growable, Levels};
+    /// # type Orders = Queue<u32, Aging<Levels<2>>, DefaultController, Growable>;
+    /// # let _: Orders = Queue::builder().aging().levels::<2>().build();
+    /// # let _: Orders = Queue::builder().levels::<4>().aging().aging().levels::<2>().build();
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<K, P::Leveled<LEVELS>, L, R, M> {
         self.with(|limiter| limiter)

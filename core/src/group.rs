@@ -78,6 +78,50 @@ use crate::{
 /// assert_eq!(queue.at(now).try_get().unwrap().key.address, 41);
 /// ```
 ///
+/// A function that takes any queue with groups, and which group has the most ready keys:
+///
+/// ```
+/// use std::fmt::Debug;
+/// use std::hash::Hash;
+/// use requeue_core::{
+///     Fixed, Grouped, Groups, Instant, Metrics, NoLimit, NoMetrics, Queue, RateLimiter, Storage,
+///     Sweep,
+/// };
+///
+/// fn slowest<G, L, S>(queue: &Queue<(G, u32), Groups<G>, L, S>) -> Option<G>
+/// where
+///     G: Clone + Eq + Hash,
+///     L: RateLimiter,
+///     S: Storage,
+/// {
+///     let mut slowest = None;
+///     let mut sweep = Sweep::new();
+///     while queue.groups_some(&mut sweep, |name, group| {
+///         if slowest.as_ref().is_none_or(|(ready, _)| group.ready > *ready) {
+///             slowest = Some((group.ready, name.clone()));
+///         }
+///     }) {}
+///     slowest.map(|(_, name)| name)
+/// }
+///
+/// /// With levels or a policy inside, and with metrics.
+/// fn count<K, P, L, S, M>(queue: &Queue<K, P, L, S, M>) -> usize
+/// where
+///     K: Eq + Hash,
+///     P: Grouped<Group: Debug>,
+///     L: RateLimiter,
+///     S: Storage,
+///     M: Metrics,
+/// {
+///     queue.groups_len()
+/// }
+///
+/// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
+///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+/// let _ = queue.at(Instant::EPOCH).add_many([("a", 1), ("b", 1), ("b", 2)], |_| {});
+/// assert_eq!((slowest(&queue), count(&queue)), (Some("b"), 2));
+/// ```
+///
 /// There is no method that acts on all keys of a group:
 /// [`retain`](crate::binding::Shared::retain) cancels them, by what they are named, and so does
 /// [`retain_some`](crate::Session::retain_some).

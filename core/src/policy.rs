@@ -343,7 +343,7 @@ pub trait KeepPolicy: Debug {
 #[diagnostic::on_unimplemented(
     message = "this queue has no room for a policy",
     label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
-    note = "put `WithPolicy` into the type of the queue, as in `Fixed<8, u8, WithPolicy>`"
+    note = "put `WithPolicy` into the type of the queue, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
 )]
 #[doc(hidden)]
 pub trait SetPolicy: KeepPolicy {

@@ -18,8 +18,18 @@ use crate::policy::KeepPolicy;
 #[cfg(doc)]
 use crate::{Groups, WithPolicy};
 
-/// How many priority levels a queue has: [`Plain`] or [`Levels`], which may be in [`Aging`],
-/// [`WithPolicy`] and [`Groups`]. The trait is sealed.
+/// The order in which a queue serves its keys: the second parameter of its type.
+///
+/// | `P` | for | with another inside |
+/// |---|---|---|
+/// | [`Plain`] | one level for all keys, the default | |
+/// | [`Levels<4>`](Levels) | four priority levels | |
+/// | [`Aging`] | low levels that are served once they have waited for long | `Aging<Levels<2>>` |
+/// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
+/// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>`, `Groups<u8, WithPolicy>` |
+///
+/// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the methods
+/// for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is sealed.
 ///
 /// # Examples
 ///
@@ -35,7 +45,7 @@ pub trait Priorities: sealed::Sealed {
 
     /// The name of a group: `()` without [`Groups`].
     type Group;
-    /// The same with so many levels.
+    /// The same with this number of levels.
     type Leveled<const LEVELS: usize>: Priorities;
     /// The same with [`Aging`].
     type Aged: Priorities;
