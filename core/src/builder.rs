@@ -34,13 +34,13 @@ use crate::storage::growable::{Growable, RandomState};
 /// use core::time::Duration;
 /// use requeue_core::{NoLimit, Queue};
 ///
-/// let builder = Queue::<u32, _, _, _>::builder();
+/// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.backoff(Duration::from_millis(1), Duration::from_secs(1)).limiter(NoLimit);
 /// ```
 ///
 /// ```compile_fail,E0277
 /// # use requeue_core::{NoLimit, Queue};
-/// let builder = Queue::<u32, _, _, _>::builder();
+/// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.limiter(NoLimit).retry_rate(2.0, 1);
 /// ```
 ///
@@ -202,7 +202,7 @@ impl<const SET: bool> Tunable for ClientGo<SET> {}
 
 impl<K: Eq + Hash> Queue<K, Plain, DefaultController, Growable> {
     /// Returns a builder with client-go's defaults. The type of the keys is inferred from use, or
-    /// named: `Queue::<String, _, _, _>::builder()`.
+    /// named: `Queue::<String, _, _, _, _>::builder()`.
     ///
     /// # Examples
     ///
@@ -338,7 +338,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// queue.at(Instant::EPOCH).add_with("node-8", urgent).unwrap();
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
-    /// # queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// # queue.at(Instant::EPOCH).release(work.ticket);
     /// # use requeue_core::{Aging, DefaultController, Growable, Levels};
     /// # type Orders = Queue<u32, Aging<Levels<2>>, DefaultController, Growable>;
     /// # let _: Orders = Queue::builder().aging().levels::<2>().build();
@@ -379,7 +379,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Success).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Delayed));
     /// assert_eq!(queue.next_deadline(), Some(now + pause));
     /// ```
@@ -401,7 +401,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Retry).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Retry);
     /// queue.at(now).add("node-7").unwrap();
     /// assert!(queue.at(now).try_get().is_none());
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_millis(5)));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Plain, Priorities,
-    Queue, RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Plain,
+    Priorities, Queue, RandomState, RateLimiter, Rejected, Storage,
 };
 
 type Failing = Queue<u16, Plain, Exponential, Growable>;
@@ -25,7 +25,8 @@ fn with_ready(keys: u16) -> Failing {
 /// The first key runs and ends like this.
 fn run(queue: &mut Failing, action: Action) -> u16 {
     let work = queue.at(NOW).try_get().unwrap();
-    queue.at(NOW).finish(work.ticket, action).unwrap();
+    let finished = queue.at(NOW).finish(work.ticket, action);
+    assert_ne!(finished, Finished::Stale);
     queue.assert_valid();
     work.key
 }
@@ -144,7 +145,7 @@ fn a_raised_limit_wakes_a_call_that_waits_for_room_and_that_one_the_next() {
     queue.at(NOW).limit_keys(1);
     let _ = queue.at(NOW).add(1);
     let mut calls = [2, 3, 4].map(|key| (Adding::new(key, AddOptions::new()), Getter::new()));
-    let mut look = |queue: &mut Queue<_, _, _, _>, call: usize| {
+    let mut look = |queue: &mut Queue<_, _, _, _, _>, call: usize| {
         let (adding, getter) = &mut calls[call];
         let mut session = queue.at(NOW);
         let looked = (session.poll_add(adding, getter), session.close());

@@ -7,6 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use requeue_std::binding::Threads;
 use requeue_std::core::binding::ClientGo;
 use requeue_std::core::{Metrics, Plain, Reporter, Times};
 use requeue_std::{

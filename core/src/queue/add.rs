@@ -47,7 +47,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// // The node changes during its run: it will run again, but never twice at the same time.
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
     /// assert!(queue.at(now).try_get().is_none());
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert!(queue.at(now).try_get().is_some());
     /// ```
     #[doc(alias = "Add")]
@@ -194,7 +194,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// let first = queue.at(now).try_get().unwrap();
     /// assert_eq!((first.key, first.priority), ("node-7", 2));
-    /// # queue.at(now).release(first.ticket).unwrap();
+    /// # queue.at(now).release(first.ticket);
     /// ```
     pub fn add_with(&mut self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         let Self { queue, now, spare } = self;
@@ -609,7 +609,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 }
 
 /// What became of the key, and the key that made way for it.
-pub(crate) type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

@@ -43,7 +43,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// // What was ready is still handed out.
     /// let work = queue.at(now).try_get().unwrap();
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).poll_get(&mut Getter::new()), Next::Closed);
     /// ```
     #[doc(alias = "ShutDown")]
@@ -75,7 +75,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// let work = queue.at(now).try_get().unwrap();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
     /// // The end of the last run wakes every call that waits for the drain.
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::ALL);
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
@@ -143,7 +143,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// assert!(!queue.is_drained());
     ///
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
-    /// queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// queue.at(Instant::EPOCH).release(work.ticket);
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {

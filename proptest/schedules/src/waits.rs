@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
-    Action, Batch, Drained, Exponential, GetError, Groups, Growable, Guard, Instant, KeyState,
-    Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
+    Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
+    Policy, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
 };
 use requeue_std::{QueueClock, ThreadHost};
 use requeue_tokio::TaskHost;
@@ -57,10 +57,10 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// # Errors
     ///
     /// As there.
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError>;
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_many`.
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>>;
 
     /// The runtime's `next`.
     fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>>;
@@ -149,7 +149,7 @@ type Machine<P, L> = Queue<u32, P, L, Growable, Reporter>;
 pub type Shared<Q> = binding::Shared<<Q as Waits>::Host>;
 
 /// An active key.
-pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, <Q as Waits>::Handle<'q>>;
+pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, Plain, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
 pub type Threads = requeue_std::WorkQueue<u32, Plain, Exponential>;
@@ -202,11 +202,11 @@ where
         self.get()
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         self.get_deadline(deadline)
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>> {
         self.get_many(max)
     }
 
@@ -281,11 +281,11 @@ where
         block_on(curious(self, self.get()))
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         block_on(curious(self, self.get_deadline(deadline)))
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>> {
         block_on(curious(self, self.get_many(max)))
     }
 

@@ -27,13 +27,7 @@ pub trait Driven<K>: Any {
     /// A worker goes, and may have slept before.
     fn leave(&mut self, getter: &mut Getter);
     /// Completes the run of a key, and says what becomes of it.
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        key: &K,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive>;
+    fn finish(&mut self, ticket: Ticket, key: &K, action: Action, now: Instant) -> Finished;
     /// The deadline that a key waits for, active or not.
     fn due(&mut self, key: &K, now: Instant) -> Option<Instant>;
     /// Takes no more keys, and lets those that are ready be worked on.
@@ -116,13 +110,7 @@ where
         self.at(Instant::EPOCH).leave(getter);
     }
 
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        _key: &K,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, _key: &K, action: Action, now: Instant) -> Finished {
         self.at(now).finish(ticket, action)
     }
 

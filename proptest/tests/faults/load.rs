@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
+use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
@@ -111,7 +111,7 @@ impl World {
             let version = ledger.version.load(Ordering::SeqCst);
             thread::yield_now();
             ledger.seen.fetch_max(version, Ordering::SeqCst);
-            guard.success().unwrap();
+            guard.success();
         }
     }
 
@@ -156,8 +156,7 @@ where
                 .for_each(|thread| thread.join().unwrap());
         });
         world.balances();
-        queue.lock().with(|state| {
-            let queue = state.queue();
+        queue.as_shared().look(|queue| {
             queue.assert_valid();
             assert_eq!(queue.total(), 0, "all room is found again");
         });
@@ -165,7 +164,7 @@ where
         let refused = (0..=ROOM as u32).filter_map(|key| queue.add(key).err());
         assert_eq!(refused.collect::<Vec<_>>(), [Rejected::Full(ROOM as u32)]);
         while let Some(guard) = queue.try_get() {
-            guard.success().unwrap();
+            guard.success();
         }
     }
 }
@@ -191,6 +190,6 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
     >;
     in_time(|| {
         let queue = Embassy::from_queue(Queue::new(NoLimit), ManualClock::new());
-        crowd(&queue);
+        crowd(queue.as_shared());
     });
 }

@@ -12,7 +12,7 @@ use std::task::{Poll, ready};
 
 use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
 use requeue_core::{
-    Action, Failure, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers,
+    Action, Failure, IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ where
     Shared<K, P, L, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
+    R: Future<Output: IntoAction<Error = E>> + Send + 'static,
 {
     /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
     /// Returns what is left.
@@ -58,7 +58,7 @@ where
             .is_none()
         {
             // The workers end once the queue has drained, so nothing else waits for the drain here.
-            let _ = self.queue.begin_drain();
+            let _ = self.queue.shared.begin_drain();
             workers.await;
         }
         self.queue.leftovers().collect()
@@ -81,7 +81,7 @@ where
             }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
-                self.queue.wake_all();
+                self.queue.shared.wake_all();
             }
             let mut closed = pin!(self.queue.closed());
             let news = poll_fn(|context| {
@@ -149,7 +149,11 @@ where
             workers: &self.workers,
             key: guard.key(),
         };
-        let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
+        let run = async {
+            (self.reconcile)(guard.key().clone(), begun.context())
+                .await
+                .into_action()
+        };
         // Dropped inside as well, because its `Drop` may panic.
         let result = match caught(begun.contain(queue.clock(), run)).await {
             Ok(Some(result)) => result.map_err(Failure::Error),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::{Priorities, RateLimiter, RunContext, Storage};
-use requeue_tokio::{Action, AddOptions, CancellationToken, Shared, Workers};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Shared, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -23,7 +24,7 @@ where
     P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, P, L, S>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
     /// shut down. Then no key begins to run, each shard is released when its last run has ended,
@@ -66,7 +67,7 @@ where
     where
         X: Send + 'static,
         F: Fn(K, Held) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, X>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
         // Also cancelled by the end of the queue.
@@ -81,7 +82,7 @@ where
             async move {
                 match (run, work) {
                     (Some(run), Some(work)) => {
-                        let result = work.await;
+                        let result = work.await.into_action();
                         run.end_mark(&key, result).await
                     }
                     _ => Ok(Action::Success),
@@ -164,7 +165,7 @@ where
         };
         let config = &self.parts.config;
         let delay = match &result {
-            Ok(Action::Success | Action::Release) => None,
+            Ok(Action::Success | Action::GiveUp | Action::Release) => None,
             Ok(Action::RequeueAfter(delay)) => Some(*delay),
             _ => return result,
         };

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::{CancellationToken, Shared};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
@@ -77,7 +78,7 @@ where
     P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, P, L, S>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     let config = &*parts.config;
     let mut next = first;
@@ -164,7 +165,7 @@ where
     P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, P, L, S>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     fn new(parts: &'p Arc<Parts<K, E, P, L, S>>, session: &'p Session<E>) -> Self {
         let keep_at = Some(session.until.get() - parts.config.ttl + parts.config.ttl / 3);

@@ -1,9 +1,11 @@
 //! What a shard that was taken over has to do: its keys are listed, its marks are followed.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
@@ -29,7 +31,7 @@ where
     P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, P, L, S>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Lists the keys of a shard and adds them, each time that is asked for while it is owned.
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
@@ -84,7 +86,12 @@ where
             .into_iter()
             .filter(|key| shard_of(key, self.config.count) == shard);
         for (number, key) in keys.enumerate() {
-            if self.queue.add_wait_with(key, options).await.is_err() {
+            if self
+                .queue
+                .add_wait_with(key, options, Duration::MAX)
+                .await
+                .is_err()
+            {
                 return;
             }
             if number % TURN == TURN - 1 {
@@ -152,7 +159,7 @@ where
             due: left.map(|left| Instant::now() + left.min(FAR)),
         };
         tenure.see_mark(key.clone(), seen);
-        match self.queue.add_wait_with(key, options).await {
+        match self.queue.add_wait_with(key, options, Duration::MAX).await {
             Ok(_) | Err(Rejected::Closed(_)) => {}
             Err(rejected) => {
                 let why = rejected.to_string();

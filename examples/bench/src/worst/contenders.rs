@@ -4,7 +4,7 @@ use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use requeue_core::binding::Ticket;
+use requeue_core::binding::{AsShared, Ticket};
 use requeue_core::{
     Action, Exponential, Growable, Instant, Metrics, Plain, Queue, Reporter, Times,
     default_item_based,
@@ -32,13 +32,13 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
 
 /// The queue for threads, on a clock that is set to the time of each operation.
 #[derive(Debug)]
-pub struct Shared<K: Eq + Hash, H: BuildHasher> {
+pub struct Shared<K: Eq + Hash, Plain, H: BuildHasher> {
     queue: WorkQueue<K, Plain, Exponential, Growable<H>>,
     clock: ManualClock,
     now: u64,
 }
 
-impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, H> {
+impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, Plain, H> {
     fn default() -> Self {
         let queue = Queue::from_parts(default_item_based(), Reporter::NONE, H::default(), 0);
         let clock = ManualClock::new();
@@ -50,7 +50,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash, H: BuildHasher> Shared<K, H> {
+impl<K: Eq + Hash, H: BuildHasher> Shared<K, Plain, H> {
     fn set_clock(&mut self, now: u64) {
         if now > self.now {
             self.clock.advance(Duration::from_nanos(now - self.now));
@@ -59,7 +59,7 @@ impl<K: Eq + Hash, H: BuildHasher> Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, Plain, H> {
     type Run = Option<Ticket>;
 
     fn add(&mut self, key: K, now: u64) {
@@ -87,7 +87,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     fn done(&mut self, _: &K, run: Option<Ticket>, now: u64) {
         self.set_clock(now);
         if let Some(ticket) = run {
-            let _ = self.queue.finish(ticket, Action::Release);
+            self.queue.as_shared().finish(ticket, Action::Release);
         }
     }
 
@@ -96,7 +96,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, Plain, H> {
     fn shut_down(&mut self, now: u64) {
         self.set_clock(now);
         self.queue.shut_down();
@@ -104,11 +104,11 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
 
     fn take_delayed(&mut self, now: u64) -> Option<K> {
         self.set_clock(now);
-        self.queue.take_delayed().map(|left| left.key)
+        self.queue.as_shared().take_delayed().map(|left| left.key)
     }
 
     fn take_ready(&mut self) -> Option<K> {
-        self.queue.take_ready().map(|left| left.key)
+        self.queue.as_shared().take_ready().map(|left| left.key)
     }
 }
 

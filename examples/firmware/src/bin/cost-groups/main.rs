@@ -76,7 +76,7 @@ fn row(rows: &mut Vec<Row, 12>, what: &'static str, instructions: u32) {
 fn run_one<const N: usize, I: Index>(queue: &Keys<'_, N, I>, key: u16) {
     queue.add(key).expect("room");
     let guard = queue.try_get().expect("a key is ready");
-    guard.success().expect("the key is active");
+    guard.success();
 }
 
 /// A group comes with its only key, and goes with it.

@@ -96,7 +96,7 @@ async fn uplink() {
     while let Ok(report) = TO_SEND.get().await {
         REPORTS.note();
         // The bucket says when the next report may be sent. After the shutdown it is a leftover.
-        let _ = report.retry();
+        report.retry();
     }
 }
 
