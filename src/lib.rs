@@ -17,10 +17,10 @@ pub use requeue_core::{
 
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
+    Action, AddOptions, Added, AddedMany, Ages, Aging, Attempt, Attempts, Backoff, BackoffManager,
     BackoffUntil, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry, Exponential,
-    ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Groups, Index,
-    Instant, IntoAction, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
+    ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Grouped, Groups,
+    Index, Instant, IntoAction, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
     NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter,
     Rejected, Retries, RunContext, Scheduled, Stats, Storage, Timed, Times, Timestamps,
     TokenBucket, WaitError, Why, WithJitter, WithMaxWait, WithPolicy, default_controller,

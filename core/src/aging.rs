@@ -34,7 +34,7 @@ use crate::priority::{Priorities, sealed};
 /// use requeue_core::{AddOptions, Aging, Fixed, Instant, Levels, NoLimit, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<16, u8, Aging<Levels<2>>>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Aging<Levels<2>>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
 /// queue.at(now).age_after(Duration::from_secs(60));
 ///
 /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
@@ -53,11 +53,14 @@ impl<P> sealed::Sealed for Aging<P> {}
 impl<P: Priorities> Priorities for Aging<P> {
     const LEVELS: u8 = P::LEVELS;
 
+    type Group = P::Group;
+    type Leveled<const LEVELS: usize> = Aging<P::Leveled<LEVELS>>;
+    type Aged = Self;
+
     type KeyLevels = P::KeyLevels;
     type Age = Instant;
     type FixedPolicy = P::FixedPolicy;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Group = P::Group;
     type Naming<K> = P::Naming<K>;
     type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
     #[cfg(feature = "alloc")]
@@ -117,14 +120,13 @@ impl Age for Instant {
     }
 }
 
-/// The age of keys that have one.
+/// The [`Priorities`] of a queue whose keys age: the bound of a function that takes any such queue.
 #[diagnostic::on_unimplemented(
     message = "the keys of this queue do not age",
     label = "this queue does not know how long its keys have waited",
     note = "call `.aging()` on the builder, or put `Aging` around the queue's priorities"
 )]
-#[doc(hidden)]
-pub trait Ages: Age<Limit = Option<Duration>> {}
+pub trait Ages: Priorities<Age = Instant> {}
 
 #[diagnostic::do_not_recommend]
-impl Ages for Instant {}
+impl<P: Priorities<Age = Instant>> Ages for P {}

@@ -5,7 +5,6 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::Aging;
 use crate::group::Groups;
 use crate::limiter::{
     DefaultController, Exponential, RateLimiter, TokenBucket, default_controller,
@@ -13,7 +12,7 @@ use crate::limiter::{
 use crate::metrics::reporter::Reporter;
 use crate::metrics::{Metrics, NoMetrics, Times};
 use crate::policy::Policy;
-use crate::priority::{Levels, Plain, Priorities};
+use crate::priority::{Plain, Priorities};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::storage::growable::{Growable, RandomState};
@@ -21,10 +20,29 @@ use crate::storage::growable::{Growable, RandomState};
 /// Builds a queue whose storage grows. Made by the `builder` of a runtime's `WorkQueue`, or by
 /// [`Queue::builder`].
 ///
-/// `R` is the runtime. Only [`limiter`](Self::limiter), [`levels`](Self::levels),
+/// `K`, `P` and `L` are the keys, the priorities and the limiter of the queue, in its own order. `R`
+/// is the runtime, and `M` its metrics. Only [`limiter`](Self::limiter), [`levels`](Self::levels),
 /// [`aging`](Self::aging) and [`build_with_groups`](Self::build_with_groups) change the type of a
 /// runtime's queue: a struct that holds one need not change for other figures, a limit on its keys,
 /// a [policy](crate::Policy), other metrics or another clock.
+///
+/// The order of the calls does not matter, and of two calls of the same method the last one counts.
+/// [`limiter`](Self::limiter) replaces everything that [`backoff`](Self::backoff) and
+/// [`retry_rate`](Self::retry_rate) set, so a builder that has both does not compile:
+///
+/// ```compile_fail,E0277
+/// use core::time::Duration;
+/// use requeue_core::{NoLimit, Queue};
+///
+/// let builder = Queue::<u32, _, _, _, _>::builder();
+/// let _ = builder.backoff(Duration::from_millis(1), Duration::from_secs(1)).limiter(NoLimit);
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use requeue_core::{NoLimit, Queue};
+/// let builder = Queue::<u32, _, _, _, _>::builder();
+/// let _ = builder.limiter(NoLimit).retry_rate(2.0, 1);
+/// ```
 ///
 /// # Examples
 ///
@@ -42,7 +60,7 @@ use crate::storage::growable::{Growable, RandomState};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = Plain>
+pub struct Builder<K, P = Plain, L = ClientGo, R = Bare, M = NoMetrics>
 where
     R: Runtime<M>,
     M: Metrics,
@@ -50,7 +68,7 @@ where
     clock: R::Clock,
     limiter: L,
     figures: M,
-    levels: PhantomData<P>,
+    named: PhantomData<fn() -> (K, P)>,
     policy: Policy,
     room: Room,
 }
@@ -84,53 +102,107 @@ pub struct Bare;
 /// ```
 /// use core::hash::Hash;
 /// use requeue_core::binding::{Queue, Runtime};
-/// use requeue_core::{Builder, RateLimiter, Reporter, Storage};
+/// use requeue_core::{Builder, Priorities, RateLimiter, Reporter, Storage};
 ///
 /// struct Mine;
 ///
 /// impl Runtime for Mine {
 ///     type Clock = ();
 ///     // A real one puts the queue behind its lock.
-///     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
+///     type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> =
+///         Queue<K, P, L, S, Reporter>;
 ///
-///     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-///         queue: Queue<K, S, L, Reporter>,
+///     fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+///         queue: Queue<K, P, L, S, Reporter>,
 ///         (): (),
-///     ) -> Queue<K, S, L, Reporter> {
+///     ) -> Queue<K, P, L, S, Reporter> {
 ///         queue
 ///     }
 /// }
 ///
-/// let queue = Builder::<Mine, _, _>::default().build::<u32>();
+/// let queue = Builder::<u32, _, _, Mine, _>::default().build();
 /// assert_eq!(queue.stats().total, 0);
 /// ```
 pub trait Runtime<M: Metrics = Reporter> {
     /// The clocks of the runtime. The default is the runtime's own.
     type Clock: Default;
     /// The runtime's own queue.
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>;
 
     /// Makes the runtime's own queue.
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, M>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, M>,
         clock: Self::Clock,
-    ) -> Self::WorkQueue<K, L, S>;
+    ) -> Self::WorkQueue<K, P, L, S>;
 }
 
 impl<M: Metrics> Runtime<M> for Bare {
     type Clock = ();
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, M>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = Queue<K, P, L, S, M>;
 
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, M>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, M>,
         (): (),
-    ) -> Queue<K, S, L, M> {
+    ) -> Queue<K, P, L, S, M> {
         queue
     }
 }
 
-impl Queue<(), Growable, DefaultController> {
-    /// Returns a builder with client-go's defaults. The type of the keys is inferred from use.
+/// Where the limiter of a builder comes from: client-go's, whose figures may be set, or another one.
+#[doc(hidden)]
+pub trait Chosen {
+    type Limiter: RateLimiter;
+
+    fn limiter(self) -> Self::Limiter;
+}
+
+impl<L: RateLimiter> Chosen for L {
+    type Limiter = Self;
+
+    fn limiter(self) -> Self {
+        self
+    }
+}
+
+/// client-go's limiter, in a [`Builder`] to which no other was given. `SET` says whether its
+/// figures were set.
+#[derive(Clone, Debug)]
+pub struct ClientGo<const SET: bool = false>(DefaultController);
+
+impl<const SET: bool> Chosen for ClientGo<SET> {
+    type Limiter = DefaultController;
+
+    fn limiter(self) -> DefaultController {
+        self.0
+    }
+}
+
+/// What [`Builder::limiter`] replaces.
+#[diagnostic::on_unimplemented(
+    message = "`limiter` would replace the limiter that this builder has already",
+    label = "`limiter`, `backoff` or `retry_rate` was called before",
+    note = "call either `limiter`, or `backoff` and `retry_rate`"
+)]
+#[doc(hidden)]
+pub trait Replaceable: Chosen {}
+
+impl Replaceable for ClientGo {}
+
+/// What [`Builder::backoff`] and [`Builder::retry_rate`] change.
+#[diagnostic::on_unimplemented(
+    message = "`backoff` and `retry_rate` are figures of client-go's limiter, and this builder has \
+               another one",
+    label = "`limiter` was called before",
+    note = "call either `limiter`, or `backoff` and `retry_rate`"
+)]
+#[doc(hidden)]
+pub trait Tunable: Chosen<Limiter = DefaultController> {}
+
+impl<const SET: bool> Tunable for ClientGo<SET> {}
+
+impl<K: Eq + Hash> Queue<K, Plain, DefaultController, Growable> {
+    /// Returns a builder with client-go's defaults. The type of the keys is inferred from use, or
+    /// named: `Queue::<String, _, _, _, _>::builder()`.
     ///
     /// # Examples
     ///
@@ -141,38 +213,40 @@ impl Queue<(), Growable, DefaultController> {
     /// let mut queue = Queue::builder().build();
     /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
-    pub fn builder() -> Builder {
+    pub fn builder() -> Builder<K> {
         Builder::with_metrics(NoMetrics)
     }
 }
 
 /// The builder of a runtime's queue. For runtimes: [`Runtime`] has an example.
-impl<R: Runtime> Default for Builder<R, DefaultController, Reporter, Plain> {
+impl<K, R: Runtime> Default for Builder<K, Plain, ClientGo, R, Reporter> {
     fn default() -> Self {
         Self::with_metrics(Reporter::NONE)
     }
 }
 
-impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, Plain> {
+impl<K, R: Runtime<M>, M: Metrics> Builder<K, Plain, ClientGo, R, M> {
     fn with_metrics(metrics: M) -> Self {
         Self {
             clock: R::Clock::default(),
-            limiter: default_controller(),
+            limiter: ClientGo(default_controller()),
             figures: metrics,
-            levels: PhantomData,
+            named: PhantomData,
             policy: Policy::new(),
             room: Room::UNLIMITED,
         }
     }
 }
 
-impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
+impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R, M> {
     /// Sets the delay after the first failure of a key, which doubles with each further failure,
     /// and the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self)
     /// has an example.
-    pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
-        self.limiter.0 = Exponential::new(base, max);
-        self
+    pub fn backoff(self, base: Duration, max: Duration) -> Builder<K, P, ClientGo<true>, R, M>
+    where
+        L: Tunable,
+    {
+        self.tune(|limiter| limiter.0 = Exponential::new(base, max))
     }
 
     /// Sets how many retries per second all keys together may have, after a burst. The defaults are
@@ -190,18 +264,44 @@ impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
     /// assert_eq!(delay("node-7"), Duration::from_millis(5));
     /// assert_eq!(delay("node-8"), Duration::from_millis(500));
     /// ```
-    pub fn retry_rate(mut self, per_second: f64, burst: u32) -> Self {
-        self.limiter.1 = TokenBucket::new(per_second, burst);
-        self
+    pub fn retry_rate(self, per_second: f64, burst: u32) -> Builder<K, P, ClientGo<true>, R, M>
+    where
+        L: Tunable,
+    {
+        self.tune(|limiter| limiter.1 = TokenBucket::new(per_second, burst))
     }
 
     /// Removes the limit on retries per second: only the backoff of each key counts.
-    pub fn no_retry_rate(self) -> Self {
+    pub fn no_retry_rate(self) -> Builder<K, P, ClientGo<true>, R, M>
+    where
+        L: Tunable,
+    {
         self.retry_rate(TokenBucket::UNLIMITED_RATE, 0)
     }
-}
 
-impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
+    fn tune(self, set: impl FnOnce(&mut DefaultController)) -> Builder<K, P, ClientGo<true>, R, M>
+    where
+        L: Tunable,
+    {
+        self.with(|limiter| {
+            let mut limiter = limiter.limiter();
+            set(&mut limiter);
+            ClientGo(limiter)
+        })
+    }
+
+    /// The same, with another limiter and other priorities.
+    fn with<P2, L2>(self, limiter: impl FnOnce(L) -> L2) -> Builder<K, P2, L2, R, M> {
+        Builder {
+            clock: self.clock,
+            limiter: limiter(self.limiter),
+            figures: self.figures,
+            named: PhantomData,
+            policy: self.policy,
+            room: self.room,
+        }
+    }
+
     /// Replaces exponential backoff and the retry rate by another limiter. The limiter is part of
     /// the type of the queue.
     ///
@@ -216,19 +316,16 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
     /// assert_eq!(scheduled.delay, Duration::from_millis(5));
     /// ```
-    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<R, L2, M, P> {
-        Builder {
-            clock: self.clock,
-            limiter,
-            figures: self.figures,
-            levels: self.levels,
-            policy: self.policy,
-            room: self.room,
-        }
+    pub fn limiter<L2: RateLimiter>(self, limiter: L2) -> Builder<K, P, L2, R, M>
+    where
+        L: Replaceable,
+    {
+        self.with(|_| limiter)
     }
 
     /// Sets the number of priority levels, from 1 to 32. The default is one, which costs nothing.
-    /// The levels are part of the type of the queue.
+    /// The levels are part of the type of the queue. Called before or after
+    /// [`aging`](Self::aging), the type is `Aging<Levels<2>>`. The last call counts.
     ///
     /// # Examples
     ///
@@ -242,12 +339,16 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
     /// # queue.at(Instant::EPOCH).release(work.ticket);
+    /// # use requeue_core::{Aging, DefaultController, Growable, Levels};
+    /// # type Orders = Queue<u32, Aging<Levels<2>>, DefaultController, Growable>;
+    /// # let _: Orders = Queue::builder().aging().levels::<2>().build();
+    /// # let _: Orders = Queue::builder().levels::<4>().aging().aging().levels::<2>().build();
     /// ```
-    pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
-        self.with_priorities()
+    pub fn levels<const LEVELS: usize>(self) -> Builder<K, P::Leveled<LEVELS>, L, R, M> {
+        self.with(|limiter| limiter)
     }
 
-    /// Lets keys age: see [`Aging`]. They do once [`Session::age_after`](crate::Session::age_after)
+    /// Lets keys age: see [`Aging`](crate::Aging). They do once [`Session::age_after`](crate::Session::age_after)
     /// has said after which time.
     ///
     /// # Examples
@@ -260,19 +361,8 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// queue.at(Instant::EPOCH).age_after(Duration::from_secs(60));
     /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
-    pub fn aging(self) -> Builder<R, L, M, Aging<P>> {
-        self.with_priorities()
-    }
-
-    fn with_priorities<P2>(self) -> Builder<R, L, M, P2> {
-        Builder {
-            clock: self.clock,
-            limiter: self.limiter,
-            figures: self.figures,
-            levels: PhantomData,
-            policy: self.policy,
-            room: self.room,
-        }
+    pub fn aging(self) -> Builder<K, P::Aged, L, R, M> {
+        self.with(|limiter| limiter)
     }
 
     /// Holds each key for `pause` after each of its runs, however it is added meanwhile. [`Policy`]
@@ -369,7 +459,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     }
 }
 
-impl<L, P> Builder<Bare, L, NoMetrics, P> {
+impl<K, P, L> Builder<K, P, L> {
     /// Sets the metrics, whose type is part of the type of a bare queue. Without them no times are
     /// kept, and no clock is read for them.
     ///
@@ -393,19 +483,19 @@ impl<L, P> Builder<Bare, L, NoMetrics, P> {
     /// let _ = queue.at(Instant::EPOCH).add_many(["node-7", "node-8"], |_| {});
     /// assert_eq!(queue.metrics().0, 2);
     /// ```
-    pub fn report_to<M2: Metrics>(self, metrics: M2) -> Builder<Bare, L, M2, P> {
+    pub fn report_to<M2: Metrics>(self, metrics: M2) -> Builder<K, P, L, Bare, M2> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,
             figures: metrics,
-            levels: self.levels,
+            named: PhantomData,
             policy: self.policy,
             room: self.room,
         }
     }
 }
 
-impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
+impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// Sets the metrics, whose type is no part of the type of a runtime's queue. Without them no
     /// times are kept, and no clock is read for them.
     ///
@@ -416,22 +506,23 @@ impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
     ///
     /// ```
     /// # use core::hash::Hash;
-    /// # use requeue_core::binding::{Queue, Runtime};
-    /// # use requeue_core::{Builder, RateLimiter, Reporter, Storage};
+    /// # use requeue_core::binding::{ClientGo, Queue, Runtime};
+    /// # use requeue_core::{Builder, Priorities, RateLimiter, Reporter, Storage};
     /// # struct Mine;
     /// # impl Runtime for Mine {
     /// #     type Clock = ();
-    /// #     type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = Queue<K, S, L, Reporter>;
-    /// #     fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-    /// #         queue: Queue<K, S, L, Reporter>,
+    /// #     type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> =
+    /// #         Queue<K, P, L, S, Reporter>;
+    /// #     fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+    /// #         queue: Queue<K, P, L, S, Reporter>,
     /// #         (): (),
-    /// #     ) -> Queue<K, S, L, Reporter> {
+    /// #     ) -> Queue<K, P, L, S, Reporter> {
     /// #         queue
     /// #     }
     /// # }
     /// # struct WorkQueue;
     /// # impl WorkQueue {
-    /// #     fn builder() -> Builder<Mine, requeue_core::DefaultController, Reporter> {
+    /// #     fn builder<K>() -> Builder<K, requeue_core::Plain, ClientGo, Mine, Reporter> {
     /// #         Builder::default()
     /// #     }
     /// # }
@@ -468,7 +559,14 @@ impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
     }
 }
 
-impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, P> {
+impl<K, P, L, R, M> Builder<K, P, L, R, M>
+where
+    K: Eq + Hash,
+    P: Priorities,
+    L: Chosen,
+    R: Runtime<M>,
+    M: Metrics,
+{
     /// Builds the queue: a runtime's own, or a bare [`Queue`]. O(1), and O(n) for the
     /// [`capacity`](Self::capacity).
     ///
@@ -479,18 +577,18 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{DefaultController, Growable, Queue};
+    /// use requeue_core::{DefaultController, Growable, Plain, Queue};
     ///
-    /// let queue: Queue<String, Growable, DefaultController> =
+    /// let queue: Queue<String, Plain, DefaultController, Growable> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
     /// assert_eq!(queue.stats().total, 0);
     /// ```
-    pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>>
+    pub fn build(self) -> R::WorkQueue<K, P, L::Limiter, Growable>
     where
         P: Priorities<Naming<K> = ()>,
     {
-        let hasher = RandomState::default();
-        let queue = Queue::from_parts(self.limiter, self.figures, hasher, self.room.capacity);
+        let (limiter, hasher) = (self.limiter.limiter(), RandomState::default());
+        let queue = Queue::from_parts(limiter, self.figures, hasher, self.room.capacity);
         R::assemble(complete(queue, self.room, self.policy), self.clock)
     }
 
@@ -511,32 +609,28 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     /// let mut next = || queue.at(now).try_get().unwrap().key;
     /// assert_eq!([next(), next(), next()], [("a", 1), ("b", 1), ("a", 2)]);
     /// ```
-    pub fn build_with_groups<K, G>(
+    pub fn build_with_groups<G: Eq + Hash>(
         self,
         group_of: fn(&K) -> G,
-    ) -> R::WorkQueue<K, L, Growable<RandomState, Groups<G, P>>>
-    where
-        K: Eq + Hash,
-        G: Eq + Hash,
-    {
-        let hasher = RandomState::default();
-        let (limiter, metrics, room) = (self.limiter, self.figures, self.room);
+    ) -> R::WorkQueue<K, Groups<G, P>, L::Limiter, Growable> {
+        let (limiter, hasher) = (self.limiter.limiter(), RandomState::default());
+        let (metrics, room) = (self.figures, self.room);
         let queue = Queue::growable_with_groups(limiter, metrics, hasher, room.capacity, group_of);
         R::assemble(complete(queue, room, self.policy), self.clock)
     }
 }
 
 /// Does what comes once all parts of the queue are known.
-fn complete<K, L, M, P>(
-    mut queue: Queue<K, Growable<RandomState, P>, L, M>,
+fn complete<K, P, L, M>(
+    mut queue: Queue<K, P, L, Growable, M>,
     room: Room,
     policy: Policy,
-) -> Queue<K, Growable<RandomState, P>, L, M>
+) -> Queue<K, P, L, Growable, M>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     M: Metrics,
-    P: Priorities,
 {
     // Nothing waits yet.
     queue.at(Instant::EPOCH).limit_keys(room.keys_max);

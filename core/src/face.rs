@@ -44,7 +44,7 @@ macro_rules! queue_face {
             }
         }
     };
-    (adding: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+    (adding: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Marks a key as having work to do. O(1). Waits for nothing except the lock.
         ///
         /// # Errors
@@ -228,7 +228,7 @@ macro_rules! queue_face {
             max: ::core::time::Duration,
         ) -> Result<$crate::Added, $crate::Rejected<$K>>
         where
-            $S: $crate::Storage<Policy: $crate::binding::SetPolicy>,
+            $S: $crate::Storage<Policy<$P>: $crate::binding::SetPolicy>,
         {
             self.as_shared()
                 .timed(true, |session| session.add_debounced(key, quiet, max))
@@ -331,7 +331,7 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.forget(key))
         }
     };
-    (looking: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+    (looking: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Returns the time of the queue's clock, in which its deadlines are. O(1), without the
         /// lock.
         ///
@@ -554,7 +554,7 @@ macro_rules! queue_face {
                 .timed(true, |session| session.report_running());
         }
     };
-    (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+    (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
         ///
         /// Returns what the key was, `None` if it was neither ready, active nor delayed: then
@@ -755,14 +755,14 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.release_key(key))
         }
     };
-    (limits: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+    (limits: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Sets what keys wait for in addition to their delays: see
         /// [`Policy`](requeue_core::Policy). Held keys stay held for as long as the former policy
         /// has said. A queue of a fixed size needs [`WithPolicy`](requeue_core::WithPolicy) for
         /// this. O(1).
         pub fn set_policy(&self, policy: $crate::Policy)
         where
-            $S: $crate::Storage<Policy: $crate::binding::SetPolicy>,
+            $S: $crate::Storage<Policy<$P>: $crate::binding::SetPolicy>,
         {
             self.as_shared().with(|session| session.set_policy(policy));
         }
@@ -774,7 +774,7 @@ macro_rules! queue_face {
         /// [`Aging`](requeue_core::Aging) has an example.
         pub fn age_after(&self, after: impl Into<Option<::core::time::Duration>>)
         where
-            <$S as $crate::Storage>::Priorities: $crate::Priorities<Age: $crate::binding::Ages>,
+            $P: $crate::Ages,
         {
             let after = after.into();
             self.as_shared().with(|session| session.age_after(after));
@@ -799,7 +799,7 @@ macro_rules! queue_face {
         /// ```
         pub fn limit_groups(&self, limits: $crate::GroupLimits)
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl>,
+            $P: $crate::Grouped,
         {
             self.as_shared()
                 .with(|session| session.limit_groups(limits));
@@ -828,7 +828,7 @@ macro_rules! queue_face {
             limits: impl Into<Option<$crate::GroupLimits>>,
         ) -> Result<(), G>
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            $P: $crate::Grouped<Group = G>,
         {
             let limits = limits.into();
             self.as_shared()
@@ -854,7 +854,7 @@ macro_rules! queue_face {
         /// ```
         pub fn pause_group<G>(&self, name: G) -> Result<(), G>
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            $P: $crate::Grouped<Group = G>,
         {
             self.as_shared().with(|session| session.pause_group(name))
         }
@@ -863,7 +863,7 @@ macro_rules! queue_face {
         /// there is something for it. O(levels). [`pause_group`](Self::pause_group) has an example.
         pub fn resume_group<B, G>(&self, name: &B)
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            $P: $crate::Grouped<Group = G>,
             G: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
         {
@@ -886,7 +886,7 @@ macro_rules! queue_face {
         /// ```
         pub fn group<B, G>(&self, name: &B) -> Option<$crate::GroupState>
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            $P: $crate::Grouped<Group = G>,
             G: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
         {
@@ -909,13 +909,13 @@ macro_rules! queue_face {
         /// ```
         pub fn groups<G>(&self) -> impl Iterator<Item = (G, $crate::GroupState)>
         where
-            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            $P: $crate::Grouped<Group = G>,
             G: Clone,
         {
             $crate::steps::groups(self.as_shared())
         }
     };
-    (closing: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+    (closing: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Shuts the queue down: it takes no more keys, and getters find it closed once no key is
         /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are
         /// woken.

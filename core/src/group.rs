@@ -7,9 +7,11 @@ use core::marker::PhantomData;
 
 #[cfg(doc)]
 use crate::GroupLimits;
+use crate::aging::Aging;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
+use crate::policy::WithPolicy;
 use crate::priority::{Naming, Plain, Priorities, sealed};
 use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
@@ -60,7 +62,7 @@ use crate::{
 /// struct Sensor { bus: u8, address: u8 }
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<Sensor, Fixed<8, u8, Groups<u8>>, NoLimit> =
+/// let mut queue: Queue<Sensor, Groups<u8>, NoLimit, Fixed<8>> =
 ///     Queue::with_groups(NoLimit, NoMetrics, |sensor: &Sensor| sensor.bus);
 /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
 ///
@@ -74,6 +76,50 @@ use crate::{
 ///
 /// queue.at(now).release(first.ticket);
 /// assert_eq!(queue.at(now).try_get().unwrap().key.address, 41);
+/// ```
+///
+/// A function that takes any queue with groups, and which group has the most ready keys:
+///
+/// ```
+/// use std::fmt::Debug;
+/// use std::hash::Hash;
+/// use requeue_core::{
+///     Fixed, Grouped, Groups, Instant, Metrics, NoLimit, NoMetrics, Queue, RateLimiter, Storage,
+///     Sweep,
+/// };
+///
+/// fn slowest<G, L, S>(queue: &Queue<(G, u32), Groups<G>, L, S>) -> Option<G>
+/// where
+///     G: Clone + Eq + Hash,
+///     L: RateLimiter,
+///     S: Storage,
+/// {
+///     let mut slowest = None;
+///     let mut sweep = Sweep::new();
+///     while queue.groups_some(&mut sweep, |name, group| {
+///         if slowest.as_ref().is_none_or(|(ready, _)| group.ready > *ready) {
+///             slowest = Some((group.ready, name.clone()));
+///         }
+///     }) {}
+///     slowest.map(|(_, name)| name)
+/// }
+///
+/// /// With levels or a policy inside, and with metrics.
+/// fn count<K, P, L, S, M>(queue: &Queue<K, P, L, S, M>) -> usize
+/// where
+///     K: Eq + Hash,
+///     P: Grouped<Group: Debug>,
+///     L: RateLimiter,
+///     S: Storage,
+///     M: Metrics,
+/// {
+///     queue.groups_len()
+/// }
+///
+/// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
+///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+/// let _ = queue.at(Instant::EPOCH).add_many([("a", 1), ("b", 1), ("b", 2)], |_| {});
+/// assert_eq!((slowest(&queue), count(&queue)), (Some("b"), 2));
 /// ```
 ///
 /// There is no method that acts on all keys of a group:
@@ -92,16 +138,36 @@ impl<G, P, const MAX: usize> sealed::Sealed for Groups<G, P, MAX> {}
 impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, MAX> {
     const LEVELS: u8 = P::LEVELS;
 
+    type Group = G;
+    type Leveled<const LEVELS: usize> = Groups<G, P::Leveled<LEVELS>, MAX>;
+    type Aged = Groups<G, P::Aged, MAX>;
+
     type KeyLevels = P::KeyLevels;
     type Age = P::Age;
     type FixedPolicy = P::FixedPolicy;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Group = G;
     type Naming<K> = GroupFn<K, G>;
-    type FixedLists<const N: usize, I: Index> = GroupedLists<Fixed<N, I, Self>>;
+    type FixedLists<const N: usize, I: Index> = GroupedLists<(Fixed<N, I>, Self)>;
     #[cfg(feature = "alloc")]
-    type GrowableLists = GroupedLists<Growable<RandomState, Self>>;
+    type GrowableLists = GroupedLists<(Growable, Self)>;
 }
+
+/// The [`Priorities`] of a queue with groups: the bound of a function that takes any such queue.
+/// [`Groups`] has an example.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue belong to no groups",
+    label = "this queue has no groups",
+    note = "call `.build_with_groups(group_of)` on the builder, or choose `Groups` as priorities"
+)]
+pub trait Grouped: Priorities {}
+
+impl<G: Eq + Hash, P: Priorities, const MAX: usize> Grouped for Groups<G, P, MAX> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for Aging<P> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for WithPolicy<P> {}
 
 /// A function that computes the group of a key.
 #[doc(hidden)]
@@ -121,7 +187,7 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
     }
 }
 
-impl<G, P, const N: usize, I, const MAX: usize> Backing for Fixed<N, I, Groups<G, P, MAX>>
+impl<G, P, const N: usize, I, const MAX: usize> Backing for (Fixed<N, I>, Groups<G, P, MAX>)
 where
     G: Eq + Hash,
     P: Priorities,
@@ -141,7 +207,7 @@ where
 }
 
 impl<G, P, const N: usize, I, const MAX: usize> ConstDefault
-    for GroupedLists<Fixed<N, I, Groups<G, P, MAX>>>
+    for GroupedLists<(Fixed<N, I>, Groups<G, P, MAX>)>
 where
     G: Eq + Hash,
     P: Priorities,
@@ -151,7 +217,7 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Backing for Growable<RandomState, Groups<G, P, MAX>>
+impl<G, P, const MAX: usize> Backing for (Growable, Groups<G, P, MAX>)
 where
     G: Eq + Hash,
     P: Priorities,
@@ -170,7 +236,7 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Default for GroupedLists<Growable<RandomState, Groups<G, P, MAX>>>
+impl<G, P, const MAX: usize> Default for GroupedLists<(Growable, Groups<G, P, MAX>)>
 where
     G: Eq + Hash,
     P: Priorities,

@@ -28,10 +28,10 @@ impl SlotId {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, Queue};
+/// use requeue_core::{Fixed, NoLimit, Plain, Queue};
 ///
-/// let small: Queue<u16, Fixed<200>, NoLimit> = Queue::new(NoLimit);
-/// let large: Queue<u16, Fixed<200, u16>, NoLimit> = Queue::new(NoLimit);
+/// let small: Queue<u16, Plain, NoLimit, Fixed<200>> = Queue::new(NoLimit);
+/// let large: Queue<u16, Plain, NoLimit, Fixed<200, u16>> = Queue::new(NoLimit);
 /// assert!(size_of_val(&large) - size_of_val(&small) >= 7 * 200);
 /// ```
 pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static {

@@ -10,6 +10,7 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
+use crate::priority::Plain;
 use crate::storage::fixed::{Fixed, FixedSlots};
 use crate::storage::{Located, Phase, Place, Slots, Storage};
 
@@ -25,7 +26,7 @@ use crate::storage::{Located, Phase, Place, Slots, Storage};
 /// use core::time::Duration;
 /// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
 ///
-/// let mut limiter: KeyedLimiter<&str, Fixed<8>, _> = KeyedLimiter::new(default_item_based());
+/// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
 /// let now = Instant::EPOCH;
 /// assert_eq!(limiter.when(&"api", now), Duration::from_millis(1));
 /// assert_eq!(limiter.when(&"api", now), Duration::from_millis(2));
@@ -35,21 +36,21 @@ use crate::storage::{Located, Phase, Place, Slots, Storage};
 /// assert_eq!(limiter.len(), 1);
 /// ```
 #[derive(Debug)]
-pub struct KeyedLimiter<K, S, L>
+pub struct KeyedLimiter<K, L, S>
 where
     K: Eq + Hash,
-    S: Storage,
     L: RateLimiter,
+    S: Storage,
 {
     slots: S::Slots<K, L::Record>,
     /// The keys in the order of their last failures, the oldest first. Kept only if there is a
     /// limit.
-    lists: S::Lists,
+    lists: S::Lists<Plain>,
     limiter: L,
     failure_records_max: Option<usize>,
 }
 
-impl<K, L, const N: usize, I> KeyedLimiter<K, Fixed<N, I>, L>
+impl<K, L, const N: usize, I> KeyedLimiter<K, L, Fixed<N, I>>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -68,7 +69,7 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
+impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::Growable> {
     /// Creates a limiter with room for as many records as are needed.
     ///
     /// # Examples
@@ -94,7 +95,7 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, crate::Growable, L> {
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
+impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// Counts a failure of a key, and returns how long the key has to wait. O(1) plus the limiter's
     /// cost. The key is cloned if it is new.
     ///
@@ -107,7 +108,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// use requeue_core::{Fixed, Instant, Exponential, KeyedLimiter};
     ///
     /// let limiter = Exponential::new(Duration::from_secs(1), Duration::from_secs(60));
-    /// let mut limiter: KeyedLimiter<u16, Fixed<8>, _> = KeyedLimiter::new(limiter);
+    /// let mut limiter: KeyedLimiter<u16, _, Fixed<8>> = KeyedLimiter::new(limiter);
     /// let mut pause = |peer: u16| limiter.when(&peer, Instant::EPOCH).as_secs();
     /// assert_eq!([pause(7), pause(7), pause(7), pause(8)], [1, 2, 4, 1]);
     /// ```
@@ -145,7 +146,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// Forgets the failures of a key, and returns how many there were. O(1). The [type](Self) has
     /// an example.
     #[doc(alias = "Forget")]
@@ -198,7 +199,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     /// ```
     /// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
     ///
-    /// let mut limiter: KeyedLimiter<&str, Fixed<8>, _> = KeyedLimiter::new(default_item_based());
+    /// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
     /// for peer in ["peer-1", "peer-2", "peer-1"] {
     ///     let _ = limiter.when(&peer, Instant::EPOCH);
     /// }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
     use crate::{Exponential, NoLimit, default_item_based};
 
-    type Two = KeyedLimiter<u8, Fixed<2>, Exponential>;
+    type Two = KeyedLimiter<u8, Exponential, Fixed<2>>;
 
     static _IN_A_STATIC: Two = KeyedLimiter::new(default_item_based());
 
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_limiter_without_records_takes_no_room() {
-        let mut limiter: KeyedLimiter<u8, Fixed<1>, NoLimit> = KeyedLimiter::new(NoLimit);
+        let mut limiter: KeyedLimiter<u8, NoLimit, Fixed<1>> = KeyedLimiter::new(NoLimit);
         assert_eq!(limiter.when(&1, Instant::EPOCH), Duration::ZERO);
         assert!(limiter.is_empty());
     }

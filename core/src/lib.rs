@@ -54,7 +54,7 @@ mod workers;
 pub use rand_core;
 
 pub use action::{Action, IntoAction, Retries, RunContext};
-pub use aging::Aging;
+pub use aging::{Ages, Aging};
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
     ExponentialBackoffManager, NoJitter, jitter,
@@ -64,7 +64,7 @@ pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
 pub use failure::Failure;
-pub use group::Groups;
+pub use group::{Grouped, Groups};
 pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;

@@ -8,8 +8,10 @@
 //! keys can be fetched ahead.
 
 use crate::Instant;
+use crate::group::Groups;
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
+use crate::storage::fixed::Fixed;
 
 pub(crate) mod fixed;
 pub(crate) mod grouped;
@@ -18,7 +20,11 @@ pub(crate) mod growable;
 pub(crate) mod leveled;
 mod linked;
 
+use grouped::{Backing, GroupedLists};
 pub(crate) use linked::{Link, Linked, Links, List};
+
+/// The storage of the groups of a queue that has none.
+pub(crate) type NoGroups = (Fixed<1>, Groups<()>);
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
 ///
@@ -28,6 +34,8 @@ pub(crate) use linked::{Link, Linked, Links, List};
 pub trait Lists {
     /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
     type Group;
+    /// Where the groups are stored: [`NoGroups`] without groups, which is never made.
+    type Backing: Backing<Name = Self::Group>;
     /// Where a group is.
     type Seat: Copy;
     /// What numbers the slots in the links.
@@ -40,6 +48,15 @@ pub trait Lists {
     /// Whether there is room for a number of groups only.
     const FEW_GROUPS: bool = false;
 
+    /// The groups, if there are any.
+    #[inline]
+    fn groups(&self) -> Option<&GroupedLists<Self::Backing>> {
+        None
+    }
+    #[inline]
+    fn groups_mut(&mut self) -> Option<&mut GroupedLists<Self::Backing>> {
+        None
+    }
     /// Where the group of a key is, or would be; `None` if there is no room for one more.
     fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;
     /// Whether there is room for a key of a group that has none.

@@ -24,7 +24,7 @@ pub(crate) mod running;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
 ///
 /// #[derive(Default)]
 /// struct Slowest(Duration);
@@ -37,7 +37,7 @@ pub(crate) mod running;
 ///     }
 /// }
 ///
-/// let mut queue: Queue<u8, Fixed<4>, NoLimit, Slowest> =
+/// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>, Slowest> =
 ///     Queue::with_metrics(NoLimit, Slowest::default());
 /// let _ = queue.at(Instant::from_nanos(10)).add(1);
 /// let _ = queue.at(Instant::from_nanos(25)).try_get();
@@ -181,10 +181,10 @@ pub trait Metrics {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, NoMetrics, Queue};
+/// use requeue_core::{Fixed, NoLimit, NoMetrics, Plain, Queue};
 ///
 /// // The default of a queue.
-/// let queue: Queue<u16, Fixed<8>, NoLimit, NoMetrics> = Queue::new(NoLimit);
+/// let queue: Queue<u16, Plain, NoLimit, Fixed<8>, NoMetrics> = Queue::new(NoLimit);
 /// assert!(!queue.needs_time());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,9 +202,10 @@ impl Metrics for NoMetrics {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Timed};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Timed};
 ///
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Timed> =
+///     Queue::with_metrics(NoLimit, Timed);
 /// queue.at(Instant::from_nanos(10)).add("node-7").unwrap();
 /// let work = queue.at(Instant::from_nanos(25)).try_get().unwrap();
 /// assert_eq!(work.waited, Duration::from_nanos(15));
@@ -226,7 +227,7 @@ impl Metrics for Timed {
 /// Metrics that only count keep no times, so the clock is not read for them:
 ///
 /// ```
-/// use requeue_core::{Fixed, Metrics, NoLimit, Queue};
+/// use requeue_core::{Fixed, Metrics, NoLimit, Plain, Queue};
 ///
 /// struct Counts;
 ///
@@ -234,7 +235,7 @@ impl Metrics for Timed {
 ///     type Timestamps = ();
 /// }
 ///
-/// let queue: Queue<u16, Fixed<8>, NoLimit, Counts> = Queue::with_metrics(NoLimit, Counts);
+/// let queue: Queue<u16, Plain, NoLimit, Fixed<8>, Counts> = Queue::with_metrics(NoLimit, Counts);
 /// assert!(!queue.needs_time());
 /// ```
 pub trait Timestamps: Default + sealed::Sealed {
@@ -281,7 +282,7 @@ impl Timestamps for () {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
 ///
 /// #[derive(Default)]
 /// struct Busy(Duration);
@@ -295,7 +296,7 @@ impl Timestamps for () {
 /// }
 ///
 /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
-/// let mut queue: Queue<&str, Fixed<8>, NoLimit, Busy> =
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<8>, Busy> =
 ///     Queue::with_metrics(NoLimit, Busy::default());
 /// assert!(queue.needs_time());
 /// let _ = queue.at(at(10)).add("node-7");

@@ -14,7 +14,7 @@ use core::time::Duration;
 /// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, Merge, NoLimit, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<8, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 ///
 /// // A resync in ten minutes, at the lowest level.
 /// let resync = AddOptions {
@@ -78,10 +78,10 @@ pub struct AddOptions {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{AddOptions, Added, Fixed, Instant, Merge, NoLimit, Queue};
+/// use requeue_core::{AddOptions, Added, Fixed, Instant, Merge, NoLimit, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut add = |merge, seconds| {
 ///     let after = Some(Duration::from_secs(seconds));
 ///     let options = AddOptions { after, merge, ..AddOptions::new() };

@@ -13,9 +13,9 @@ use crate::Instant;
 /// A watcher counts the events that cause no run of their own:
 ///
 /// ```
-/// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
 ///
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut saved = 0;
 /// for event in ["etc/hosts", "etc/fstab", "etc/hosts", "etc/hosts"] {
 ///     if queue.at(Instant::EPOCH).add(event) == Ok(Added::Coalesced) {
@@ -54,10 +54,10 @@ pub enum Added {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Rejected};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Rejected};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
 /// queue.at(now).add("sensor-1").unwrap();
 /// assert_eq!(queue.at(now).add("sensor-2"), Err(Rejected::Full("sensor-2")));
 /// // A key that the queue already holds needs no room.
@@ -119,9 +119,9 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Added, Fixed, Instant, Plain, Queue, default_item_based};
 ///
-/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
 /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
 /// assert_eq!(scheduled.delay, Duration::from_millis(1));
 /// assert_eq!(scheduled.added, Added::Delayed);
@@ -143,9 +143,9 @@ pub struct Scheduled {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 ///
-/// let mut queue: Queue<u16, Fixed<3>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<3>> = Queue::new(NoLimit);
 /// let many = queue.at(Instant::EPOCH).add_many([17, 18, 17, 19, 20], |_| {});
 /// assert_eq!((many.ready, many.coalesced, many.rejected), (3, 1, 1));
 /// ```
@@ -185,12 +185,12 @@ impl AddedMany {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 /// use requeue_core::binding::{Getter, Next};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add_at("lease-3", due);
 ///
 /// let mut getter = Getter::new();
@@ -225,10 +225,10 @@ pub enum Next<T> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Action, Finished, Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Action, Finished, Fixed, Instant, Plain, Queue, default_item_based};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
 /// let mut run = |action| {
 ///     let _ = queue.at(now).add("node-7");
 ///     let work = queue.at(now).try_get().unwrap();
@@ -275,10 +275,10 @@ impl Finished {
 /// error:
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add("node-7");
 /// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive), "it is only ready");
 /// assert_eq!(queue.at(now).len(), 1);
@@ -341,10 +341,10 @@ const NO_PLACE: &str = "more calls wait for the queue than it has places for: ra
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
 /// queue.at(now).shut_down();
 ///
@@ -376,12 +376,12 @@ impl<K> Leftover<K> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Queue};
+    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Plain, Queue};
     ///
     /// let mut saved = Leftover::new("lease-3");
     /// saved.left = Duration::from_secs(40);
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).restore(saved), Ok(Added::Delayed));
     /// ```
     pub const fn new(key: K) -> Self {
@@ -400,11 +400,11 @@ impl<K> Leftover<K> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add("node-7");
 /// let _work = queue.at(now).try_get();
 /// let _ = queue.at(now).add("node-7");
@@ -628,10 +628,10 @@ pub struct Stats {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
 ///
 /// let later = now + Duration::from_secs(20);
@@ -702,10 +702,10 @@ pub struct Drain {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Drained, Fixed, Instant, NoLimit, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add("node-7");
 /// let drain = queue.at(now).begin_drain();
 /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
@@ -739,11 +739,11 @@ pub enum Drained {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 /// use requeue_core::binding::{Getter, Wake};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// // A worker finds nothing and goes to sleep.
 /// let mut getter = Getter::new();
 /// let _ = queue.at(now).poll_get(&mut getter);

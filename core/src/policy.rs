@@ -71,7 +71,7 @@ use alloc::boxed::Box;
 ///     Action, Added, Fixed, Instant, Policy, Queue, WithPolicy, default_item_based,
 /// };
 ///
-/// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> =
+/// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
 ///     Queue::new(default_item_based()).with_policy(Policy::new().hold_failures());
 /// let now = Instant::EPOCH;
 ///
@@ -120,7 +120,7 @@ impl Policy {
     /// use requeue_core::{Action, Added, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
     /// let pause = Duration::from_millis(100);
-    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> =
+    /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
     ///     Queue::new(NoLimit).with_policy(Policy::new().cool_down(pause));
     /// let now = Instant::EPOCH;
     ///
@@ -169,7 +169,7 @@ impl Policy {
     /// use core::time::Duration;
     /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
-    /// let mut queue: Queue<u16, Fixed<8, u8, WithPolicy>, _> =
+    /// let mut queue: Queue<u16, WithPolicy, _, Fixed<8>> =
     ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(10.0, 2));
     /// let now = Instant::EPOCH;
     /// let _ = queue.at(now).add_many([1, 2, 3, 4, 3, 3], |_| {});
@@ -258,18 +258,19 @@ impl Default for Policy {
 /// use requeue_core::{Fixed, Levels, NoLimit, Policy, Queue, WithPolicy};
 ///
 /// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
-/// const QUEUE: Queue<u16, Fixed<8, u8, WithPolicy>, NoLimit> =
+/// const QUEUE: Queue<u16, WithPolicy, NoLimit, Fixed<8>> =
 ///     Queue::new(NoLimit).with_policy(POLICY);
-/// const LEVELED: Queue<u16, Fixed<8, u8, WithPolicy<Levels<2>>>, NoLimit> =
+/// const LEVELED: Queue<u16, WithPolicy<Levels<2>>, NoLimit, Fixed<8>> =
 ///     Queue::new(NoLimit).with_policy(POLICY);
 /// assert!(QUEUE.needs_time() && LEVELED.needs_time());
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::{Fixed, NoLimit, Policy, Queue};
+/// use requeue_core::{Fixed, NoLimit, Plain, Policy, Queue};
 ///
 /// // This queue has no room for it.
-/// let _ = Queue::<u16, Fixed<8>, _>::new(NoLimit).with_policy(Policy::new().hold_failures());
+/// let _ =
+///     Queue::<u16, Plain, _, Fixed<8>>::new(NoLimit).with_policy(Policy::new().hold_failures());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -280,11 +281,14 @@ impl<P> sealed::Sealed for WithPolicy<P> {}
 impl<P: Priorities> Priorities for WithPolicy<P> {
     const LEVELS: u8 = P::LEVELS;
 
+    type Group = P::Group;
+    type Leveled<const LEVELS: usize> = WithPolicy<P::Leveled<LEVELS>>;
+    type Aged = WithPolicy<P::Aged>;
+
     type KeyLevels = P::KeyLevels;
     type Age = P::Age;
     type FixedPolicy = InSlots;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Group = P::Group;
     type Naming<K> = P::Naming<K>;
     type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
     #[cfg(feature = "alloc")]
@@ -339,7 +343,7 @@ pub trait KeepPolicy: Debug {
 #[diagnostic::on_unimplemented(
     message = "this queue has no room for a policy",
     label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
-    note = "put `WithPolicy` into the type of the queue, as in `Fixed<8, u8, WithPolicy>`"
+    note = "put `WithPolicy` into the type of the queue, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
 )]
 #[doc(hidden)]
 pub trait SetPolicy: KeepPolicy {

@@ -5,6 +5,7 @@
 
 use core::fmt::Debug;
 
+use crate::Aging;
 use crate::aging::Age;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
@@ -15,10 +16,20 @@ use crate::lists::leveled::LeveledLists;
 use crate::lists::{Link, Lists};
 use crate::policy::KeepPolicy;
 #[cfg(doc)]
-use crate::{Aging, Groups, WithPolicy};
+use crate::{Groups, WithPolicy};
 
-/// How many priority levels a queue has: [`Plain`] or [`Levels`], which may be in [`Aging`],
-/// [`WithPolicy`] and [`Groups`]. The trait is sealed.
+/// The order in which a queue serves its keys: the second parameter of its type.
+///
+/// | `P` | for | with another inside |
+/// |---|---|---|
+/// | [`Plain`] | one level for all keys, the default | |
+/// | [`Levels<4>`](Levels) | four priority levels | |
+/// | [`Aging`] | low levels that are served once they have waited for long | `Aging<Levels<2>>` |
+/// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
+/// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>`, `Groups<u8, WithPolicy>` |
+///
+/// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the methods
+/// for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is sealed.
 ///
 /// # Examples
 ///
@@ -32,6 +43,13 @@ pub trait Priorities: sealed::Sealed {
     /// The number of levels. The lowest is 0, the default of every add.
     const LEVELS: u8;
 
+    /// The name of a group: `()` without [`Groups`].
+    type Group;
+    /// The same with this number of levels.
+    type Leveled<const LEVELS: usize>: Priorities;
+    /// The same with [`Aging`].
+    type Aged: Priorities;
+
     #[doc(hidden)]
     type KeyLevels: KeyLevels;
     #[doc(hidden)]
@@ -41,9 +59,6 @@ pub trait Priorities: sealed::Sealed {
     type FixedPolicy: KeepPolicy;
     #[doc(hidden)]
     type PerLevel<T: ConstDefault>: Array<Item = T>;
-    /// The name of a group: see [`Groups`](crate::Groups).
-    #[doc(hidden)]
-    type Group;
     #[doc(hidden)]
     type Naming<K>: Naming<K, Group = Self::Group> + Debug;
     #[doc(hidden)]
@@ -61,8 +76,8 @@ pub trait Priorities: sealed::Sealed {
 /// use requeue_core::{Fixed, NoLimit, Plain, Queue};
 ///
 /// // The default of a queue.
-/// let queue: Queue<u16, Fixed<8, u8, Plain>, NoLimit> = Queue::new(NoLimit);
-/// let same: Queue<u16, Fixed<8>, NoLimit> = queue;
+/// let queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+/// let same: Queue<u16, Plain, NoLimit, Fixed<8>> = queue;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -93,7 +108,7 @@ pub struct Plain;
 /// use requeue_core::{AddOptions, Fixed, Instant, Levels, NoLimit, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<16, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
 ///
 /// // A controller lists all nodes as it starts, and meanwhile one of them changes.
 /// let _ = queue.at(now).add_many(["node-1", "node-2", "node-3"], |_| {});
@@ -108,7 +123,7 @@ pub struct Plain;
 /// ```compile_fail
 /// use requeue_core::{Fixed, Levels, NoLimit, Queue};
 ///
-/// let too_many: Queue<u16, Fixed<8, u8, Levels<33>>, NoLimit> = Queue::new(NoLimit);
+/// let too_many: Queue<u16, Levels<33>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -119,11 +134,14 @@ impl sealed::Sealed for Plain {}
 impl Priorities for Plain {
     const LEVELS: u8 = 1;
 
+    type Group = ();
+    type Leveled<const LEVELS: usize> = Levels<LEVELS>;
+    type Aged = Aging<Self>;
+
     type KeyLevels = ();
     type Age = ();
     type FixedPolicy = ();
     type PerLevel<T: ConstDefault> = [T; 1];
-    type Group = ();
     type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = FixedLists<N, I>;
     #[cfg(feature = "alloc")]
@@ -135,11 +153,14 @@ impl<const P: usize> sealed::Sealed for Levels<P> {}
 impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
+    type Group = ();
+    type Leveled<const LEVELS: usize> = Levels<LEVELS>;
+    type Aged = Aging<Self>;
+
     type KeyLevels = ThreeLevels;
     type Age = ();
     type FixedPolicy = ();
     type PerLevel<T: ConstDefault> = [T; P];
-    type Group = ();
     type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = LeveledLists<[Link<I>; N], I, P>;
     #[cfg(feature = "alloc")]

@@ -127,9 +127,9 @@ pub use wait::{Adding, Flush};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Added, Action, Finished, Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Action, Added, Finished, Fixed, Instant, Plain, Queue, default_item_based};
 ///
-/// let mut queue: Queue<&str, Fixed<16>, _> = Queue::new(default_item_based());
+/// let mut queue: Queue<&str, Plain, _, Fixed<16>> = Queue::new(default_item_based());
 /// let now = Instant::EPOCH;
 ///
 /// assert_eq!(queue.at(now).add("disk"), Ok(Added::Ready));
@@ -145,25 +145,26 @@ pub use wait::{Adding, Flush};
 /// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
 #[derive(Debug)]
-pub struct Queue<K, S, L, M = NoMetrics>
+pub struct Queue<K, P, L, S, M = NoMetrics>
 where
     K: Eq + Hash,
-    S: Storage,
+    P: Priorities,
     L: RateLimiter,
+    S: Storage,
     M: Metrics,
 {
-    slots: S::Slots<K, Meta<S, L, M>>,
-    lists: S::Lists,
+    slots: S::Slots<K, Meta<P, L, S, M>>,
+    lists: S::Lists<P>,
     delays: Delays<S::Nodes>,
     sleepers: Sleepers,
     limiter: L,
     /// What keys wait for in addition to their delays.
-    policy: S::Policy,
+    policy: S::Policy<P>,
     metrics: M,
     /// How long keys may wait at their levels.
-    age_limit: <Aging<S> as Age>::Limit,
+    age_limit: <P::Age as Age>::Limit,
     /// How the group of a key is computed.
-    naming: <S::Priorities as Priorities>::Naming<K>,
+    naming: P::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
     /// Slots that are active, dirty or not.
@@ -198,20 +199,17 @@ pub struct SlotMeta<Y, T, R, A, P> {
 }
 
 /// Where a key would be found.
-type Place<K, S, L, M> = storage::Place<K, Meta<S, L, M>, S>;
+type Place<K, P, L, S, M> = storage::Place<K, Meta<P, L, S, M>, S>;
 
-pub(crate) type Meta<S, L, M> = SlotMeta<
+pub(crate) type Meta<P, L, S, M> = SlotMeta<
     <L as RateLimiter>::Record,
     <M as Metrics>::Timestamps,
-    <<S as Storage>::Priorities as Priorities>::KeyLevels,
-    Aging<S>,
-    <<S as Storage>::Policy as KeepPolicy>::InSlot,
+    <P as Priorities>::KeyLevels,
+    <P as Priorities>::Age,
+    <<S as Storage>::Policy<P> as KeepPolicy>::InSlot,
 >;
 
-/// Since when a key waits at its level, if keys age.
-type Aging<S> = <<S as Storage>::Priorities as Priorities>::Age;
-
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// client-go's `Add`, for a key that has its slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
         if self.holds()
@@ -351,13 +349,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Reports the depth, after a key has entered or left a level.
     fn report_depth(&mut self, level: u8) {
         self.metrics.depth(self.lists.ready_len() + self.dirty);
-        if S::Priorities::LEVELS > 1 {
+        if P::LEVELS > 1 {
             self.metrics.depth_at(level, self.lists.depth_at(level));
         }
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Queue<K, P, L, S, M>
+{
     /// Takes the first ready key. Foreign code runs first, because it may panic.
     #[inline]
     pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
@@ -379,7 +379,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready(priority, now);
-        if S::Policy::EXISTS && self.gate.is_shut() {
+        if S::Policy::<P>::EXISTS && self.gate.is_shut() {
             self.note_start(now);
         }
         self.running.begin(&mut self.lists, id, now);

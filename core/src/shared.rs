@@ -17,6 +17,7 @@ use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Finished, Leftover, Wake};
+use crate::priority::Priorities;
 use crate::queue::{Queue, Session};
 use crate::queue_face;
 use crate::steps;
@@ -32,7 +33,7 @@ use crate::work::{Ticket, Work};
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics};
+/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain};
 /// # struct Single<T>(RefCell<T>);
 /// # impl<T> Lock for Single<T> {
 /// #     type State = T;
@@ -45,8 +46,9 @@ use crate::work::{Ticket, Work};
 ///
 /// impl Host for Sensors {
 ///     type Key = u16;
-///     type Storage = Fixed<16>;
+///     type Priorities = Plain;
 ///     type Limiter = NoLimit;
+///     type Storage = Fixed<16>;
 ///     type Metrics = NoMetrics;
 ///     type Waiters = FixedWaitList<1>;
 ///     type Clock = Stopped;
@@ -56,10 +58,12 @@ use crate::work::{Ticket, Work};
 pub trait Host: Sized {
     /// A key.
     type Key: Eq + Hash;
-    /// Where the keys are kept.
-    type Storage: Storage;
+    /// The order of the keys: levels, aging, groups.
+    type Priorities: Priorities;
     /// How long a failed key waits.
     type Limiter: RateLimiter;
+    /// Where the keys are kept.
+    type Storage: Storage;
     /// What the queue reports its figures to.
     type Metrics: Metrics;
     /// The list of the calls that wait.
@@ -117,12 +121,23 @@ pub trait Lock {
 }
 
 /// A session of a host's queue.
-pub type Access<'s, H> =
-    Session<'s, <H as Host>::Key, <H as Host>::Storage, <H as Host>::Limiter, <H as Host>::Metrics>;
+pub type Access<'s, H> = Session<
+    's,
+    <H as Host>::Key,
+    <H as Host>::Priorities,
+    <H as Host>::Limiter,
+    <H as Host>::Storage,
+    <H as Host>::Metrics,
+>;
 
 /// The state machine of a host's queue.
-pub type Machine<H> =
-    Queue<<H as Host>::Key, <H as Host>::Storage, <H as Host>::Limiter, <H as Host>::Metrics>;
+pub type Machine<H> = Queue<
+    <H as Host>::Key,
+    <H as Host>::Priorities,
+    <H as Host>::Limiter,
+    <H as Host>::Storage,
+    <H as Host>::Metrics,
+>;
 
 /// What the lock of a [`Shared`] protects: the state machine, and the calls that wait for it.
 ///
@@ -213,7 +228,7 @@ impl<H: Host> AsShared for Shared<H> {
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue};
 ///
 /// struct Single<T>(RefCell<T>);
 /// impl<T> Lock for Single<T> {
@@ -233,8 +248,9 @@ impl<H: Host> AsShared for Shared<H> {
 /// struct Valves;
 /// impl Host for Valves {
 ///     type Key = &'static str;
-///     type Storage = Fixed<4>;
+///     type Priorities = Plain;
 ///     type Limiter = NoLimit;
+///     type Storage = Fixed<4>;
 ///     type Metrics = NoMetrics;
 ///     type Waiters = FixedWaitList<1>;
 ///     type Clock = Stopped;
@@ -554,7 +570,7 @@ impl<H: Host> Shared<H> {
 impl<H: Host> Shared<H> {
     queue_face! {
         adding: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 
@@ -570,7 +586,7 @@ impl<H: Host> Shared<H> {
 impl<H: Host> Shared<H> {
     queue_face! {
         looking: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 
@@ -578,7 +594,7 @@ impl<H: Host> Shared<H> {
 impl<H: Host> Shared<H> {
     queue_face! {
         control: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 
@@ -586,7 +602,7 @@ impl<H: Host> Shared<H> {
 impl<H: Host> Shared<H> {
     queue_face! {
         limits: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 
@@ -594,7 +610,7 @@ impl<H: Host> Shared<H> {
 impl<H: Host> Shared<H> {
     queue_face! {
         closing: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 

@@ -30,10 +30,10 @@ use crate::Instant;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 /// use requeue_core::binding::{Getter, Next};
 ///
-/// let mut queue: Queue<u8, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut getter = Getter::new();
 /// let first = queue.at(Instant::EPOCH).poll_get(&mut getter);
 /// assert!(matches!(first, Next::Wait { until: None }));

@@ -6,11 +6,11 @@ use core::iter;
 use heapless::Vec;
 
 use crate::action::Action;
-use crate::lists::grouped::{GroupControl, GroupState};
+use crate::group::Grouped;
+use crate::lists::grouped::GroupState;
 use crate::outcome::{AddedMany, Entry, Leftover, Rejected, Stats};
 use crate::queue::{Sweep, VISITS_MAX};
 use crate::shared::{Access, Host, Shared};
-use crate::storage::Storage;
 use crate::time::Clock;
 use crate::work::Ticket;
 
@@ -110,7 +110,7 @@ pub fn snapshot<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item = 
 /// Returns all groups, a page under each lock.
 pub fn groups<H, G>(queue: &Shared<H>) -> impl Iterator<Item = (G, GroupState)>
 where
-    H: Host<Storage: Storage<Lists: GroupControl<Name = G>>>,
+    H: Host<Priorities: Grouped<Group = G>>,
     G: Clone,
 {
     pages(|sweep, page| {

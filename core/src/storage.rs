@@ -27,14 +27,14 @@ pub(crate) mod growable;
 /// A function that takes a queue with any storage:
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Storage};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Storage};
 ///
-/// fn add_all<S: Storage>(queue: &mut Queue<u16, S, NoLimit>, sensors: &[u16]) -> usize {
+/// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
 ///     let keys = sensors.iter().copied();
 ///     queue.at(Instant::EPOCH).add_many(keys, |_| {}).rejected
 /// }
 ///
-/// let mut queue: Queue<u16, Fixed<2>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit);
 /// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
 /// ```
 pub trait Storage: sealed::Sealed {
@@ -47,17 +47,14 @@ pub trait Storage: sealed::Sealed {
     /// [`Fixed`](crate::Fixed), 8 in `Growable`.
     const DUE_KEYS_MAX: u8;
 
-    /// How many priority levels there are.
-    type Priorities: Priorities;
-
     #[doc(hidden)]
     type Slots<K: Eq + Hash, N>: Slots<K, N>;
     #[doc(hidden)]
-    type Lists: Lists<Group = <Self::Priorities as Priorities>::Group>;
+    type Lists<P: Priorities>: Lists<Group = P::Group>;
     #[doc(hidden)]
     type Nodes: Nodes;
     #[doc(hidden)]
-    type Policy: KeepPolicy;
+    type Policy<P: Priorities>: KeepPolicy;
 }
 
 /// The slots of a queue and the index from key to slot.

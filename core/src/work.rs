@@ -9,10 +9,10 @@ use crate::id::SlotId;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Action, Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Action, Fixed, Instant, Plain, Queue, default_item_based};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+/// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
 /// let _ = queue.at(now).add("node-7");
 ///
 /// let work = queue.at(now).try_get().unwrap();
@@ -51,10 +51,10 @@ pub struct Work<K> {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Finished, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Finished, Fixed, Instant, NoLimit, Plain, Queue};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add("node-7");
 /// let first = queue.at(now).try_get().unwrap();
 /// queue.at(now).release_key(&"node-7").unwrap();

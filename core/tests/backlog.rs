@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, Added, Drained, Exponential, Finished, Fixed, Instant, Leftover, NoLimit, Queue,
+    Action, Added, Drained, Exponential, Finished, Fixed, Instant, Leftover, NoLimit, Plain, Queue,
     Rejected, Sweep, default_item_based,
 };
 
-type Keys = Queue<u16, Fixed<64>, Exponential>;
+type Keys = Queue<u16, Plain, Exponential, Fixed<64>>;
 
 const DUE: Instant = Instant::from_nanos(60);
 
@@ -311,7 +311,7 @@ fn leftovers_are_ready_ones_first_and_each_key_once() {
 #[test]
 fn many_keys_are_cancelled_and_expedited_in_bounded_steps() {
     const KEYS: u16 = 200;
-    let mut queue: Queue<u16, Fixed<200>, NoLimit> = Queue::new(NoLimit);
+    let mut queue: Queue<u16, Plain, NoLimit, Fixed<200>> = Queue::new(NoLimit);
     queue.limit_due_keys(4);
     for key in 0..KEYS {
         let _ = queue.at(Instant::EPOCH).add_at(key, DUE);

@@ -7,14 +7,14 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
 use requeue_core::{
-    Action, Finished, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Policy, Queue,
-    RateLimiter, Storage, WithPolicy,
+    Action, Finished, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Plain, Policy,
+    Priorities, Queue, RateLimiter, Storage, WithPolicy,
 };
 
 /// A key is a group and a number.
 type Key = (u8, u8);
 /// What an interrupt does.
-type Interrupt<'a, S, L> = (u64, &'a mut dyn FnMut(&mut Queue<Key, S, L>, Instant));
+type Interrupt<'a, P, L, S> = (u64, &'a mut dyn FnMut(&mut Queue<Key, P, L, S>, Instant));
 
 const LOOKS_MAX: u32 = 1000;
 
@@ -24,9 +24,9 @@ fn at(millis: u64) -> Instant {
 
 /// Returns the millisecond and the key of each run, and how often the loop has looked. It ends when
 /// it would sleep for ever.
-fn drive<S: Storage, L: RateLimiter>(
-    queue: &mut Queue<Key, S, L>,
-    interrupts: &mut [Interrupt<'_, S, L>],
+fn drive<P: Priorities, L: RateLimiter, S: Storage>(
+    queue: &mut Queue<Key, P, L, S>,
+    interrupts: &mut [Interrupt<'_, P, L, S>],
 ) -> (Vec<(u64, Key)>, u32) {
     let (mut now, mut runs) = (Instant::EPOCH, Vec::new());
     let mut interrupts = interrupts.iter_mut().peekable();
@@ -60,7 +60,7 @@ fn drive<S: Storage, L: RateLimiter>(
 
 #[test]
 fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
-    let mut queue: Queue<Key, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    let mut queue: Queue<Key, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     queue.at(at(0)).add((1, 0)).unwrap();
     queue.at(at(0)).pause();
     let (runs, looks) = drive(
@@ -73,7 +73,7 @@ fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
 
 #[test]
 fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8>>, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8>, NoLimit, Fixed<4>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue
         .at(at(0))
@@ -85,7 +85,7 @@ fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
         .add_after((2, 0), Duration::from_millis(100))
         .unwrap();
     let mut present = queue.at(at(0)).try_get();
-    let mut end = |queue: &mut Queue<_, _, _>, now| {
+    let mut end = |queue: &mut Queue<_, _, _, _, _>, now| {
         let work = present.take().unwrap();
         queue.at(now).release(work.ticket);
     };
@@ -96,7 +96,7 @@ fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
 
 #[test]
 fn it_sleeps_beside_a_ready_key_until_there_is_a_token() {
-    let mut queue: Queue<Key, Fixed<4, u8, WithPolicy>, _> =
+    let mut queue: Queue<Key, WithPolicy, _, Fixed<4>> =
         Queue::new(NoLimit).with_policy(Policy::new().run_rate(2.0, 1));
     for number in 0..3 {
         queue.at(at(0)).add((1, number)).unwrap();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Queue,
-    RandomState, RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Plain,
+    Priorities, Queue, RandomState, RateLimiter, Rejected, Storage,
 };
 
-type Failing = Queue<u16, Growable, Exponential>;
+type Failing = Queue<u16, Plain, Exponential, Growable>;
 
 const NOW: Instant = Instant::EPOCH;
 const WAITS: Next<()> = Next::Wait { until: None };
@@ -32,7 +32,7 @@ fn run(queue: &mut Failing, action: Action) -> u16 {
 }
 
 #[track_caller]
-fn is_full<S: Storage, L: RateLimiter>(queue: &mut Queue<u16, S, L>) {
+fn is_full<P: Priorities, L: RateLimiter, S: Storage>(queue: &mut Queue<u16, P, L, S>) {
     let held = queue.stats().total;
     assert_eq!(queue.at(NOW).add(999), Err(Rejected::Full(999)));
     assert_eq!(queue.stats().total, held);
@@ -122,7 +122,7 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
 
 #[test]
 fn a_queue_that_holds_more_keys_than_fit_displaces_none() {
-    let mut queue: Queue<u16, Growable<RandomState, Levels<2>>, NoLimit> = Queue::builder()
+    let mut queue: Queue<u16, Levels<2>, NoLimit, Growable> = Queue::builder()
         .limiter(NoLimit)
         .levels()
         .max_keys(3)
@@ -144,11 +144,11 @@ fn a_queue_that_holds_more_keys_than_fit_displaces_none() {
 
 #[test]
 fn a_raised_limit_wakes_a_call_that_waits_for_room_and_that_one_the_next() {
-    let mut queue: Queue<u16, Growable, NoLimit> = Queue::growable(NoLimit);
+    let mut queue: Queue<u16, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     queue.at(NOW).limit_keys(1);
     let _ = queue.at(NOW).add(1);
     let mut calls = [2, 3, 4].map(|key| (Adding::new(key, AddOptions::new()), Getter::new()));
-    let mut look = |queue: &mut Queue<_, _, _>, call: usize| {
+    let mut look = |queue: &mut Queue<_, _, _, _, _>, call: usize| {
         let (adding, getter) = &mut calls[call];
         let mut session = queue.at(NOW);
         let looked = (session.poll_add(adding, getter), session.close());

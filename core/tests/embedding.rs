@@ -19,8 +19,8 @@ use std::time::Duration;
 use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Added, Exponential, Fixed, Growable, Instant, Metrics, NoLimit, NoMetrics, Rejected,
-    Storage, Times, default_item_based,
+    Action, Added, Exponential, Fixed, Growable, Instant, Metrics, NoLimit, NoMetrics, Plain,
+    Rejected, Storage, Times, default_item_based,
 };
 
 #[path = "common/lock.rs"]
@@ -60,8 +60,9 @@ struct Sensors;
 
 impl Host for Sensors {
     type Key = u16;
-    type Storage = Fixed<4>;
+    type Priorities = Plain;
     type Limiter = Exponential;
+    type Storage = Fixed<4>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<1>;
     type Clock = Stopped;
@@ -93,8 +94,9 @@ struct Counts<M>(PhantomData<M>);
 
 impl<M: Metrics> Host for Counts<M> {
     type Key = u8;
-    type Storage = Growable;
+    type Priorities = Plain;
     type Limiter = NoLimit;
+    type Storage = Growable;
     type Metrics = M;
     type Waiters = GrowableWaitList;
     type Clock = Counting;
@@ -230,7 +232,7 @@ impl Drop for Fragile {
     }
 }
 
-type Operation<S> = fn(&mut Queue<Fragile, S, Exponential>, Instant);
+type Operation<S> = fn(&mut Queue<Fragile, Plain, Exponential, S>, Instant);
 
 /// One of each operation that runs a key's code.
 fn operations<S: Storage>() -> [Operation<S>; 9] {
@@ -257,7 +259,7 @@ fn operations<S: Storage>() -> [Operation<S>; 9] {
 }
 
 /// Whichever call of a key's code panics, the queue stays valid and goes on working.
-fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, Exponential>) {
+fn survives<S: Storage>(new: fn() -> Queue<Fragile, Plain, Exponential, S>) {
     let mut panicked = HashSet::new();
     for fuse in 1..60 {
         let mut queue = new();
@@ -290,7 +292,7 @@ fn a_panic_in_a_keys_code_leaves_the_fixed_queue_valid() {
 #[test]
 fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     let now = Instant::EPOCH;
-    let mut queue: Queue<Fragile, Growable, _> = Queue::growable(default_item_based());
+    let mut queue: Queue<Fragile, Plain, _, Growable> = Queue::growable(default_item_based());
     let _ = queue.at(now).add_many([1, 2, 3].map(Fragile), |_| {});
     let work: Vec<_> = std::iter::from_fn(|| queue.at(now).try_get()).collect();
     let (keys, tickets): (Vec<_>, Vec<_>) =

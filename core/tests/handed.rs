@@ -8,8 +8,8 @@ use clock::Hand;
 use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Batch, DefaultItemBased, Finished, Growable, Guard, Instant, NotActive, Timed, Workers,
-    default_item_based,
+    Action, Batch, DefaultItemBased, Finished, Growable, Guard, Instant, NotActive, Plain, Timed,
+    Workers, default_item_based,
 };
 
 #[path = "common/clock.rs"]
@@ -21,8 +21,9 @@ struct Handed;
 
 impl Host for Handed {
     type Key = u32;
-    type Storage = Growable;
+    type Priorities = Plain;
     type Limiter = DefaultItemBased;
+    type Storage = Growable;
     type Metrics = Timed;
     type Waiters = GrowableWaitList;
     type Clock = Hand;

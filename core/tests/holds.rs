@@ -8,10 +8,10 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
     Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
-    NoLimit, Policy, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
+    NoLimit, Plain, Policy, Priorities, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
 };
 
-type Holding<const N: usize> = Fixed<N, u8, WithPolicy>;
+type Holding<const N: usize, L = NoLimit, K = u8> = Queue<K, WithPolicy, L, Fixed<N>>;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -19,7 +19,7 @@ fn at(millis: u32) -> Instant {
     Instant::EPOCH + MS * millis
 }
 
-fn holding<L: RateLimiter>(limiter: L, policy: Policy) -> Queue<u8, Holding<4>, L> {
+fn holding<L: RateLimiter>(limiter: L, policy: Policy) -> Holding<4, L> {
     Queue::new(limiter).with_policy(policy)
 }
 
@@ -78,7 +78,7 @@ fn a_queue_that_grows_forgets_holds_that_are_over() {
 #[test]
 fn room_goes_before_holds() {
     let policy = Policy::new().cool_down(Duration::MAX);
-    let mut queue: Queue<u8, Holding<2>, _> = Queue::new(NoLimit).with_policy(policy);
+    let mut queue: Holding<2> = Queue::new(NoLimit).with_policy(policy);
     for key in [1, 2, 3] {
         assert_eq!(queue.at(at(0)).add(key), Ok(Added::Ready));
         let work = queue.at(at(0)).try_get().unwrap();
@@ -108,9 +108,9 @@ fn keys_that_are_added_together_are_counted_as_delayed() {
 /// The level of an add, or of a run, is that of the key after its hold.
 #[test]
 fn a_hold_keeps_the_level() {
-    type Leveled = Fixed<4, u8, WithPolicy<Levels<3>>>;
     let policy = Policy::new().hold_failures();
-    let mut queue: Queue<u8, Leveled, _> = Queue::new(backoff()).with_policy(policy);
+    let mut queue: Queue<u8, WithPolicy<Levels<3>>, _, Fixed<4>> =
+        Queue::new(backoff()).with_policy(policy);
     let level = |level| AddOptions {
         priority: Some(level),
         ..AddOptions::new()
@@ -165,7 +165,10 @@ fn a_burst_ends_whatever_else_the_policy_says() {
 /// A key that gets the slot of another has neither its hold nor its burst.
 #[test]
 fn what_is_kept_of_a_key_ends_with_its_slot() {
-    fn reuse<S: Storage>(mut queue: Queue<u8, S, NoLimit>, add_debounced: Debounce<S>) {
+    fn reuse<P: Priorities, S: Storage>(
+        mut queue: Queue<u8, P, NoLimit, S>,
+        add_debounced: Debounce<P, S>,
+    ) {
         let _ = add_debounced(&mut queue.at(at(0)), 1);
         assert_eq!(queue.at(at(0)).cancel_delay(&1), Some(at(10)));
         queue.assert_valid();
@@ -188,15 +191,16 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
             queue.assert_valid();
         }
     }
-    type Debounce<S> = fn(&mut Session<'_, u8, S, NoLimit>, u8) -> Result<Added, Rejected<u8>>;
+    type Debounce<P, S> =
+        fn(&mut Session<'_, u8, P, NoLimit, S>, u8) -> Result<Added, Rejected<u8>>;
     let policy = || Policy::new().cool_down(Duration::MAX);
-    let mut grows: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    let mut grows: Queue<u8, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     grows.at(at(0)).set_policy(policy());
     grows.at(at(0)).limit_keys(1);
     reuse(grows, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
     });
-    let fixed: Queue<u8, Holding<1>, _> = Queue::new(NoLimit).with_policy(policy());
+    let fixed: Holding<1> = Queue::new(NoLimit).with_policy(policy());
     reuse(fixed, |session, key| {
         session.add_debounced(key, 10 * MS, 90 * MS)
     });
@@ -205,7 +209,7 @@ fn what_is_kept_of_a_key_ends_with_its_slot() {
 /// The next key in its slot is not held.
 #[test]
 fn a_hold_that_is_over_ends_with_its_key() {
-    let mut queue: Queue<u8, Growable, NoLimit> = Queue::growable(NoLimit);
+    let mut queue: Queue<u8, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     queue.at(at(5)).set_policy(Policy::new().hold_failures());
     let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
     let work = queue.at(at(5)).try_get().unwrap();
@@ -244,8 +248,8 @@ fn a_policy_can_be_exchanged() {
 /// What is not used costs nothing.
 #[test]
 fn a_fixed_queue_has_room_for_a_policy_only_if_its_type_says_so() {
-    let plain = size_of::<Queue<u64, Fixed<64>, Exponential>>();
-    let with = size_of::<Queue<u64, Holding<64>, Exponential>>();
+    let plain = size_of::<Queue<u64, Plain, Exponential, Fixed<64>>>();
+    let with = size_of::<Holding<64, Exponential, u64>>();
     assert_eq!(with - plain, 64 * 16 + size_of::<Policy>());
     assert!(!holding(NoLimit, Policy::new()).needs_time());
 }

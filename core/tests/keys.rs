@@ -9,7 +9,7 @@ use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
     AddOptions, Added, DefaultItemBased, Fixed, Instant, KeyedLimiter, Merge, NoMetrics, NotActive,
-    Producer, Rejected, default_item_based,
+    Plain, Producer, Rejected, default_item_based,
 };
 
 #[path = "common/clock.rs"]
@@ -21,8 +21,9 @@ struct Names;
 
 impl Host for Names {
     type Key = String;
-    type Storage = Fixed<2>;
+    type Priorities = Plain;
     type Limiter = DefaultItemBased;
+    type Storage = Fixed<2>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<1>;
     type Clock = Hand;
@@ -93,7 +94,7 @@ fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
     use requeue_core::Growable;
 
     let now = Instant::EPOCH;
-    let mut queue: Queue<Vec<u8>, Growable, _> = Queue::growable(default_item_based());
+    let mut queue: Queue<Vec<u8>, Plain, _, Growable> = Queue::growable(default_item_based());
     for key in 0..100 {
         let _ = queue.at(now).add(vec![key, key]);
     }
@@ -103,7 +104,7 @@ fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
 
 #[test]
 fn a_keyed_limiter_looks_keys_up_by_str() {
-    let mut limiter: KeyedLimiter<String, Fixed<2>, _> = KeyedLimiter::new(default_item_based());
+    let mut limiter: KeyedLimiter<String, _, Fixed<2>> = KeyedLimiter::new(default_item_based());
     let _ = limiter.when(&"peer-1".into(), Instant::EPOCH);
     assert_eq!(
         (limiter.failures("peer-1"), limiter.failures("peer-2")),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
-    Metrics, RandomState, Rejected, Storage,
+    Metrics, Plain, RandomState, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,15 +25,15 @@ impl Metrics for Depths {
     }
 }
 
-type Three<S> = Queue<u8, S, Exponential, Depths>;
+type Three<S> = Queue<u8, Levels<3>, Exponential, S, Depths>;
 
 const LIMITER: Exponential = Exponential::new(SECOND, Duration::from_secs(60));
 
-fn fixed() -> Three<Fixed<8, u8, Levels<3>>> {
+fn fixed() -> Three<Fixed<8>> {
     Queue::with_metrics(LIMITER, Depths::default())
 }
 
-fn growable() -> Three<Growable<RandomState, Levels<3>>> {
+fn growable() -> Three<Growable> {
     let parts = Queue::builder().limiter(LIMITER);
     parts.report_to(Depths::default()).levels::<3>().build()
 }
@@ -51,7 +51,7 @@ impl Metrics for OneLevel {
 
 #[test]
 fn the_depth_of_a_single_level_is_not_reported() {
-    let mut queue: Queue<u8, Fixed<2>, _, _> = Queue::with_metrics(LIMITER, OneLevel);
+    let mut queue: Queue<u8, Plain, _, Fixed<2>, _> = Queue::with_metrics(LIMITER, OneLevel);
     let now = Instant::EPOCH;
     queue.at(now).add(1).unwrap();
     let work = queue.at(now).try_get().unwrap();

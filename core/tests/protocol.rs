@@ -10,9 +10,9 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Rejected};
+use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Plain, Rejected};
 
-type Keys = Queue<u8, Growable, NoLimit>;
+type Keys = Queue<u8, Plain, NoLimit, Growable>;
 
 const NOW: Instant = Instant::EPOCH;
 

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Action, Exponential, Finished, Growable, Instant};
+use requeue_core::{Action, Exponential, Finished, Growable, Instant, Plain};
 
 /// A queue with one failure of each of these keys on record, the oldest first.
-fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, Exponential> {
+fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Plain, Exponential, Growable> {
     let now = Instant::EPOCH;
     let limiter = Exponential::new(Duration::ZERO, Duration::ZERO);
     let mut queue = Queue::growable(limiter);

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Exponential, Growable, Instant, Metrics, RandomState, Reporter, Times,
-    default_item_based,
+    Action, Exponential, Growable, Instant, Metrics, Reporter, Times, default_item_based,
 };
 
 /// One report: the method, and its figure.
@@ -82,7 +81,7 @@ impl Metrics for Journal {
     }
 }
 
-type Keys<M> = Queue<u8, Growable<RandomState, requeue_core::Levels<2>>, Exponential, M>;
+type Keys<M> = Queue<u8, requeue_core::Levels<2>, Exponential, Growable, M>;
 
 fn queue<M: Metrics>(metrics: M) -> Keys<M> {
     let parts = Queue::builder().limiter(default_item_based());

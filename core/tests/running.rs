@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Action, AddOptions, Finished, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue,
-    RandomState, Reporter, Storage, Times, default_item_based,
+    Action, AddOptions, Finished, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Plain,
+    Priorities, Queue, RandomState, Reporter, Storage, Times, default_item_based,
 };
 
 /// What was last reported: all runs together, and the longest.
@@ -40,10 +40,11 @@ impl Random {
 }
 
 /// Adds, takes, ends and reports at random. After each step the ages are those of a scan.
-fn compare<S, L, M>(mut queue: Queue<u64, S, L, M>, ages: &Ages)
+fn compare<P, L, S, M>(mut queue: Queue<u64, P, L, S, M>, ages: &Ages)
 where
-    S: Storage,
+    P: Priorities,
     L: requeue_core::RateLimiter,
+    S: Storage,
     M: Metrics,
 {
     let mut random = Random(20_261_122);
@@ -85,10 +86,10 @@ where
 #[test]
 fn the_ages_are_those_of_a_scan() {
     let ages = Ages::default();
-    let fixed: Queue<u64, Fixed<12>, _, _> =
+    let fixed: Queue<u64, Plain, _, Fixed<12>, _> =
         Queue::with_metrics(default_item_based(), ages.clone());
     compare(fixed, &ages);
-    let leveled: Queue<u64, Fixed<12, u16, Levels<2>>, _, _> =
+    let leveled: Queue<u64, Levels<2>, _, Fixed<12, u16>, _> =
         Queue::with_metrics(default_item_based(), ages.clone());
     compare(leveled, &ages);
     let parts = || Queue::builder().limiter(default_item_based());
@@ -101,7 +102,7 @@ fn the_ages_are_those_of_a_scan() {
     );
 }
 
-type Exchanged = Queue<u64, Growable<RandomState>, NoLimit, Reporter>;
+type Exchanged = Queue<u64, Plain, NoLimit, Growable<RandomState>, Reporter>;
 
 /// The metrics of a queue may be exchanged at any time: those put in its place know of the runs
 /// that begin from then on.
@@ -145,13 +146,14 @@ impl Metrics for Oldest {
 }
 
 /// Adds, takes and cancels, and compares what is reported with what the test knows.
-fn watch_the_oldest<S, M>(mut queue: Queue<u64, S, NoLimit, M>, oldest: &Oldest)
+fn watch_the_oldest<P, S, M>(mut queue: Queue<u64, P, NoLimit, S, M>, oldest: &Oldest)
 where
+    P: Priorities,
     S: Storage,
     M: Metrics,
 {
     let at = Instant::from_nanos;
-    let reports = |queue: &mut Queue<u64, S, NoLimit, M>, now| {
+    let reports = |queue: &mut Queue<u64, P, NoLimit, S, M>, now| {
         queue.at(at(now)).report_running();
         oldest.0.lock().unwrap().take().map(|age| age.as_nanos())
     };
@@ -181,7 +183,7 @@ where
 #[test]
 fn the_age_of_the_oldest_ready_key_is_reported() {
     let oldest = Oldest::default();
-    let fixed: Queue<u64, Fixed<12>, _, _> = Queue::with_metrics(NoLimit, oldest.clone());
+    let fixed: Queue<u64, Plain, _, Fixed<12>, _> = Queue::with_metrics(NoLimit, oldest.clone());
     watch_the_oldest(fixed, &oldest);
     let parts = || Queue::builder().limiter(NoLimit);
     watch_the_oldest(parts().report_to(oldest.clone()).build(), &oldest);

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::{
-    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Queue, RandomState, Reporter,
-    Storage, Sweep, Timed,
+    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Plain, Queue, RandomState,
+    Reporter, Storage, Sweep, Timed,
 };
 
 const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
 /// Of these keys each third is held from the first step to the last.
 const STAYS: u16 = 3;
 
-type Keys<S> = Queue<u16, S, NoLimit>;
+type Keys<S> = Queue<u16, Plain, NoLimit, S>;
 
 /// Between two steps keys go, come and run.
 fn others_work<S: Storage>(queue: &mut Keys<S>, step: u16, now: Instant) {
@@ -101,7 +101,7 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
 }
 
 fn only_entry<S: Storage, M: requeue_core::Metrics>(
-    queue: &mut Queue<u16, S, NoLimit, M>,
+    queue: &mut Queue<u16, Plain, NoLimit, S, M>,
     now: Instant,
 ) -> (KeyState, Option<Instant>) {
     let mut entry = None;
@@ -114,7 +114,8 @@ fn only_entry<S: Storage, M: requeue_core::Metrics>(
 #[test]
 fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     let at = Instant::from_nanos;
-    let mut timed: Queue<u16, Fixed<4>, NoLimit, Timed> = Queue::with_metrics(NoLimit, Timed);
+    let mut timed: Queue<u16, Plain, NoLimit, Fixed<4>, Timed> =
+        Queue::with_metrics(NoLimit, Timed);
     let mut untimed: Keys<Fixed<4>> = Queue::new(NoLimit);
     let _ = (timed.at(at(1)).add(7), untimed.at(at(1)).add(7));
     assert_eq!(only_entry(&mut timed, at(2)).1, None, "it is ready");
@@ -124,7 +125,7 @@ fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     let (state, since) = only_entry(&mut untimed, at(5));
     assert_eq!((state.active, since), (true, None));
 
-    let mut reported: Queue<u16, Fixed<4>, NoLimit, Reporter> =
+    let mut reported: Queue<u16, Plain, NoLimit, Fixed<4>, Reporter> =
         Queue::with_metrics(NoLimit, Reporter::new(Timed));
     let _ = (reported.at(at(1)).add(7), reported.at(at(3)).try_get());
     assert_eq!(only_entry(&mut reported, at(5)).1, Some(at(3)));

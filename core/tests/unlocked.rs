@@ -9,7 +9,8 @@ use std::time::Duration;
 use requeue_core::Batch;
 use requeue_core::binding::{Clock, FixedWaitList, Host, KEYS_PER_LOCK, Lock, Shared, State};
 use requeue_core::{
-    Action, AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Queue, default_item_based,
+    Action, AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Plain, Queue,
+    default_item_based,
 };
 
 /// How often the lock was taken, whether it is held, and what was dropped meanwhile.
@@ -91,8 +92,9 @@ struct Inner;
 
 impl Host for Inner {
     type Key = Key;
-    type Storage = Fixed<1000, u16>;
+    type Priorities = Plain;
     type Limiter = DefaultItemBased;
+    type Storage = Fixed<1000, u16>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<2>;
     type Clock = Stopped;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Fixed, Instant, NoLimit, Rejected, default_item_based,
+    Action, AddOptions, Added, Fixed, Instant, NoLimit, Plain, Rejected, default_item_based,
 };
 
-type Keys<const N: usize> = Queue<u8, Fixed<N>, NoLimit>;
+type Keys<const N: usize> = Queue<u8, Plain, NoLimit, Fixed<N>>;
 
 const NOW: Instant = Instant::EPOCH;
 const WAITS: Next<()> = Next::Wait { until: None };
@@ -155,7 +155,7 @@ fn two_flushes_of_a_ready_key_wait_for_the_same_run() {
 
 #[test]
 fn a_failure_that_is_retried_ends_the_flush_of_its_run() {
-    let mut queue: Queue<u8, Fixed<2>, _> = Queue::new(default_item_based());
+    let mut queue: Queue<u8, Plain, _, Fixed<2>> = Queue::new(default_item_based());
     let _ = queue.at(NOW).add(1);
     let mut flush = queue.at(NOW).begin_flush(&1);
     let work = queue.at(NOW).try_get().unwrap();
@@ -207,7 +207,7 @@ fn a_place_that_is_taken_by_an_add_is_waited_for_again() {
 
 #[test]
 fn a_failure_record_makes_room_for_a_call_that_waits() {
-    let mut queue: Queue<u8, Fixed<1>, _> = Queue::new(default_item_based());
+    let mut queue: Queue<u8, Plain, _, Fixed<1>> = Queue::new(default_item_based());
     let _ = queue.at(NOW).add_rate_limited(1);
     let (mut adding, mut getter) = (Adding::new(2, AddOptions::new()), Getter::new());
     assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), WAITS);

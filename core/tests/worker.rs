@@ -10,7 +10,7 @@ use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Keys = Queue<u8, Fixed<8, u8, WithPolicy>, NoLimit>;
+type Keys = Queue<u8, WithPolicy, NoLimit, Fixed<8>>;
 
 fn at(seconds: u32) -> Instant {
     Instant::EPOCH + SECOND * seconds

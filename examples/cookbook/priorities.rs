@@ -19,8 +19,8 @@ const ALARM: AddOptions = AddOptions {
 fn main() {
     let clock = ManualClock::new();
     // Without `aging` a level that never runs empty starves those below it.
-    let builder = WorkQueue::builder().levels::<2>().aging();
-    let queue = builder.clock(clock.clone()).build::<&str>();
+    let builder = WorkQueue::<&str>::builder().levels::<2>().aging();
+    let queue = builder.clock(clock.clone()).build();
     queue.age_after(Duration::from_secs(60));
 
     let _ = queue.add("report");

@@ -4,15 +4,16 @@ use std::hash::Hash;
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
+use requeue::binding::ClientGo;
 use requeue::tokio::{AddOptions, Tasks, WorkQueue};
-use requeue::{Builder, DefaultController, Growable, Levels, Merge, RandomState, Reporter};
+use requeue::{Builder, Levels, Merge, Reporter};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below
 /// [`CHANGED`].
-pub type Keys<K> = WorkQueue<ObjectRef<K>, DefaultController, Growable<RandomState, Levels<2>>>;
+pub type Keys<K> = WorkQueue<ObjectRef<K>, Levels<2>>;
 
 /// What builds the queue of a controller.
-pub(crate) type KeysBuilder = Builder<Tasks, DefaultController, Reporter, Levels<2>>;
+pub(crate) type KeysBuilder<K> = Builder<ObjectRef<K>, Levels<2>, ClientGo<true>, Tasks, Reporter>;
 
 /// The priority level of an object that was merely listed: at the start, and by a resync.
 pub const LISTED: u8 = 0;

@@ -48,11 +48,12 @@ impl fmt::Display for NotTried {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Growable;
+/// use requeue_core::{Growable, Plain};
 /// use requeue_proptest::conformance::hold;
 /// use requeue_proptest::subject::Direct;
 ///
-/// let skipped = hold::<Direct<Growable>>("fifo", "a_key_that_was_worked_on_goes_to_the_end");
+/// let skipped =
+///     hold::<Direct<Plain, Growable>>("fifo", "a_key_that_was_worked_on_goes_to_the_end");
 /// assert!(skipped.is_none());
 /// ```
 pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
@@ -97,11 +98,11 @@ fn run(
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Growable;
+/// use requeue_core::{Growable, Plain};
 /// use requeue_proptest::conformance::rules_broken;
 /// use requeue_proptest::subject::Direct;
 ///
-/// assert!(rules_broken::<Direct<Growable>>().is_empty());
+/// assert!(rules_broken::<Direct<Plain, Growable>>().is_empty());
 /// ```
 pub fn rules_broken<S: Subject + 'static>() -> Vec<&'static Rule> {
     broken_on(boxed::<S>)
@@ -153,11 +154,11 @@ fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Growable;
+/// use requeue_core::{Growable, Plain};
 /// use requeue_proptest::conformance::rules_not_tried;
 /// use requeue_proptest::subject::Direct;
 ///
-/// let not_tried = rules_not_tried::<Direct<Growable>>();
+/// let not_tried = rules_not_tried::<Direct<Plain, Growable>>();
 /// let of_capacity = not_tried.iter().find(|it| it.rule.group == "capacity").unwrap();
 /// assert_eq!(of_capacity.reason, "the queue has no capacity");
 /// ```

@@ -16,10 +16,10 @@ pub(crate) use shared::SharedFigures;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
 /// use requeue_proptest::Figures;
 ///
-/// let mut queue: Queue<u8, Fixed<4>, NoLimit, Figures> =
+/// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>, Figures> =
 ///     Queue::with_metrics(NoLimit, Figures::default());
 /// let _ = queue.at(Instant::EPOCH).add(1);
 /// assert_eq!((queue.metrics().adds, queue.metrics().depth), (1, 1));

@@ -179,12 +179,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Fixed;
+/// use requeue_core::{Fixed, Plain};
 /// use requeue_proptest::histories::{Looks, Step, check};
 /// use requeue_proptest::subject::{Direct, Setup};
 ///
 /// let steps = [Step::Add(1), Step::TryGet, Step::Add(1), Step::DoneKey(1), Step::TryGet];
-/// check::<Direct<Fixed<1>>>(&Setup::exponential(), &steps, Looks::Always)?;
+/// check::<Direct<Plain, Fixed<1>>>(&Setup::exponential(), &steps, Looks::Always)?;
 /// # Ok::<(), requeue_proptest::histories::Failure>(())
 /// ```
 pub fn check<S: Subject + 'static>(

@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState, WithPolicy};
+use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, Plain, WithPolicy};
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tasks, Threads};
@@ -24,7 +24,7 @@ macro_rules! core_fixed {
     ($($name:ident: $capacity:literal;)+) => {
         $(mod $name {
             use super::*;
-            conformance!(Direct<Fixed<$capacity, u8, WithPolicy>>, steps);
+            conformance!(Direct<WithPolicy, Fixed<$capacity>>, steps);
         })+
     };
 }
@@ -39,22 +39,22 @@ core_fixed! {
 /// Without a policy, as most queues of a fixed size are.
 mod core_fixed_3 {
     use super::*;
-    conformance!(Direct<Fixed<3>>, steps);
+    conformance!(Direct<Plain, Fixed<3>>, steps);
 }
 
 mod core_fixed_64_without_policy {
     use super::*;
-    conformance!(Direct<Fixed<64>>, steps);
+    conformance!(Direct<Plain, Fixed<64>>, steps);
 }
 
 mod core_growable {
     use super::*;
-    conformance!(Direct<Growable>, steps);
+    conformance!(Direct<Plain, Growable>, steps);
 }
 
 mod core_growable_for_64 {
     use super::*;
-    conformance!(Direct<Growable, Figures, 64>, steps);
+    conformance!(Direct<Plain, Growable, Figures, 64>, steps);
 }
 
 mod std {
@@ -105,24 +105,24 @@ macro_rules! drawn {
 }
 
 drawn! {
-    core_fixed_64_with_wide_numbers: Direct<Fixed<64, u16, WithPolicy>>;
-    core_fixed_3_without_metrics: Direct<Fixed<3, u8, WithPolicy>, NoMetrics>;
-    core_growable_without_metrics: Direct<Growable, NoMetrics>;
-    core_growable_for_1: Direct<Growable, NoMetrics, 1>;
-    core_growable_for_3: Direct<Growable, Figures, 3>;
-    core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Figures, 4>;
-    core_growable_for_4_with_aging: Direct<Aged, Figures, 4>;
-    work_queue_growable_for_2: OnWorkQueue<Bare<Growable>, 2>;
-    work_queue_fixed_2: OnWorkQueue<Bare<Fixed<2, u8, WithPolicy>>>;
-    work_queue_growable: OnWorkQueue<Bare<Growable>>;
+    core_fixed_64_with_wide_numbers: Direct<WithPolicy, Fixed<64, u16>>;
+    core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, NoMetrics>;
+    core_growable_without_metrics: Direct<Plain, Growable, NoMetrics>;
+    core_growable_for_1: Direct<Plain, Growable, NoMetrics, 1>;
+    core_growable_for_3: Direct<Plain, Growable, Figures, 3>;
+    core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Growable, Figures, 4>;
+    core_growable_for_4_with_aging: Direct<Aged, Growable, Figures, 4>;
+    work_queue_growable_for_2: OnWorkQueue<Bare<Plain, Growable>, 2>;
+    work_queue_fixed_2: OnWorkQueue<Bare<WithPolicy, Fixed<2>>>;
+    work_queue_growable: OnWorkQueue<Bare<Plain, Growable>>;
     embassy_3: OnWorkQueue<Embassy<3, WithPolicy>>;
-    core_fixed_4_with_levels: Direct<Fixed<4, u8, GovernedLevels>>;
-    core_fixed_3_with_levels_without_metrics: Direct<Fixed<3, u8, GovernedLevels>, NoMetrics>;
-    core_fixed_4_with_groups_and_levels: Direct<Fixed<4, u8, Groups<u8, GovernedLevels, 4>>>;
-    core_fixed_4_with_aging: Direct<Fixed<4, u8, Aging<GovernedLevels>>>;
-    core_growable_with_aging_without_metrics: Direct<Aged, NoMetrics>;
-    core_fixed_4_with_groups_and_aging: Direct<Fixed<4, u8, AgingGroups>>;
-    core_growable_with_groups_without_metrics: Direct<Grouped, NoMetrics>;
+    core_fixed_4_with_levels: Direct<GovernedLevels, Fixed<4>>;
+    core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, NoMetrics>;
+    core_fixed_4_with_groups_and_levels: Direct<Groups<u8, GovernedLevels, 4>, Fixed<4>>;
+    core_fixed_4_with_aging: Direct<Aging<GovernedLevels>, Fixed<4>>;
+    core_growable_with_aging_without_metrics: Direct<Aged, Growable, NoMetrics>;
+    core_fixed_4_with_groups_and_aging: Direct<AgingGroups, Fixed<4>>;
+    core_growable_with_groups_without_metrics: Direct<Grouped, Growable, NoMetrics>;
 }
 
 /// Variants of more than one priority level, on which the rules of priorities are also tried.
@@ -135,24 +135,24 @@ macro_rules! kinds {
     };
 }
 
-type Leveled = Growable<RandomState, Levels<3>>;
-type Aged = Growable<RandomState, Aging<Levels<3>>>;
-type Grouped = Growable<RandomState, Groups<u8>>;
-type GroupedLevels = Growable<RandomState, Groups<u8, Levels<3>>>;
+type Leveled = Levels<3>;
+type Aged = Aging<Levels<3>>;
+type Grouped = Groups<u8>;
+type GroupedLevels = Groups<u8, Levels<3>>;
 type GovernedLevels = WithPolicy<Levels<3>>;
 type AgingGroups = Groups<u8, Aging<GovernedLevels>, 4>;
 
 kinds! {
-    core_fixed_64_with_levels: Direct<Fixed<64, u8, GovernedLevels>>;
-    core_growable_with_levels: Direct<Leveled>;
+    core_fixed_64_with_levels: Direct<GovernedLevels, Fixed<64>>;
+    core_growable_with_levels: Direct<Leveled, Growable>;
     std_with_levels: OnWorkQueue<Threads<Leveled>>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
-    core_fixed_64_with_groups: Direct<Fixed<64, u8, Groups<u8, WithPolicy>>>;
-    core_fixed_64_with_aging: Direct<Fixed<64, u8, Aging<GovernedLevels>>>;
-    core_growable_with_aging: Direct<Aged>;
-    core_growable_with_groups: Direct<GroupedLevels>;
-    core_growable_with_groups_and_aging: Direct<Growable<RandomState, AgingGroups>>;
+    core_fixed_64_with_groups: Direct<Groups<u8, WithPolicy>, Fixed<64>>;
+    core_fixed_64_with_aging: Direct<Aging<GovernedLevels>, Fixed<64>>;
+    core_growable_with_aging: Direct<Aged, Growable>;
+    core_growable_with_groups: Direct<GroupedLevels, Growable>;
+    core_growable_with_groups_and_aging: Direct<AgingGroups, Growable>;
     std_with_groups: OnWorkQueue<Threads<Grouped>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     std_with_aging: OnWorkQueue<Threads<Aged>>;
@@ -163,7 +163,7 @@ kinds! {
 
 #[test]
 fn core_fixed_20_crowded() {
-    drawn::operations_on_many_keys::<Direct<Fixed<20, u8, WithPolicy>>>(REGRESSIONS);
+    drawn::operations_on_many_keys::<Direct<WithPolicy, Fixed<20>>>(REGRESSIONS);
 }
 
 #[test]
@@ -178,12 +178,12 @@ fn histories_on_embassy_with_room_for_two_keys() {
 
 #[test]
 fn histories_on_std_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Threads<Fixed<2, u8, WithPolicy>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Threads<WithPolicy, Fixed<2>>>>(HISTORIES);
 }
 
 #[test]
 fn histories_on_tokio_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Tasks<Fixed<2, u8, WithPolicy>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Tasks<WithPolicy, Fixed<2>>>>(HISTORIES);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn assert_only<S: Subject + 'static>(waits: bool, groups: &[&[&str]]) {
 
 #[test]
 fn only_these_rules_are_not_tried_on_core() {
-    assert_only::<Direct<Growable>>(
+    assert_only::<Direct<Plain, Growable>>(
         false,
         &[
             OF_CAPACITY,
@@ -337,13 +337,13 @@ fn only_these_rules_are_not_tried_on_core() {
             OF_LOCK,
         ],
     );
-    assert_only::<Direct<Fixed<64, u8, WithPolicy>>>(
+    assert_only::<Direct<WithPolicy, Fixed<64>>>(
         false,
         &[
             OF_GROWING, OF_LIMITS, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
         ],
     );
-    assert_only::<Direct<Fixed<64>>>(
+    assert_only::<Direct<Plain, Fixed<64>>>(
         false,
         &[
             OF_GROWING,
@@ -356,11 +356,11 @@ fn only_these_rules_are_not_tried_on_core() {
             OF_LOCK,
         ],
     );
-    assert_only::<Direct<Growable, Figures, 64>>(
+    assert_only::<Direct<Plain, Growable, Figures, 64>>(
         false,
         &[OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK],
     );
-    assert_only::<Direct<Leveled>>(
+    assert_only::<Direct<Leveled, Growable>>(
         false,
         &[OF_CAPACITY, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK],
     );
@@ -403,7 +403,7 @@ fn only_these_rules_are_not_tried_on_embassy() {
 
 #[test]
 fn a_rule_that_is_not_tried_says_why() {
-    let not_tried = rules_not_tried::<Direct<Fixed<2, u8, WithPolicy>>>();
+    let not_tried = rules_not_tried::<Direct<WithPolicy, Fixed<2>>>();
     let why = not_tried.iter().find(|it| it.rule.group == "fifo");
     let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
                     there is room for 2 keys, which is too little";
@@ -413,7 +413,7 @@ fn a_rule_that_is_not_tried_says_why() {
 /// Core's guard would keep the rules of panics, whatever that of the runtime does.
 #[test]
 fn what_a_binding_does_not_override_is_not_tried() {
-    let not_tried = rules_not_tried::<OnWorkQueue<Bare<Growable>>>();
+    let not_tried = rules_not_tried::<OnWorkQueue<Bare<Plain, Growable>>>();
     let mut of_panics = not_tried
         .iter()
         .filter(|it| it.rule.group == "panicking_worker");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Fixed, Growable, Merge, WithPolicy};
+use requeue_core::{Action, AddOptions, Fixed, Growable, Merge, Plain, WithPolicy};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
@@ -155,7 +155,7 @@ macro_rules! explored {
 }
 
 explored! {
-    core_fixed_1: Direct<Fixed<1, u8, WithPolicy>>;
-    core_fixed_2: Direct<Fixed<2, u8, WithPolicy>>;
-    core_growable: Direct<Growable>;
+    core_fixed_1: Direct<WithPolicy, Fixed<1>>;
+    core_fixed_2: Direct<WithPolicy, Fixed<2>>;
+    core_growable: Direct<Plain, Growable>;
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use requeue_core::{Growable, Instant, NoLimit, Queue};
+use requeue_core::{Growable, Instant, NoLimit, Plain, Queue};
 use requeue_std::WorkQueue;
 
 const KEYS: u32 = 1000;
@@ -47,7 +47,7 @@ fn a_million_adds_of_a_thousand_keys_take_the_memory_of_a_thousand() {
 #[test]
 fn what_was_reserved_is_not_taken_again() {
     let now = Instant::EPOCH;
-    let mut queues: [Queue<u32, Growable, NoLimit>; 3] = [
+    let mut queues: [Queue<u32, Plain, NoLimit, Growable>; 3] = [
         Queue::with_capacity(NoLimit, KEYS as usize),
         Queue::growable(NoLimit),
         Queue::growable(NoLimit),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use requeue_core::{Action, AddOptions, Fixed, Growable, Levels, RandomState, WithPolicy};
+use requeue_core::{Action, AddOptions, Fixed, Growable, Levels, Plain, WithPolicy};
 use requeue_proptest::subject::{
     Bare, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Setup, Subject, Tasks, Threads,
 };
@@ -155,11 +155,11 @@ macro_rules! restored {
 }
 
 restored! {
-    core_fixed: Direct<Fixed<6, u8, WithPolicy>>;
-    core_growable: Direct<Growable>;
-    core_levels: Direct<Growable<RandomState, Levels<3>>>;
-    work_queue: OnWorkQueue<Bare<Fixed<6, u8, WithPolicy>>>;
+    core_fixed: Direct<WithPolicy, Fixed<6>>;
+    core_growable: Direct<Plain, Growable>;
+    core_levels: Direct<Levels<3>, Growable>;
+    work_queue: OnWorkQueue<Bare<WithPolicy, Fixed<6>>>;
     threads: OnWorkQueue<Threads>;
-    tokio: OnWorkQueue<Tasks<Growable<RandomState, Levels<3>>>>;
+    tokio: OnWorkQueue<Tasks<Levels<3>>>;
     embassy: OnWorkQueue<Embassy<6>>;
 }

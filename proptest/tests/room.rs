@@ -17,8 +17,8 @@ use requeue_tokio::{Guard, WorkQueue};
 
 /// The group, and a number.
 type Key = (u8, u8);
-type Storage = Fixed<SLOTS, u8, Groups<u8, Plain, SEATS>>;
-type Few = WorkQueue<Key, Exponential, Storage>;
+type Tenants = Groups<u8, Plain, SEATS>;
+type Few = WorkQueue<Key, Tenants, Exponential, Fixed<SLOTS>>;
 
 /// How many keys there is room for.
 const SLOTS: usize = 3;
@@ -73,7 +73,7 @@ struct Waiting {
 
 struct World {
     queue: Few,
-    guards: Vec<Guard<Key, Exponential, Storage>>,
+    guards: Vec<Guard<Key, Tenants, Exponential, Fixed<SLOTS>>>,
     waiting: Vec<Waiting>,
     /// Groups with limits of their own, and paused ones: they stay without keys.
     limited: BTreeSet<u8>,
@@ -82,7 +82,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let queue: Queue<Key, Storage, _, Reporter> =
+        let queue: Queue<Key, Tenants, _, Fixed<SLOTS>, Reporter> =
             Queue::with_groups(default_item_based(), Reporter::default(), |key: &Key| key.0);
         Self {
             queue: queue.into(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Fixed, Groups, Growable, RandomState, WithPolicy};
+use requeue_core::{Fixed, Groups, Growable, Plain, WithPolicy};
 use requeue_proptest::histories::{Looks, Step, check};
 use requeue_proptest::subject::{
     Bare, Cap, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Setup,
@@ -20,11 +20,11 @@ fn a_delay_leaves_a_ready_key_in_its_place() {
     ];
     let setup = Setup::exponential();
     assert_eq!(
-        check::<Direct<Fixed<2, u8, WithPolicy>>>(&setup, &steps, Looks::Always),
+        check::<Direct<WithPolicy, Fixed<2>>>(&setup, &steps, Looks::Always),
         Ok(())
     );
     assert_eq!(
-        check::<Direct<Growable>>(&setup, &steps, Looks::Always),
+        check::<Direct<Plain, Growable>>(&setup, &steps, Looks::Always),
         Ok(())
     );
 }
@@ -80,12 +80,12 @@ fn one_in_2_ns() -> Cap {
 }
 
 fn assert_right_with_groups(steps: &[Step]) {
-    type Grouped = Growable<RandomState, Groups<u8>>;
     let setup = Setup::exponential();
-    let behind_a_lock = check::<OnWorkQueue<Bare<Grouped>>>(&setup, steps, Looks::Never);
+    let behind_a_lock =
+        check::<OnWorkQueue<Bare<Groups<u8>, Growable>>>(&setup, steps, Looks::Never);
     assert_eq!(behind_a_lock, Ok(()));
     assert_eq!(
-        check::<Direct<Grouped>>(&setup, steps, Looks::Never),
+        check::<Direct<Groups<u8>, Growable>>(&setup, steps, Looks::Never),
         Ok(())
     );
 }

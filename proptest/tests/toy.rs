@@ -123,8 +123,9 @@ struct ToyHost<P>(PhantomData<P>);
 
 impl<P: Plan> Host for ToyHost<P> {
     type Key = Key;
-    type Storage = Fixed<64, u8, WithPolicy>;
+    type Priorities = WithPolicy;
     type Limiter = AnyLimiter;
+    type Storage = Fixed<64>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<PLACES>;
     type Clock = Timers<P>;
@@ -132,7 +133,7 @@ impl<P: Plan> Host for ToyHost<P> {
 }
 
 type Shared<P> = binding::Shared<ToyHost<P>>;
-type ToyGuard<P> = Guard<ToyHost<P>, Rc<Shared<P>>>;
+type ToyGuard<P> = Guard<ToyHost<P>, Plain, Rc<Shared<P>>>;
 type ToyWait<P> = Wait<ToyHost<P>, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.

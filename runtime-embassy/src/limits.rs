@@ -76,12 +76,12 @@ impl RunLimits {
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::{NoMetrics, default_item_based};
+    /// use requeue_embassy::core::{NoMetrics, Plain, default_item_based};
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, With, WorkQueue};
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
-    /// let queue: WorkQueue<NoopRawMutex, u16, 8, _, 3, With<NoMetrics, u8, _>> =
+    /// let queue: WorkQueue<NoopRawMutex, u16, 8, Plain, _, 3, With<NoMetrics, u8, _>> =
     ///     WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
     /// let _ = queue.add(17);
     ///

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use requeue_core::binding::Clock;
-use requeue_core::{Index, Metrics, NoMetrics, Plain, Priorities};
+use requeue_core::{Index, Metrics, NoMetrics};
 
 use crate::clock::EmbassyClock;
 
@@ -14,19 +14,19 @@ use crate::clock::EmbassyClock;
 /// A function that takes a queue with any of them:
 ///
 /// ```
-/// use requeue_embassy::core::{Exponential, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Exponential, NoMetrics, Plain, default_item_based};
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{Parts, With, WorkQueue};
 ///
-/// fn read_all<const N: usize, P: Parts>(
-///     queue: &WorkQueue<NoopRawMutex, u16, N, Exponential, 3, P>,
+/// fn read_all<const N: usize, X: Parts>(
+///     queue: &WorkQueue<NoopRawMutex, u16, N, Plain, Exponential, 3, X>,
 /// ) -> usize {
 ///     queue.add_many(1..=16, |_| {}).ready
 /// }
 ///
 /// let small: WorkQueue<NoopRawMutex, u16, 8> = WorkQueue::new(default_item_based());
 /// assert_eq!(read_all(&small), 8);
-/// let large: WorkQueue<_, _, 300, _, 3, With<NoMetrics, u16>> =
+/// let large: WorkQueue<_, _, 300, Plain, _, 3, With<NoMetrics, u16>> =
 ///     WorkQueue::new(default_item_based());
 /// assert_eq!(read_all(&large), 16);
 /// ```
@@ -37,34 +37,29 @@ pub trait Parts {
     type Index: Index;
     /// The clock.
     type Clock: Clock;
-    /// How many priority levels there are, whether keys belong to groups, and whether the queue
-    /// can have a policy.
-    type Priorities: Priorities;
 }
 
-/// The [`Parts`] of a queue: metrics, slot numbers, clock and priorities, in this order.
+/// The [`Parts`] of a queue: metrics, slot numbers and clock, in this order.
 ///
 /// # Examples
 ///
 /// ```
 /// use requeue_embassy::core::{
-///     Exponential, Levels, NoMetrics, Policy, WithPolicy, default_item_based,
+///     Exponential, Levels, NoMetrics, Plain, Policy, WithPolicy, default_item_based,
 /// };
 /// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
 /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
 ///
 /// // More than 255 keys.
-/// type Large = WorkQueue<Raw, u16, 300, Exponential, 3, With<NoMetrics, u16>>;
+/// type Large = WorkQueue<Raw, u16, 300, Plain, Exponential, 3, With<NoMetrics, u16>>;
 /// static LARGE: Large = WorkQueue::new(default_item_based());
 ///
 /// // Two priority levels.
-/// type Urgent = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
-/// static ALARMS: WorkQueue<Raw, u16, 16, Exponential, 3, Urgent> =
+/// static ALARMS: WorkQueue<Raw, u16, 16, Levels<2>> =
 ///     WorkQueue::new(default_item_based());
 ///
 /// // A job that failed does not run before its backoff is over, though its line is raised again.
-/// type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
-/// static READINGS: WorkQueue<Raw, u16, 16, Exponential, 3, Held> =
+/// static READINGS: WorkQueue<Raw, u16, 16, WithPolicy> =
 ///     WorkQueue::from_queue(
 ///         Queue::new(default_item_based()).with_policy(Policy::new().hold_failures()),
 ///         EmbassyClock,
@@ -74,14 +69,13 @@ pub trait Parts {
 /// # let _ = ALARMS.add(1);
 /// ```
 #[derive(Debug)]
-pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = Plain>(PhantomData<Named<M, I, C, P>>);
+pub struct With<M = NoMetrics, I = u8, C = EmbassyClock>(PhantomData<Named<M, I, C>>);
 
 /// Names the parameters. A function, so that `With` is `Send` and `Sync` whatever they are.
-type Named<M, I, C, P> = fn() -> (M, I, C, P);
+type Named<M, I, C> = fn() -> (M, I, C);
 
-impl<M: Metrics, I: Index, C: Clock, P: Priorities> Parts for With<M, I, C, P> {
+impl<M: Metrics, I: Index, C: Clock> Parts for With<M, I, C> {
     type Metrics = M;
     type Index = I;
     type Clock = C;
-    type Priorities = P;
 }

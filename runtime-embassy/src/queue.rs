@@ -7,8 +7,8 @@ use core::marker::PhantomData;
 use embassy_sync::blocking_mutex::raw::{NoopRawMutex, RawMutex};
 use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
 use requeue_core::{
-    Exponential, Fixed, Groups, NoLimit, NoMetrics, Priorities, Queue, RateLimiter, WithPolicy,
-    default_item_based,
+    Exponential, Fixed, Groups, NoLimit, NoMetrics, Plain, Priorities, Queue, RateLimiter,
+    WithPolicy, default_item_based,
 };
 
 use crate::clock::EmbassyClock;
@@ -20,7 +20,7 @@ macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
             $part: "requeue_embassy", "# let queue = requeue_embassy::example();",
-            "# let queue = requeue_embassy::example_groups();", K, Stored<N, P>
+            "# let queue = requeue_embassy::example_groups();", K, P, Stored<N, X>
         }
     };
 }
@@ -39,31 +39,36 @@ macro_rules! face_async {
 }
 
 /// Where a [`WorkQueue`] keeps its keys.
-pub(crate) type Stored<const N: usize, P> = Fixed<N, <P as Parts>::Index, <P as Parts>::Priorities>;
+pub(crate) type Stored<const N: usize, X> = Fixed<N, <X as Parts>::Index>;
 
 /// The types that a queue on Embassy is made of.
 #[derive(Debug)]
-pub struct EmbassyHost<R, K, const N: usize, L, const WAITERS: usize, P>(PhantomData<(R, K, L, P)>);
+pub struct EmbassyHost<R, K, const N: usize, P, L, const WAITERS: usize, X>(
+    PhantomData<(R, K, P, L, X)>,
+);
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> Host for EmbassyHost<R, K, N, L, WAITERS, P>
+impl<R, K, const N: usize, P, L, const WAITERS: usize, X> Host
+    for EmbassyHost<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
-    P: Parts,
+    X: Parts,
 {
     type Key = K;
-    type Storage = Stored<N, P>;
+    type Priorities = P;
     type Limiter = L;
-    type Metrics = P::Metrics;
+    type Storage = Stored<N, X>;
+    type Metrics = X::Metrics;
     type Waiters = FixedWaitList<WAITERS>;
-    type Clock = P::Clock;
+    type Clock = X::Clock;
     type Lock = Locked<R, State<Self>>;
 }
 
 /// The queue of core in a [`WorkQueue`].
-pub(crate) type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
-    requeue_core::binding::Shared<EmbassyHost<R, K, N, L, WAITERS, P>>;
+pub(crate) type Shared<R, K, const N: usize, P, L, const WAITERS: usize, X> =
+    requeue_core::binding::Shared<EmbassyHost<R, K, N, P, L, WAITERS, X>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See
 /// [`requeue_core::Guard`].
@@ -89,8 +94,19 @@ pub(crate) type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 /// assert!(matches!(read(queue.try_get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(read(queue.try_get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With> =
-    requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
+pub type Guard<
+    'q,
+    R,
+    K,
+    const N: usize,
+    P = Plain,
+    L = Exponential,
+    const WAITERS: usize = 3,
+    X = With,
+> = requeue_core::Guard<
+    EmbassyHost<R, K, N, P, L, WAITERS, X>,
+    &'q Shared<R, K, N, P, L, WAITERS, X>,
+>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -99,9 +115,10 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// | `R` | the kind of mutex, as in embassy-sync; for interrupts, [`CriticalSectionRawMutex`] |
 /// | `K` | the keys: small and `Clone`, an enum or an integer |
 /// | `N` | how many keys it holds: the room is in the queue, so there is no limit at run time |
+/// | `P` | priority levels, aging, groups, or a policy: see [`Priorities`] |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
-/// | `P` | metrics, slot numbers, clock, and priorities, groups or a policy: see [`With`] |
+/// | `X` | metrics, slot numbers and clock: see [`With`] |
 ///
 /// Producers call [`add`](Self::add) and its relatives. An event source that only adds keys takes a
 /// `&'static dyn Producer<K>`, which `&QUEUE` is. Workers await [`get`](Self::get), or
@@ -171,12 +188,11 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// With priorities, here two, alarms are handed out first.
 ///
 /// ```
-/// use requeue_embassy::core::{Exponential, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Levels, default_item_based};
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{AddOptions, EmbassyClock, With, WorkQueue};
+/// use requeue_embassy::{AddOptions, WorkQueue};
 ///
-/// type Leveled = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
-/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, Exponential, 3, Leveled>;
+/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, Levels<2>>;
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
 /// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
 ///
@@ -190,17 +206,14 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// is read at a time. Limits are set when the program starts.
 ///
 /// ```
-/// use requeue_embassy::core::{
-///     GroupLimits, Groups, Exponential, NoMetrics, Plain, default_item_based,
-/// };
+/// use requeue_embassy::core::{GroupLimits, Groups, NoMetrics, Plain, default_item_based};
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
+/// use requeue_embassy::{EmbassyClock, Queue, WorkQueue};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
 ///
-/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 4>>;
-/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, Exponential, 3, Buses>;
+/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, Groups<u8, Plain, 4>>;
 /// static READINGS: Sensors = WorkQueue::from_queue(
 ///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
 ///     EmbassyClock,
@@ -217,22 +230,31 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// first.success();
 /// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
-pub struct WorkQueue<R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With>
-where
+pub struct WorkQueue<
+    R,
+    K,
+    const N: usize,
+    P = Plain,
+    L = Exponential,
+    const WAITERS: usize = 3,
+    X = With,
+> where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
-    P: Parts,
+    X: Parts,
 {
-    pub(crate) shared: Shared<R, K, N, L, WAITERS, P>,
+    pub(crate) shared: Shared<R, K, N, P, L, WAITERS, X>,
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
+impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities<Naming<K> = ()>,
     L: RateLimiter,
-    P: Parts<Metrics = NoMetrics, Clock = EmbassyClock, Priorities: Priorities<Naming<K> = ()>>,
+    X: Parts<Metrics = NoMetrics, Clock = EmbassyClock>,
 {
     /// Creates an empty queue on embassy-time's clock. Can be used in a `static`. For other parts
     /// see [`from_queue`](Self::from_queue).
@@ -240,7 +262,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::core::{DefaultController, default_controller, default_item_based};
+    /// use requeue_embassy::core::{
+    ///     DefaultController, Plain, default_controller, default_item_based,
+    /// };
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
     /// use requeue_embassy::WorkQueue;
     ///
@@ -248,7 +272,7 @@ where
     /// static PLAIN: WorkQueue<CriticalSectionRawMutex, u16, 16> =
     ///     WorkQueue::new(default_item_based());
     /// // And a bucket for all keys together, and five calls that may wait.
-    /// static MORE: WorkQueue<CriticalSectionRawMutex, u16, 200, DefaultController, 5> =
+    /// static MORE: WorkQueue<CriticalSectionRawMutex, u16, 200, Plain, DefaultController, 5> =
     ///     WorkQueue::new(default_controller());
     /// # let _ = PLAIN.add(1);
     /// # let _ = MORE.add(1);
@@ -260,12 +284,13 @@ where
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
+impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
-    P: Parts,
+    X: Parts,
 {
     /// Creates a queue of chosen parts with a clock: a [`ManualClock`](crate::ManualClock) for
     /// tests.
@@ -273,7 +298,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::core::{Metrics, NoLimit};
+    /// use requeue_embassy::core::{Metrics, NoLimit, Plain};
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
     /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
     ///
@@ -287,19 +312,22 @@ where
     ///     }
     /// }
     ///
-    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, NoLimit, 3, With<Deepest>> =
+    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, NoLimit, 3, With<Deepest>> =
     ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
     /// # let _ = QUEUE.add(1);
     /// ```
-    pub const fn from_queue(queue: Queue<K, Stored<N, P>, L, P::Metrics>, clock: P::Clock) -> Self {
+    pub const fn from_queue(
+        queue: Queue<K, P, L, Stored<N, X>, X::Metrics>,
+        clock: X::Clock,
+    ) -> Self {
         let state = State::new(queue, FixedWaitList::new());
         Self {
-            shared: Shared::<R, K, N, L, WAITERS, P>::new(Locked::new(state), clock),
+            shared: Shared::<R, K, N, P, L, WAITERS, X>::new(Locked::new(state), clock),
         }
     }
 
     /// Returns the clock. O(1).
-    pub const fn clock(&self) -> &P::Clock {
+    pub const fn clock(&self) -> &X::Clock {
         self.shared.clock()
     }
 
@@ -310,35 +338,56 @@ where
     }
 }
 
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    AsShared for WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> AsShared for WorkQueue<R, K, N, P, L, WAITERS, X>
 {
-    type Host = EmbassyHost<R, K, N, L, WAITERS, P>;
+    type Host = EmbassyHost<R, K, N, P, L, WAITERS, X>;
 
-    fn as_shared(&self) -> &Shared<R, K, N, L, WAITERS, P> {
+    fn as_shared(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
         &self.shared
     }
 }
 
-requeue_core::queue_face! { producer: [R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts] WorkQueue<R, K, N, L, WAITERS, P>, K }
+requeue_core::queue_face! { producer: [R: RawMutex, K: Eq + Hash, const N: usize, P: Priorities, L: RateLimiter, const WAITERS: usize, X: Parts] WorkQueue<R, K, N, P, L, WAITERS, X>, K }
 
 /// Adding keys. None of these waits.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(adding);
 }
 
 /// Taking keys without waiting.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     requeue_core::queue_face! {
         taking: "requeue_embassy", "# let queue = requeue_embassy::example();", K, Self::handle,
-        Guard<'_, R, K, N, L, WAITERS, P>
+        Guard<'_, R, K, N, P, L, WAITERS, X>
     }
 
-    fn handle(&self) -> &Shared<R, K, N, L, WAITERS, P> {
+    fn handle(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
         &self.shared
     }
 }
@@ -348,43 +397,72 @@ impl<
     R: RawMutex,
     K: Eq + Hash,
     const N: usize,
+    P: Priorities,
     L: RateLimiter,
     const WAITERS: usize,
-    P: Parts<Clock: Timer>,
-> WorkQueue<R, K, N, L, WAITERS, P>
+    X: Parts<Clock: Timer>,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face_async!(
         taking_async,
         K,
         Self::handle,
-        Guard<'_, R, K, N, L, WAITERS, P>
+        Guard<'_, R, K, N, P, L, WAITERS, X>
     );
 }
 
 /// Looking. None of these waits.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(looking);
 }
 
 /// Control.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(control);
 }
 
 /// Limits and groups.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(limits);
 }
 
 /// Shutting down.
-impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
-    WorkQueue<R, K, N, L, WAITERS, P>
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    P: Priorities,
+    L: RateLimiter,
+    const WAITERS: usize,
+    X: Parts,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(closing);
 }
@@ -394,23 +472,25 @@ impl<
     R: RawMutex,
     K: Eq + Hash,
     const N: usize,
+    P: Priorities,
     L: RateLimiter,
     const WAITERS: usize,
-    P: Parts<Clock: Timer>,
-> WorkQueue<R, K, N, L, WAITERS, P>
+    X: Parts<Clock: Timer>,
+> WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face_async!(adding_async, K);
     face_async!(looking_async, K, checked);
     face_async!(closing_async, checked);
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> fmt::Debug
-    for WorkQueue<R, K, N, L, WAITERS, P>
+impl<R, K, const N: usize, P, L, const WAITERS: usize, X> fmt::Debug
+    for WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
-    P: Parts,
+    X: Parts,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
@@ -419,27 +499,14 @@ where
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<
-    NoopRawMutex,
-    &'static str,
-    4,
-    Exponential,
-    3,
-    With<NoMetrics, u8, EmbassyClock, WithPolicy>,
-> {
+pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithPolicy> {
     WorkQueue::new(default_item_based())
 }
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
-pub fn example_groups() -> WorkQueue<
-    NoopRawMutex,
-    (&'static str, u32),
-    8,
-    NoLimit,
-    3,
-    With<NoMetrics, u8, EmbassyClock, Groups<&'static str>>,
-> {
+pub fn example_groups()
+-> WorkQueue<NoopRawMutex, (&'static str, u32), 8, Groups<&'static str>, NoLimit> {
     let queue = Queue::with_groups(NoLimit, NoMetrics, |key: &(&'static str, u32)| key.0);
     WorkQueue::from_queue(queue, EmbassyClock)
 }

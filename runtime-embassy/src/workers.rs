@@ -5,19 +5,22 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{Action, Failure, IntoAction, RateLimiter, Retries, RunContext, WaitError};
+use requeue_core::{
+    Action, Failure, IntoAction, Priorities, RateLimiter, Retries, RunContext, WaitError,
+};
 
 use crate::limits::Limits;
 use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
+impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
-    P: Parts<Clock: Timer>,
+    X: Parts<Clock: Timer>,
 {
     /// Runs `reconcile` for the keys of the queue, one at a time, until the queue is shut down and
     /// no key is ready. A task that awaits this is a worker; several tasks are several workers.
@@ -107,12 +110,12 @@ where
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::FastSlow;
+    /// use requeue_embassy::core::{FastSlow, Plain};
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
     ///
     /// const AT_ONCE: FastSlow = FastSlow::new(Duration::ZERO, Duration::ZERO, 1);
-    /// let queue: WorkQueue<NoopRawMutex, u16, 16, FastSlow> = WorkQueue::new(AT_ONCE);
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16, Plain, FastSlow> = WorkQueue::new(AT_ONCE);
     /// let _ = queue.add(17);
     ///
     /// let mut given_up = Vec::new();

@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use requeue_embassy::core::binding::{AsShared, KEYS_PER_LOCK};
-use requeue_embassy::core::{Finished, NoLimit, NoMetrics};
+use requeue_embassy::core::{Finished, NoLimit, NoMetrics, Plain};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 
 type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c> = WorkQueue<NoopRawMutex, usize, KEYS, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
+type Keys<'c> =
+    WorkQueue<NoopRawMutex, usize, KEYS, Plain, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
 
 const KEYS: usize = 1_000;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use requeue_embassy::core::{NoLimit, NoMetrics};
+use requeue_embassy::core::{NoLimit, NoMetrics, Plain};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Drained, ManualClock, Queue, WaitError, With, WorkQueue};
 
@@ -17,7 +17,7 @@ const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
 
 type ByHand = With<NoMetrics, u8, &'static ManualClock>;
-type Keys = WorkQueue<CriticalSectionRawMutex, usize, KEYS, NoLimit, 3, ByHand>;
+type Keys = WorkQueue<CriticalSectionRawMutex, usize, KEYS, Plain, NoLimit, 3, ByHand>;
 
 /// Every key that was added is worked on after it was added: what a worker last saw of a key is the
 /// last that was written, whenever the interrupt came.

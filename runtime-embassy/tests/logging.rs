@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use log::{Log, Metadata, Record};
-use requeue_embassy::core::default_item_based;
+use requeue_embassy::core::{Plain, default_item_based};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Rejected, WaitError, WorkQueue};
 use requeue_test_tools::by_hand;
@@ -29,7 +29,8 @@ impl Log for Lines {
 fn a_call_that_finds_no_place_is_logged_whatever_it_waits_for() {
     log::set_logger(&LINES).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
-    type Sensors = WorkQueue<NoopRawMutex, u16, 1, requeue_embassy::core::DefaultItemBased, 1>;
+    type Sensors =
+        WorkQueue<NoopRawMutex, u16, 1, Plain, requeue_embassy::core::DefaultItemBased, 1>;
     let queue: Sensors = WorkQueue::new(default_item_based());
     queue.add(17).unwrap();
     let _active = queue.try_get().unwrap();

@@ -12,13 +12,15 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::binding::{AsShared, timeout_at};
-use requeue_embassy::core::{Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Times};
+use requeue_embassy::core::binding::{AsShared, Lock, timeout_at};
+use requeue_embassy::core::{
+    Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Plain, Times,
+};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{EmbassyClock, Guard, Queue, WaitError, With, WorkQueue, backoff_until};
 use requeue_test_tools::by_hand;
 
-type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit>;
 
 const TICK: Duration = Duration::from_micros(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -49,7 +51,7 @@ impl Alone {
     }
 }
 
-fn finish(guard: Guard<'_, CriticalSectionRawMutex, u32, 8, NoLimit>) -> u32 {
+fn finish(guard: Guard<'_, CriticalSectionRawMutex, u32, 8, Plain, NoLimit>) -> u32 {
     let key = *guard;
     guard.success();
     key
@@ -290,7 +292,7 @@ fn gauges_are_reported_until_shutdown() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Longest>> =
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Longest>> =
         WorkQueue::from_queue(
             Queue::with_metrics(NoLimit, Longest::default()),
             EmbassyClock,
@@ -326,7 +328,7 @@ fn gauges_without_a_period_are_reported_every_millisecond() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit, 3, With<Reports>> =
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Reports>> =
         WorkQueue::from_queue(
             Queue::with_metrics(NoLimit, Reports::default()),
             EmbassyClock,

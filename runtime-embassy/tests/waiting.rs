@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use requeue_embassy::core::binding::{AsShared, timeout_at};
 use requeue_embassy::core::{
-    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, default_item_based,
+    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, Plain,
+    default_item_based,
 };
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
@@ -23,7 +24,8 @@ use requeue_test_tools::{ByHand, by_hand};
 
 type Clock = ManualClock<NoopRawMutex>;
 type OnClock<'c> = With<NoMetrics, u8, &'c Clock>;
-type Of<'c, L, const WAITERS: usize> = WorkQueue<NoopRawMutex, u32, 8, L, WAITERS, OnClock<'c>>;
+type Of<'c, L, const WAITERS: usize> =
+    WorkQueue<NoopRawMutex, u32, 8, Plain, L, WAITERS, OnClock<'c>>;
 type Keys<'c, const WAITERS: usize = 3> = Of<'c, NoLimit, WAITERS>;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -37,7 +39,7 @@ fn asleep<const WAITERS: usize>(queue: &Keys<'_, WAITERS>) -> usize {
 }
 
 fn finish<const WAITERS: usize>(
-    guard: Guard<'_, NoopRawMutex, u32, 8, NoLimit, WAITERS, OnClock<'_>>,
+    guard: Guard<'_, NoopRawMutex, u32, 8, Plain, NoLimit, WAITERS, OnClock<'_>>,
 ) -> u32 {
     let key = *guard;
     guard.success();

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use requeue_embassy::core::{Exponential, Instant, NoMetrics};
+use requeue_embassy::core::{Exponential, Instant, NoMetrics, Plain};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
     Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
@@ -19,7 +19,7 @@ use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const WAITERS: usize = 3> =
-    WorkQueue<NoopRawMutex, u32, 8, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
+    WorkQueue<NoopRawMutex, u32, 8, Plain, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
 
 const SECOND: Duration = Duration::from_secs(1);
 

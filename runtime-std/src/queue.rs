@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, GrowableWaitList, Host, Runtime, State, Wait};
+use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State, Wait};
 use requeue_core::{
     Action, AddOptions, Added, Builder, DefaultController, DefaultItemBased, Groups, Growable,
-    Instant, Plain, Producer, Queue, RandomState, RateLimiter, Rejected, Reporter, Scheduled,
+    Instant, Plain, Priorities, Producer, Queue, RateLimiter, Rejected, Reporter, Scheduled,
     Storage, WaitError, default_item_based,
 };
 
@@ -21,7 +21,7 @@ macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
             $part: "requeue_std", "# let queue = requeue_std::example();",
-            "# let queue = requeue_std::example_groups();", K, S
+            "# let queue = requeue_std::example_groups();", K, P, S
         }
     };
 }
@@ -29,12 +29,13 @@ pub(crate) use face;
 
 /// The types that a queue on threads is made of.
 #[derive(Debug)]
-pub struct ThreadHost<K, L, S>(PhantomData<(K, L, S)>);
+pub struct ThreadHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for ThreadHost<K, P, L, S> {
     type Key = K;
-    type Storage = S;
+    type Priorities = P;
     type Limiter = L;
+    type Storage = S;
     type Metrics = Reporter;
     type Waiters = GrowableWaitList;
     type Clock = QueueClock;
@@ -42,7 +43,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
 }
 
 /// The queue of core in a [`WorkQueue`].
-pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
+pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K, P, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -64,8 +65,8 @@ pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L,
 /// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Guard<ThreadHost<K, P, L, S>, Plain, &'q Shared<K, P, L, S>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
@@ -84,8 +85,8 @@ pub type Guard<'q, K, L = DefaultController, S = Growable> =
 /// queue.add_many([17, 18], |_| {});
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
-pub type Batch<'q, K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Batch<ThreadHost<K, P, L, S>, Plain, &'q Shared<K, P, L, S>>;
 
 /// A keyed work queue for threads.
 ///
@@ -131,17 +132,15 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{
-///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
-/// };
+/// use requeue_std::core::{Aging, Groups, Levels, NoLimit, Plain};
 /// use requeue_std::{ManualClock, WorkQueue};
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
-///     nodes: WorkQueue<String, NoLimit>,
-///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
-///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
-///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
+///     nodes: WorkQueue<String, Plain, NoLimit>,
+///     alarms: WorkQueue<String, Plain, Levels<4>>,
+///     orders: WorkQueue<String, Plain, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Plain, Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -174,13 +173,14 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
 /// # first.success();
 /// ```
-pub struct WorkQueue<K, L = DefaultController, S = Growable>
+pub struct WorkQueue<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, S>>,
+    pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -205,7 +205,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl WorkQueue<()> {
+impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -223,7 +223,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Threads, DefaultController, Reporter, Plain> {
+    pub fn builder() -> Builder<K, Plain, ClientGo, Threads, Reporter> {
         Builder::default()
     }
 }
@@ -234,12 +234,12 @@ pub struct Threads;
 
 impl Runtime for Threads {
     type Clock = QueueClock;
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
 
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, Reporter>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, Reporter>,
         clock: QueueClock,
-    ) -> WorkQueue<K, L, S> {
+    ) -> WorkQueue<K, P, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
             shared: Arc::new(Shared::new(Locked::new(state), clock)),
@@ -253,7 +253,7 @@ impl Runtime for Threads {
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, Metrics, NoLimit, Reporter, Times};
+/// use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
 /// use requeue_std::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -267,13 +267,14 @@ impl Runtime for Threads {
 /// }
 ///
 /// let reporter = Reporter::new(Adds);
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
-    for WorkQueue<K, L, S>
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
+    for WorkQueue<K, P, L, S>
 {
-    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+    fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
         Threads::assemble(queue, QueueClock::default())
     }
 }
@@ -284,15 +285,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, NoLimit};
+/// use requeue_std::core::{Fixed, NoLimit, Plain};
 /// use requeue_std::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
-    fn from(queue: Queue<K, S, L>) -> Self {
-        Queue::<K, S, L, Reporter>::from(queue).into()
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
+    for WorkQueue<K, P, L, S>
+{
+    fn from(queue: Queue<K, P, L, S>) -> Self {
+        Queue::<K, P, L, S, Reporter>::from(queue).into()
     }
 }
 
@@ -302,7 +305,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Makes a queue of any storage, such as [`Fixed`](requeue_core::Fixed), with a clock: a
     /// [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is
     /// made with `into` has a clock of its own.
@@ -313,10 +316,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{Queue, QueueClock, WorkQueue};
     ///
-    /// type Sensors = WorkQueue<u16, NoLimit, Fixed<4>>;
+    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
     ///
     /// let clock = QueueClock::new();
     /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
@@ -327,7 +330,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = ours.add_at(3, due);
     /// let _ = theirs.add_at(4, due);
     /// ```
-    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: impl Into<QueueClock>) -> Self {
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
         Threads::assemble(queue, clock.into())
     }
 
@@ -363,16 +366,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
     where
         K: 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
-        Arc::<Shared<K, L, S>>::clone(&self.shared)
+        Arc::<Shared<K, P, L, S>>::clone(&self.shared)
     }
 }
 
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
 
     /// As [`add`](Self::add), but waits for room if the key is new and
@@ -390,10 +394,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_std::{Added, Queue, WorkQueue};
     ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
+    /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
@@ -444,7 +448,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 }
 
 /// Taking keys, and waiting for them.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Returns the first ready key. Waits for one if there is none.
     ///
     /// # Errors
@@ -467,7 +471,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     #[doc(alias = "Get")]
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn get(&self) -> Result<Guard<'_, K, L, S>, WaitError>
+    pub fn get(&self) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -497,7 +501,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// }
     /// assert!(!queue.contains(&"node-7"));
     /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, S>, WaitError>
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -532,7 +536,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
     /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, S>, WaitError>
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -563,7 +567,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(queue.len(), 2);
     /// ```
     #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
-    pub fn get_many(&self, max: usize) -> Result<Batch<'_, K, L, S>, WaitError>
+    pub fn get_many(&self, max: usize) -> Result<Batch<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -608,9 +612,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
     pub fn next(
         &self,
-        guard: Guard<'_, K, L, S>,
+        guard: Guard<'_, K, P, L, S>,
         action: Action,
-    ) -> Result<Guard<'_, K, L, S>, WaitError>
+    ) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -620,25 +624,25 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     requeue_core::queue_face! {
         taking: "requeue_std", "# let queue = requeue_std::example();", K, Self::handle,
-        Guard<'_, K, L, S>
+        Guard<'_, K, P, L, S>
     }
 
-    fn handle(&self) -> &Shared<K, L, S> {
+    fn handle(&self) -> &Shared<K, P, L, S> {
         &self.shared
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, L, S> {
-    type Host = ThreadHost<K, L, S>;
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, P, L, S> {
+    type Host = ThreadHost<K, P, L, S>;
 
-    fn as_shared(&self) -> &Shared<K, L, S> {
+    fn as_shared(&self) -> &Shared<K, P, L, S> {
         &self.shared
     }
 }
 
-requeue_core::queue_face! { producer: [K: Eq + Hash, L: RateLimiter, S: Storage] WorkQueue<K, L, S>, K }
+requeue_core::queue_face! { producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -646,7 +650,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
@@ -654,14 +658,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S>
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<&'static str, DefaultItemBased> {
+pub fn example() -> WorkQueue<&'static str, Plain, DefaultItemBased> {
     let builder = WorkQueue::builder().limiter(default_item_based());
     builder.max_keys(4).clock(ManualClock::new()).build()
 }
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
-pub fn example_groups()
--> WorkQueue<(&'static str, u32), DefaultController, Growable<RandomState, Groups<&'static str>>> {
+pub fn example_groups() -> WorkQueue<(&'static str, u32), Plain, Groups<&'static str>> {
     WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

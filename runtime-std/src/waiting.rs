@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Access, Adding, AsShared, Getter, Look, Next, Wait};
 use requeue_core::{
-    AddOptions, Drained, Growable, Instant, KeyState, RateLimiter, Rejected, Scheduled, Storage,
-    WaitError,
+    AddOptions, Drained, Growable, Instant, KeyState, Priorities, RateLimiter, Rejected, Scheduled,
+    Storage, WaitError,
 };
 
 use crate::queue::{Guard, Shared, ThreadHost, WorkQueue, face};
 use crate::sync::Parker;
 
 /// Looking, and waiting for a state.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(looking);
 
     /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
@@ -210,18 +210,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 }
 
 /// Control.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(control);
 }
 
 /// Limits and groups.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(limits);
 }
 
 /// Limits of queues that grow.
 impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::Priorities>
-    WorkQueue<K, L, Growable<B, P>>
+    WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {
         growing: "requeue_std", "# let queue = requeue_std::example();"
@@ -229,7 +229,7 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::P
 }
 
 /// Shutting down.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
     /// may wait. Returns how the drain ended: a
     /// [`shut_down`](Self::shut_down) meanwhile interrupts it.
@@ -313,13 +313,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 }
 
 /// The loop of each call that waits.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Slow path: most calls find a key without.
     #[cold]
     pub(crate) fn wait_for_key(
         &self,
         deadline: Option<Instant>,
-    ) -> Result<Guard<'_, K, L, S>, WaitError>
+    ) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -347,7 +347,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     fn watch<T>(
         &self,
         timeout: Option<Duration>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<T>,
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, P, L, S>>) -> Next<T>,
     ) -> Result<T, WaitError> {
         let deadline = timeout.map(|timeout| self.now() + timeout);
         let call = Wait::for_state(&*self.shared);
@@ -358,9 +358,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     #[cold]
     pub(crate) fn wait<T>(
         &self,
-        mut call: Call<'_, K, L, S>,
+        mut call: Call<'_, K, P, L, S>,
         deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>, &mut Getter) -> Next<T>,
+        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, P, L, S>>, &mut Getter) -> Next<T>,
     ) -> Result<T, WaitError> {
         Parker::with(|parker| {
             loop {
@@ -374,4 +374,4 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 }
 
 /// A call that waits.
-pub(crate) type Call<'q, K, L, S> = Wait<ThreadHost<K, L, S>, &'q Shared<K, L, S>>;
+pub(crate) type Call<'q, K, P, L, S> = Wait<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::io;
 
-use requeue_core::{IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers};
 
 use crate::queue::{Shared, WorkQueue};
 
@@ -11,7 +11,7 @@ mod supervisor;
 
 use supervisor::Supervised;
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
     /// down. Then drains it and returns the keys that were not processed: keys that were ready when
     /// the [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained,
@@ -76,7 +76,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ) -> io::Result<Vec<Leftover<K>>>
     where
         K: Clone + Send + Sync + 'w,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
         self.run_with(workers, |key, _| reconcile(key))
     }
@@ -115,7 +115,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ) -> io::Result<Vec<Leftover<K>>>
     where
         K: Clone + Send + Sync + 'w,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
         let reconcile = |key: &K, run: RunContext| reconcile(key, run).into_action();
         Supervised::new(self, workers.into(), reconcile).supervise()?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
 use requeue_std::{AddOptions, Added, ManualClock, Producer, Queue, WorkQueue};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ fn a_limit_on_the_keys_changes_no_type() {
 
 #[test]
 fn a_fixed_queue_is_made_without_naming_metrics() {
-    let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+    let queue: WorkQueue<String, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
     let refused = queue.add_many(["a", "b", "c"].map(str::to_owned), |_| {});
     assert_eq!((refused.rejected, queue.stats().max_keys), (1, Some(2)));
 }

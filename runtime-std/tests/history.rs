@@ -17,8 +17,8 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::binding::AsShared;
-use requeue_std::core::{Exponential, Rejected};
-use requeue_std::{Action, Drained, Finished, WaitError, WorkQueue};
+use requeue_std::core::{Exponential, Plain, Rejected};
+use requeue_std::{Action, Drained, Finished, GetError, WaitError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;
@@ -28,8 +28,8 @@ const ADDS: usize = 40;
 /// The unit of every delay.
 const TICK: Duration = Duration::from_micros(10);
 
-type Keys = WorkQueue<usize, Exponential>;
-type Guard<'q> = requeue_std::Guard<'q, usize, Exponential>;
+type Keys = WorkQueue<usize, Plain, Exponential>;
+type Guard<'q> = requeue_std::Guard<'q, usize, Plain, Exponential>;
 
 struct World {
     queue: Keys,

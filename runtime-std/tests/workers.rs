@@ -8,8 +8,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use requeue_std::binding::Threads;
-use requeue_std::core::{Metrics, Times};
-use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
+use requeue_std::core::binding::ClientGo;
+use requeue_std::core::{Metrics, Plain, Reporter, Times};
+use requeue_std::{
+    Action, AddOptions, Builder, ManualClock, RunContext, Threads, WorkQueue, Workers,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -19,8 +22,7 @@ impl Metrics for Timed {
     type Timestamps = Times;
 }
 
-fn at_once() -> Builder<Threads, requeue_std::core::DefaultController, requeue_std::core::Reporter>
-{
+fn at_once<K: Eq + std::hash::Hash>() -> Builder<K, Plain, ClientGo<true>, Threads, Reporter> {
     WorkQueue::builder()
         .backoff(Duration::ZERO, Duration::ZERO)
         .no_retry_rate()

@@ -5,10 +5,10 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use requeue_core::binding::{AsShared, GrowableWaitList, Host, Runtime, State};
+use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, DefaultItemBased, Groups, Growable, Plain, Producer, Queue,
-    RandomState, RateLimiter, Reporter, Storage, WaitError, default_item_based,
+    Builder, DefaultController, DefaultItemBased, Groups, Growable, Plain, Priorities, Producer,
+    Queue, RateLimiter, Reporter, Storage, WaitError, default_item_based,
 };
 
 use crate::clock::TokioClock;
@@ -20,7 +20,7 @@ macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
             $part: "requeue_tokio", "# let queue = requeue_tokio::example();",
-            "# let queue = requeue_tokio::example_groups();", K, S
+            "# let queue = requeue_tokio::example_groups();", K, P, S
         }
     };
 }
@@ -43,12 +43,13 @@ pub(crate) use face_async;
 
 /// The types that a queue on Tokio is made of.
 #[derive(Debug)]
-pub struct TaskHost<K, L, S>(PhantomData<(K, L, S)>);
+pub struct TaskHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for TaskHost<K, P, L, S> {
     type Key = K;
-    type Storage = S;
+    type Priorities = P;
     type Limiter = L;
+    type Storage = S;
     type Metrics = Reporter;
     type Waiters = GrowableWaitList;
     type Clock = TokioClock;
@@ -56,7 +57,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
 }
 
 /// The queue of core in a [`WorkQueue`].
-pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
+pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -86,14 +87,14 @@ pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S
 /// assert_eq!(second.await.unwrap(), Finished::Idle);
 /// # }
 /// ```
-pub type Guard<K, L = DefaultController, S = Growable> =
-    requeue_core::Guard<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+pub type Guard<K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Guard<TaskHost<K, P, L, S>, Plain, Arc<Shared<K, P, L, S>>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// As with a [`Guard`], keys that are dropped unreported count as failed.
-pub type Batch<K, L = DefaultController, S = Growable> =
-    requeue_core::Batch<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
+    requeue_core::Batch<TaskHost<K, P, L, S>, Plain, Arc<Shared<K, P, L, S>>>;
 
 /// A keyed work queue for tasks.
 ///
@@ -149,17 +150,15 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::core::{
-///     Aging, DefaultController, Groups, Growable, Levels, NoLimit, RandomState,
-/// };
+/// use requeue_tokio::core::{Aging, Groups, Levels, NoLimit, Plain};
 /// use requeue_tokio::WorkQueue;
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
-///     nodes: WorkQueue<String, NoLimit>,
-///     alarms: WorkQueue<String, DefaultController, Growable<RandomState, Levels<4>>>,
-///     orders: WorkQueue<String, DefaultController, Growable<RandomState, Aging<Levels<2>>>>,
-///     tenants: WorkQueue<(u32, String), DefaultController, Growable<RandomState, Groups<u32>>>,
+///     nodes: WorkQueue<String, Plain, NoLimit>,
+///     alarms: WorkQueue<String, Plain, Levels<4>>,
+///     orders: WorkQueue<String, Plain, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Plain, Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -194,13 +193,14 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # first.success();
 /// # }
 /// ```
-pub struct WorkQueue<K, L = DefaultController, S = Growable>
+pub struct WorkQueue<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    pub(crate) shared: Arc<Shared<K, L, S>>,
+    pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
 impl<K: Eq + Hash> WorkQueue<K> {
@@ -225,7 +225,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl WorkQueue<()> {
+impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -243,7 +243,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, Plain> {
+    pub fn builder() -> Builder<K, Plain, ClientGo, Tasks, Reporter> {
         Builder::default()
     }
 }
@@ -254,12 +254,12 @@ pub struct Tasks;
 
 impl Runtime for Tasks {
     type Clock = TokioClock;
-    type WorkQueue<K: Eq + Hash, L: RateLimiter, S: Storage> = WorkQueue<K, L, S>;
+    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
 
-    fn assemble<K: Eq + Hash, L: RateLimiter, S: Storage>(
-        queue: Queue<K, S, L, Reporter>,
+    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
+        queue: Queue<K, P, L, S, Reporter>,
         clock: TokioClock,
-    ) -> WorkQueue<K, L, S> {
+    ) -> WorkQueue<K, P, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
             shared: Arc::new(Shared::new(Locked::new(state), clock)),
@@ -272,7 +272,7 @@ impl Runtime for Tasks {
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Reporter, Times};
+/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -286,13 +286,14 @@ impl Runtime for Tasks {
 /// }
 ///
 /// let reporter = Reporter::new(Adds);
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
+///     Queue::with_metrics(NoLimit, reporter).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
-    for WorkQueue<K, L, S>
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
+    for WorkQueue<K, P, L, S>
 {
-    fn from(queue: Queue<K, S, L, Reporter>) -> Self {
+    fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
         Tasks::assemble(queue, TokioClock::default())
     }
 }
@@ -303,15 +304,17 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, NoLimit};
+/// use requeue_tokio::core::{Fixed, NoLimit, Plain};
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
-/// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
 /// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
 /// ```
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
-    fn from(queue: Queue<K, S, L>) -> Self {
-        Queue::<K, S, L, Reporter>::from(queue).into()
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
+    for WorkQueue<K, P, L, S>
+{
+    fn from(queue: Queue<K, P, L, S>) -> Self {
+        Queue::<K, P, L, S, Reporter>::from(queue).into()
     }
 }
 
@@ -321,7 +324,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
     /// one then have a meaning in the other. O(1).
     ///
@@ -330,10 +333,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     /// use std::time::Duration;
     /// use requeue_tokio::core::binding::Clock;
-    /// use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
     /// use requeue_tokio::{Queue, TokioClock, WorkQueue};
     ///
-    /// type Leases = WorkQueue<u16, NoLimit, Fixed<4>>;
+    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
     /// let clock = TokioClock::new();
     /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
     /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
@@ -342,7 +345,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = ours.add_at(3, due);
     /// let _ = theirs.add_at(4, due);
     /// ```
-    pub fn from_queue(queue: Queue<K, S, L, Reporter>, clock: TokioClock) -> Self {
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: TokioClock) -> Self {
         Tasks::assemble(queue, clock)
     }
 
@@ -372,23 +375,24 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
     where
         K: 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
     {
-        Arc::<Shared<K, L, S>>::clone(&self.shared)
+        Arc::<Shared<K, P, L, S>>::clone(&self.shared)
     }
 }
 
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
     face_async!(adding_async, K);
 }
 
 /// Taking keys, and waiting for them.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
-    face_async!(taking_async, K, Self::handle, Guard<K, L, S>);
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
+    face_async!(taking_async, K, Self::handle, Guard<K, P, L, S>);
 
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
     /// key.
@@ -419,7 +423,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```
-    pub async fn get_many(&self, max: usize) -> Result<Batch<K, L, S>, WaitError>
+    pub async fn get_many(&self, max: usize) -> Result<Batch<K, P, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -428,31 +432,31 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 
     /// Returns the keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue
     /// is shut down and no key is ready.
-    pub fn guards(&self) -> Guards<K, L, S> {
+    pub fn guards(&self) -> Guards<K, P, L, S> {
         Guards::new(self)
     }
 
     requeue_core::queue_face! {
         taking: "requeue_tokio", "# let queue = requeue_tokio::example();", K, Self::handle,
-        Guard<K, L, S>
+        Guard<K, P, L, S>
     }
 
-    fn handle(&self) -> Arc<Shared<K, L, S>> {
+    fn handle(&self) -> Arc<Shared<K, P, L, S>> {
         Arc::clone(&self.shared)
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, L, S> {
-    type Host = TaskHost<K, L, S>;
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, P, L, S> {
+    type Host = TaskHost<K, P, L, S>;
 
-    fn as_shared(&self) -> &Shared<K, L, S> {
+    fn as_shared(&self) -> &Shared<K, P, L, S> {
         &self.shared
     }
 }
 
-requeue_core::queue_face! { producer: [K: Eq + Hash, L: RateLimiter, S: Storage] WorkQueue<K, L, S>, K }
+requeue_core::queue_face! { producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -460,7 +464,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
@@ -468,14 +472,13 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S>
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<&'static str, DefaultItemBased> {
+pub fn example() -> WorkQueue<&'static str, Plain, DefaultItemBased> {
     let builder = WorkQueue::builder().limiter(default_item_based());
     builder.max_keys(4).build()
 }
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
-pub fn example_groups()
--> WorkQueue<(&'static str, u32), DefaultController, Growable<RandomState, Groups<&'static str>>> {
+pub fn example_groups() -> WorkQueue<(&'static str, u32), Plain, Groups<&'static str>> {
     WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

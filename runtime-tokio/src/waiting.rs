@@ -8,31 +8,31 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::binding::{AsShared, Next, Wait};
-use requeue_core::{DefaultController, Growable, RateLimiter, Storage};
+use requeue_core::binding::{AsShared, Clock, Next, Wait};
+use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
 use tokio::time::Sleep;
 
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue, face, face_async};
 
 /// Looking, and waiting for a state.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(looking);
     face_async!(looking_async, K, plain);
 }
 
 /// Control.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(control);
 }
 
 /// Limits and groups.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(limits);
 }
 
 /// Limits of queues that grow.
 impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::Priorities>
-    WorkQueue<K, L, Growable<B, P>>
+    WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {
         growing: "requeue_tokio", "# let queue = requeue_tokio::example();"
@@ -40,7 +40,7 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::P
 }
 
 /// Shutting down.
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face_async!(closing_async, plain);
     face!(closing);
 
@@ -97,21 +97,22 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// # }
 /// ```
 #[must_use = "a stream does nothing unless it is polled"]
-pub struct Guards<K, L = DefaultController, S = Growable>
+pub struct Guards<K, P = Plain, L = DefaultController, S = Growable>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    call: Call<K, L, S>,
+    call: Call<K, P, L, S>,
     alarm: Pin<Box<Option<Sleep>>>,
 }
 
 /// A call that outlives the borrow of its queue.
-type Call<K, L, S> = Wait<TaskHost<K, L, S>, Arc<Shared<K, L, S>>>;
+type Call<K, P, L, S> = Wait<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
-    pub(crate) fn new(queue: &WorkQueue<K, L, S>) -> Self {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Guards<K, P, L, S> {
+    pub(crate) fn new(queue: &WorkQueue<K, P, L, S>) -> Self {
         Self {
             call: Wait::for_key(Arc::clone(&queue.shared)),
             alarm: Box::pin(None),
@@ -119,8 +120,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Guards<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S> {
-    type Item = Guard<K, L, S>;
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage> Stream
+    for Guards<K, P, L, S>
+{
+    type Item = Guard<K, P, L, S>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
@@ -133,7 +136,7 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> Stream for Guards<K, L, S
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for Guards<K, P, L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Guards").field(self.call.queue()).finish()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use requeue_core::binding::Slots;
-use requeue_core::{IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Shared, WorkQueue};
@@ -17,7 +17,7 @@ pub(crate) mod supervisor;
 
 use supervisor::Supervised;
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several tasks, until the queue is shut down.
     /// Then drains it and returns the keys that were not processed: keys that were ready when the
     /// [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained, and
@@ -86,9 +86,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     pub fn run<E, F, R>(&self, workers: impl Into<Workers<'static, K, E>>, reconcile: F) -> Run<K>
     where
         K: Clone + Send + Sync + 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
         E: Send + 'static,
         F: Fn(K) -> R + Send + Sync + 'static,
         R: Future<Output: IntoAction<Error = E>> + Send + 'static,
@@ -133,9 +134,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ) -> Run<K>
     where
         K: Clone + Send + Sync + 'static,
+        P: 'static,
         L: 'static,
         S: 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<K, P, L, S>: Send + Sync,
         E: Send + 'static,
         F: Fn(K, RunContext) -> R + Send + Sync + 'static,
         R: Future<Output: IntoAction<Error = E>> + Send + 'static,

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_tokio::core::{Fixed, Metrics, NoLimit, Rejected, Times};
+use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
 use requeue_tokio::{Added, Producer, Queue, TokioClock, WorkQueue};
 use tokio::time::advance;
 
@@ -107,7 +107,7 @@ async fn a_limit_on_the_keys_changes_no_type() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fixed_queue_is_made_without_naming_metrics() {
-    let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+    let queue: WorkQueue<String, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
     let refused = queue.add_many(["a", "b", "c"].map(str::to_owned), |_| {});
     assert_eq!((refused.rejected, queue.stats().max_keys), (1, Some(2)));
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use requeue_tokio::core::{Growable, NoLimit, Policy, Queue, Reporter};
+use requeue_tokio::core::{Growable, NoLimit, Plain, Policy, Queue, Reporter};
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tokio::time::{Instant, timeout};
 
@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Runs with one worker, and the first run shuts the queue down. Returns what is left, in its
 /// order, and how long that took.
 async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Duration) {
-    let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
+    let mut queue: Queue<u32, Plain, NoLimit, Growable, Reporter> = Queue::growable(NoLimit).into();
     queue
         .at(requeue_tokio::core::Instant::EPOCH)
         .set_policy(policy);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::binding::{AsShared, sleep_until};
-use requeue_tokio::core::{Fixed, NoLimit, Reporter};
+use requeue_tokio::core::binding::{AsShared, Lock, sleep_until};
+use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
 use requeue_tokio::{
     Action, AddOptions, Added, Drained, Guards, Queue, Rejected, TokioClock, WaitError, WorkQueue,
     Workers,
@@ -24,7 +24,7 @@ use requeue_tokio::{
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, timeout};
 
-type Keys = WorkQueue<u32, NoLimit>;
+type Keys = WorkQueue<u32, Plain, NoLimit>;
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -48,13 +48,13 @@ fn getters<const N: usize>(
     })
 }
 
-fn finish(guard: requeue_tokio::Guard<u32, NoLimit>) -> u32 {
+fn finish(guard: requeue_tokio::Guard<u32, Plain, NoLimit>) -> u32 {
     let key = *guard;
     guard.success();
     key
 }
 
-async fn next_of(guards: &mut Guards<u32, NoLimit>) -> Option<u32> {
+async fn next_of(guards: &mut Guards<u32, Plain, NoLimit>) -> Option<u32> {
     let next = poll_fn(|context| Pin::new(&mut *guards).poll_next(context));
     next.await.map(finish)
 }
@@ -425,7 +425,7 @@ async fn reports_and_sleeps_end_when_they_are_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
-    let queue: WorkQueue<u32, NoLimit, Fixed<1>> =
+    let queue: WorkQueue<u32, Plain, NoLimit, Fixed<1>> =
         Queue::with_metrics(NoLimit, Reporter::NONE).into();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();

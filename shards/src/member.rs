@@ -12,9 +12,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{AddOptions, Added, Rejected, WorkQueue};
+use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -91,25 +91,27 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// ended
 /// # }
 /// ```
-pub struct Member<K, E, L, S>
+pub struct Member<K, E, P = Plain, L = DefaultController, S = Growable>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    parts: Arc<Parts<K, E, L, S>>,
+    parts: Arc<Parts<K, E, P, L, S>>,
 }
 
-struct Parts<K, E, L, S>
+struct Parts<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
     config: Arc<Config<E>>,
-    queue: WorkQueue<K, L, S>,
+    queue: WorkQueue<K, P, L, S>,
     relist: Relist<K>,
     table: Mutex<Table<K, E::Session>>,
     /// Notified when the last run of a shard that is to move has ended.
@@ -126,17 +128,18 @@ where
 /// How many shards are listed at once, so that a take-over of many does not flood the source.
 const RELISTS_MAX: usize = 4;
 
-impl<K, E, L, S> Member<K, E, L, S>
+impl<K, E, P, L, S> Member<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     pub(crate) async fn join(
         config: Arc<Config<E>>,
-        queue: WorkQueue<K, L, S>,
+        queue: WorkQueue<K, P, L, S>,
         relist: Relist<K>,
     ) -> Result<Self, EngineError> {
         let patience = config.ttl.saturating_mul(2);
@@ -223,7 +226,7 @@ where
     }
 
     /// Returns the queue.
-    pub fn queue(&self) -> &WorkQueue<K, L, S> {
+    pub fn queue(&self) -> &WorkQueue<K, P, L, S> {
         &self.parts.queue
     }
 
@@ -239,10 +242,11 @@ where
     }
 }
 
-impl<K, E, L, S> Parts<K, E, L, S>
+impl<K, E, P, L, S> Parts<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
@@ -259,9 +263,7 @@ where
 
     /// The priority of keys that are added: one above those that are listed again.
     fn fresh(&self) -> u8 {
-        <S::Priorities as Priorities>::LEVELS
-            .saturating_sub(1)
-            .min(1)
+        P::LEVELS.saturating_sub(1).min(1)
     }
 
     /// How long one operation of the engine may take: there is time for another within the TTL.
@@ -270,10 +272,11 @@ where
     }
 }
 
-impl<K, E, L, S> Clone for Member<K, E, L, S>
+impl<K, E, P, L, S> Clone for Member<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
@@ -284,10 +287,11 @@ where
     }
 }
 
-impl<K, E, L, S> fmt::Debug for Member<K, E, L, S>
+impl<K, E, P, L, S> fmt::Debug for Member<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {

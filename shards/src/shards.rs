@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::core::{RateLimiter, Storage};
+use requeue_tokio::core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::{Shared, WorkQueue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -148,16 +148,17 @@ impl<E: Engine> Shards<E> {
     /// # Cancel safety
     ///
     /// Dropping the future may leave a membership that ends with its TTL.
-    pub async fn join<K, L, S, R, F, I, X>(
+    pub async fn join<K, P, L, S, R, F, I, X>(
         &self,
-        queue: &WorkQueue<K, L, S>,
+        queue: &WorkQueue<K, P, L, S>,
         relist: R,
-    ) -> Result<Member<K, E, L, S>, EngineError>
+    ) -> Result<Member<K, E, P, L, S>, EngineError>
     where
         K: ShardKey,
+        P: Priorities + 'static,
         L: RateLimiter + 'static,
         S: Storage + 'static,
-        Shared<TaskHost<K, L, S>>: Send + Sync,
+        Shared<TaskHost<K, P, L, S>>: Send + Sync,
         R: Fn(Taken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<I, X>> + Send + 'static,
         I: IntoIterator<Item = K>,

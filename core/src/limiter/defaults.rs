@@ -11,9 +11,9 @@ const MAX: Duration = Duration::from_secs(1000);
 /// is a short name in the type of a queue:
 ///
 /// ```
-/// use requeue_core::{DefaultController, Fixed, Queue, default_controller};
+/// use requeue_core::{DefaultController, Fixed, Plain, Queue, default_controller};
 ///
-/// type Nodes = Queue<u16, Fixed<64>, DefaultController>;
+/// type Nodes = Queue<u16, Plain, DefaultController, Fixed<64>>;
 /// const NODES: Nodes = Queue::new(default_controller());
 /// assert_eq!(NODES.stats().max_keys, Some(64));
 /// ```
@@ -23,9 +23,9 @@ pub type DefaultController = (Exponential, TokenBucket);
 /// queue:
 ///
 /// ```
-/// use requeue_core::{DefaultItemBased, Fixed, Queue, default_item_based};
+/// use requeue_core::{DefaultItemBased, Fixed, Plain, Queue, default_item_based};
 ///
-/// type Sensors = Queue<u8, Fixed<16>, DefaultItemBased>;
+/// type Sensors = Queue<u8, Plain, DefaultItemBased, Fixed<16>>;
 /// const SENSORS: Sensors = Queue::new(default_item_based());
 /// assert_eq!(SENSORS.stats().max_keys, Some(16));
 /// ```

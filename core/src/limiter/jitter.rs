@@ -73,10 +73,10 @@ impl<L, R> WithJitter<L, R> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoJitter, Queue, WithJitter, default_item_based};
+    /// use requeue_core::{Fixed, Instant, NoJitter, Plain, Queue, WithJitter, default_item_based};
     ///
     /// let limiter = WithJitter::full(default_item_based(), NoJitter);
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(limiter);
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(limiter);
     /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
     /// assert!(scheduled.delay.is_zero(), "the shortest delay of 0 to 1 ms");
     /// ```

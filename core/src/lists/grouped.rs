@@ -27,7 +27,6 @@ mod lifetime;
 mod limits;
 mod turns;
 
-pub use limits::GroupControl;
 pub(crate) use limits::Rate;
 use limits::Share;
 pub use limits::{GroupLimits, GroupState};
@@ -288,12 +287,23 @@ impl<B: Backing> GroupedLists<B> {
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
+    type Backing = B;
     type Seat = Seat<B>;
     type Index = B::Index;
     type Links = B::Members;
 
     const BLOCKS: bool = true;
     const FEW_GROUPS: bool = B::FEW_GROUPS;
+
+    #[inline]
+    fn groups(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    #[inline]
+    fn groups_mut(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
 
     // Always inlined, because every new key of a busy queue comes by. What else looks for a seat is
     // outlined itself.

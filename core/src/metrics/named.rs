@@ -77,7 +77,7 @@ pub struct NamedMetrics {
 pub const DURATION_BUCKETS: [f64; 10] =
     [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 
-impl<R: Runtime, L, P> Builder<R, L, Reporter, P> {
+impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// Reports the metrics of the queue under this name, through [`NamedMetrics`], to the recorder
     /// that is installed when the queue is [built](Self::build). If the queue has
     /// [`levels`](Self::levels), each of them is reported.

@@ -20,7 +20,7 @@ use crate::segments::Segments;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Instant, Metrics, NoLimit, Queue, Reporter, Times};
+/// use requeue_core::{Growable, Instant, Metrics, NoLimit, Plain, Queue, Reporter, Times};
 ///
 /// struct Adds;
 ///
@@ -33,7 +33,7 @@ use crate::segments::Segments;
 /// }
 ///
 /// struct App {
-///     queue: Queue<&'static str, Growable, NoLimit, Reporter>,
+///     queue: Queue<&'static str, Plain, NoLimit, Growable, Reporter>,
 /// }
 ///
 /// let plain = App { queue: Queue::builder().limiter(NoLimit).report_to(Reporter::NONE).build() };

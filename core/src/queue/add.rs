@@ -21,7 +21,9 @@ use crate::storage::{Located, Phase, Slots, Storage};
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Marks a key as having work to do. O(1).
     ///
     /// A ready key stays where it is. An active key will run again after its present run.
@@ -35,10 +37,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Ready));
     /// let work = queue.at(now).try_get().unwrap();
     ///
@@ -76,11 +78,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(now).add_after("lease-3", minute), Ok(Added::Delayed));
     /// assert_eq!(queue.at(now).add_after("lease-3", minute * 2), Ok(Added::Coalesced));
     /// assert_eq!(queue.at(now).add_after("lease-3", minute / 2), Ok(Added::Sooner));
@@ -105,9 +107,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// // Sensor 17 is to be read on the full hour.
     /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
     /// assert_eq!(queue.at(Instant::EPOCH).add_at(17, full_hour), Ok(Added::Delayed));
@@ -139,10 +141,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// let mut fail = |key| queue.at(now).add_rate_limited(key).unwrap().delay;
     /// assert_eq!(fail("node-7"), Duration::from_millis(1));
     /// assert_eq!(fail("node-7"), Duration::from_millis(2));
@@ -181,7 +183,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, NoLimit, Queue, Rejected};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<8, u8, Levels<3>>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Levels<3>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// let at = |level| AddOptions { priority: Some(level), ..AddOptions::new() };
     ///
     /// let _ = queue.at(now).add("node-7");
@@ -200,7 +202,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         if queue.closed {
             return Err(Rejected::Closed(key));
         }
-        let levels = S::Priorities::LEVELS;
+        let levels = P::LEVELS;
         if options.priority.is_some_and(|level| level >= levels) {
             return Err(Rejected::UnknownPriority(key));
         }
@@ -217,10 +219,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add_rate_limited("node-7");
     /// assert_eq!(queue.at(now).forget(&"node-7"), 1);
     /// assert_eq!(queue.failures(&"node-7"), 0);
@@ -271,7 +273,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use core::time::Duration;
     /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, WithPolicy};
     ///
-    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, _> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> = Queue::new(NoLimit);
     /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
     /// let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
     ///
@@ -290,7 +292,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         max: Duration,
     ) -> Result<Added, Rejected<K>>
     where
-        S: Storage<Policy: SetPolicy>,
+        S: Storage<Policy<P>: SetPolicy>,
     {
         let Self { queue, now, spare } = self;
         if queue.closed {
@@ -329,17 +331,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Added, Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut old: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut old: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// for _ in 0..3 {
     ///     let _ = old.at(now).add_rate_limited("node-7");
     /// }
     /// old.at(now).shut_down();
     /// let leftover = old.at(now).take_delayed().unwrap();
     ///
-    /// let mut new: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut new: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// assert_eq!(new.at(now).restore(leftover), Ok(Added::Delayed));
     /// assert_eq!(new.next_deadline(), Some(now + Duration::from_millis(1)));
     /// let scheduled = new.at(now).add_rate_limited("node-7").unwrap();
@@ -350,7 +352,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         if queue.closed {
             return Err(Rejected::Closed(leftover));
         }
-        if leftover.priority >= S::Priorities::LEVELS {
+        if leftover.priority >= P::LEVELS {
             return Err(Rejected::UnknownPriority(leftover));
         }
         let Leftover {
@@ -372,7 +374,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     fn add_with_options(
         &mut self,
         key: K,
@@ -442,7 +444,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.
     #[inline]
     pub(super) fn raise(&mut self, id: SlotId, level: u8, at: Instant) -> Added {
-        if S::Priorities::LEVELS == 1 || level <= self.levels(id).queued() {
+        if P::LEVELS == 1 || level <= self.levels(id).queued() {
             return Added::Coalesced;
         }
         if let Some(slot) = self.slots.slot_mut(id) {
@@ -471,7 +473,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     pub(super) fn set_delayed(&mut self, id: SlotId, level: u8) {
-        if S::Priorities::LEVELS > 1
+        if P::LEVELS > 1
             && let Some(slot) = self.slots.slot_mut(id)
         {
             slot.meta.levels.set_delayed(level);
@@ -480,7 +482,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The level at which a key that has failed runs again: that of its run.
     pub(super) fn retry_level(&self, id: SlotId) -> u8 {
-        if S::Priorities::LEVELS > 1 && self.is_active(id) {
+        if P::LEVELS > 1 && self.is_active(id) {
             self.levels(id).running()
         } else {
             LOWEST
@@ -566,7 +568,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// Bursts of debounced adds.
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
         if self.is_queued(id) {
             self.metrics.retry();
@@ -612,7 +614,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 /// What became of the key, and the key that made way for it.
 type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
     /// level makes way, and is returned. O(log n).
     ///
@@ -634,7 +638,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// use requeue_core::{AddOptions, Fixed, Instant, Levels, NoLimit, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<2, u8, Levels<2>>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<2>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(["report", "log"], |_| {});
     ///
     /// let alarm = AddOptions { priority: Some(1), ..AddOptions::new() };
@@ -664,7 +668,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Queue<K, P, L, S, M>
+{
     /// Takes out the newest ready key of the lowest level, if that is below another.
     fn displace_below(&mut self, level: u8) -> Option<Leftover<K>> {
         let id = self.lists.newest_below(level)?;

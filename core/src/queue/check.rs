@@ -13,13 +13,13 @@ use crate::storage::{Located, Phase, Slot, Slots, Storage};
 
 use super::{LOWEST, Meta, Queue, has_failed};
 
-type LiveSlot<K, S, L, M> = Slot<
+type LiveSlot<K, P, L, S, M> = Slot<
     K,
-    Meta<S, L, M>,
-    <<S as Storage>::Slots<K, Meta<S, L, M>> as Slots<K, Meta<S, L, M>>>::Tag,
+    Meta<P, L, S, M>,
+    <<S as Storage>::Slots<K, Meta<P, L, S, M>> as Slots<K, Meta<P, L, S, M>>>::Tag,
 >;
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Checks every invariant of the queue. O(slots² log slots) at worst.
     ///
     /// # Panics
@@ -103,12 +103,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// The depth of each level, as it is reported to the metrics.
     fn assert_depths(&self) {
-        for level in 0..S::Priorities::LEVELS {
+        for level in 0..P::LEVELS {
             let queued = self
                 .live_slots()
                 .filter(|(id, slot)| self.is_queued(*id) && slot.meta.levels.queued() == level);
             let counted = self.lists.depth_at(level);
-            let single = S::Priorities::LEVELS == 1;
+            let single = P::LEVELS == 1;
             assert!(
                 single || counted == queued.count(),
                 "Q3: levels are counted"
@@ -166,7 +166,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         own.unwrap_or_else(|| self.lists.link(id)).next.get()
     }
 
-    fn live_slots(&self) -> impl Iterator<Item = (SlotId, &LiveSlot<K, S, L, M>)> {
+    fn live_slots(&self) -> impl Iterator<Item = (SlotId, &LiveSlot<K, P, L, S, M>)> {
         (0..self.slots.bound())
             .map(SlotId::from_index)
             .filter_map(|id| Some((id, self.slots.slot(id)?)))

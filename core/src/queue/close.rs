@@ -8,13 +8,15 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Leftover, Next};
-use crate::priority::KeyLevels;
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Slots, Storage};
 
 use super::policy::Gate;
 use super::{Queue, Session, SlotId, Watched};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Shuts the queue down: it takes no more keys. Ready keys are still handed out. Interrupts
     /// drains that have not ended. O(1).
     ///
@@ -29,11 +31,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Rejected};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Rejected};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// queue.at(now).shut_down();
     /// assert!(queue.is_shutting_down());
@@ -62,11 +64,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::Wake;
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let drain = queue.at(now).begin_drain();
     ///
@@ -92,9 +94,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use requeue_core::binding::Next;
-    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(None), Next::Wait { until: None });
     /// let drain = queue.at(Instant::EPOCH).begin_drain();
     /// let looked = queue.at(Instant::EPOCH).poll_drain(Some(&drain));
@@ -113,7 +115,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Returns the status of a drain. O(1). [`Drained`] has an example.
     ///
     /// A drain does not wait for delayed keys: [`take_delayed`](crate::Session::take_delayed)
@@ -133,9 +135,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(NoLimit);
     /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// queue.at(Instant::EPOCH).shut_down();
     /// assert!(!queue.is_drained());
@@ -163,7 +165,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
     /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
     /// [`advance`](Self::advance) makes them ready in bounded steps.
@@ -177,10 +181,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_after("lease-4", Duration::from_secs(90));
     /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
     /// queue.at(now).shut_down();
@@ -221,10 +225,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Drained, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let drain = queue.at(now).begin_drain();
     ///
@@ -240,12 +244,14 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
         let now = queue.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
         let _ = queue.release_due(SlotId::NONE, now);
-        let id = queue.first_released(now, S::Lists::first_held)?;
+        let id = queue.first_released(now, S::Lists::<P>::first_held)?;
         queue.take_out_ready(id)
     }
 }
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Queue<K, P, L, S, M>
+{
     /// Takes a ready key out of the queue.
     pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
         let mut level = self.levels(id).queued();

@@ -28,7 +28,7 @@ use super::Session;
 use super::policy::Gate;
 use super::{Queue, Watched};
 
-impl<K, L, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, NoMetrics>
+impl<K, L, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, NoMetrics>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -40,9 +40,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, NoLimit, Queue};
+    /// use requeue_core::{Fixed, NoLimit, Plain, Queue};
     ///
-    /// const QUEUE: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// const QUEUE: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// assert_eq!(QUEUE.stats().max_keys, Some(8));
     /// ```
     pub const fn new(limiter: L) -> Self {
@@ -50,7 +50,7 @@ where
     }
 }
 
-impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
+impl<K, L, M, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -63,7 +63,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue};
     ///
     /// #[derive(Default)]
     /// struct Adds(u32);
@@ -76,7 +76,7 @@ where
     ///     }
     /// }
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Adds> =
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Adds> =
     ///     Queue::with_metrics(NoLimit, Adds::default());
     /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// assert_eq!(queue.metrics().0, 1);
@@ -87,7 +87,7 @@ where
 }
 
 impl<K, L, M, const N: usize, I, G, P, const MAX: usize>
-    Queue<K, Fixed<N, I, Groups<G, P, MAX>>, L, M>
+    Queue<K, Groups<G, P, MAX>, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -103,7 +103,7 @@ where
     }
 }
 
-impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
+impl<K, L, M, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -129,14 +129,14 @@ where
             failure_records_max: usize::MAX,
             closed: false,
             gate: Gate::OPEN,
-            due_keys_max: at_least_one(Fixed::<N, I, P>::DUE_KEYS_MAX),
+            due_keys_max: at_least_one(Fixed::<N, I>::DUE_KEYS_MAX),
             watched: Watched::NONE,
             epoch: 0,
         }
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Sets how many due keys one operation makes ready, at most. Zero counts as one. The default
     /// is [`Storage::DUE_KEYS_MAX`]. O(1).
     ///
@@ -154,11 +154,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// queue.limit_due_keys(1);
     /// for lease in ["lease-3", "lease-4"] {
     ///     let _ = queue.at(now).add_at(lease, due);
@@ -182,7 +182,9 @@ const fn at_least_one(keys: u8) -> NonZeroU8 {
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
     ///
     /// Makes no room for delays, whose memory grows when there are any. Does nothing with
@@ -195,10 +197,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Growable, Instant, NoLimit, Queue};
+    /// use requeue_core::{Growable, Instant, NoLimit, Plain, Queue};
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
-    /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
     /// queue.at(Instant::EPOCH).reserve(listed.len());
     /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
     /// assert_eq!(queue.stats().total, 3);
@@ -215,16 +217,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Reporter};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Reporter};
 ///
-/// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// queue.at(Instant::EPOCH).add(17).unwrap();
-/// let mut queue: Queue<u16, Fixed<8>, NoLimit, Reporter> = queue.into();
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>, Reporter> = queue.into();
 /// assert_eq!(queue.at(Instant::EPOCH).try_get().unwrap().key, 17);
 /// ```
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, S: Storage, L: RateLimiter> From<Queue<K, S, L>> for Queue<K, S, L, Reporter> {
-    fn from(queue: Queue<K, S, L>) -> Self {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
+    for Queue<K, P, L, S, Reporter>
+{
+    fn from(queue: Queue<K, P, L, S>) -> Self {
         // Neither keeps times in the slots.
         Self {
             slots: queue.slots,
@@ -262,22 +266,23 @@ mod growable {
     use crate::metrics::running::KeepRunning;
     use crate::metrics::{Metrics, NoMetrics};
     use crate::policy::{KeepPolicy, SideTable};
-    use crate::priority::Priorities;
+    use crate::priority::{Plain, Priorities};
     use crate::sleepers::Sleepers;
     use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
     use crate::storage::{Slots, Storage};
 
     use super::{Gate, Queue, Session, Watched};
 
-    impl<K: Eq + Hash, L: RateLimiter> Queue<K, Growable, L, NoMetrics> {
+    impl<K: Eq + Hash, L: RateLimiter> Queue<K, Plain, L, Growable, NoMetrics> {
         /// Creates an empty queue that grows as needed.
         ///
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Growable, Instant, Queue, default_controller};
+        /// use requeue_core::{Growable, Instant, Plain, Queue, default_controller};
         ///
-        /// let mut queue: Queue<String, Growable, _> = Queue::growable(default_controller());
+        /// let mut queue: Queue<String, Plain, _, Growable> =
+        ///     Queue::growable(default_controller());
         /// for node in 0..1000 {
         ///     queue.at(Instant::EPOCH).add(format!("node-{node}")).unwrap();
         /// }
@@ -298,10 +303,11 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Growable, Queue, default_item_based};
+        /// use requeue_core::{Growable, Plain, Queue, default_item_based};
         ///
         /// // A cluster of 5,000 nodes is listed without growing the queue.
-        /// let queue: Queue<u32, Growable, _> = Queue::with_capacity(default_item_based(), 5_000);
+        /// let queue: Queue<u32, Plain, _, Growable> =
+        ///     Queue::with_capacity(default_item_based(), 5_000);
         /// assert_eq!(queue.stats().total, 0);
         /// ```
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
@@ -310,7 +316,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, P> Queue<K, Growable<H, P>, L, M>
+    impl<K, L, M, H, P> Queue<K, P, L, Growable<H>, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
@@ -331,10 +337,10 @@ mod growable {
         ///
         /// ```
         /// use std::hash::{BuildHasherDefault, DefaultHasher};
-        /// use requeue_core::{Growable, Instant, NoLimit, NoMetrics, Queue};
+        /// use requeue_core::{Growable, Instant, NoLimit, NoMetrics, Plain, Queue};
         ///
         /// type Repeatable = BuildHasherDefault<DefaultHasher>;
-        /// let mut queue: Queue<u32, Growable<Repeatable>, NoLimit> =
+        /// let mut queue: Queue<u32, Plain, NoLimit, Growable<Repeatable>> =
         ///     Queue::from_parts(NoLimit, NoMetrics, Repeatable::default(), 100);
         /// queue.at(Instant::EPOCH).add(7).unwrap();
         /// ```
@@ -343,7 +349,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, G, P, const MAX: usize> Queue<K, Growable<H, Groups<G, P, MAX>>, L, M>
+    impl<K, L, M, H, G, P, const MAX: usize> Queue<K, Groups<G, P, MAX>, L, Growable<H>, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
@@ -365,7 +371,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, P> Queue<K, Growable<H, P>, L, M>
+    impl<K, L, M, H, P> Queue<K, P, L, Growable<H>, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
@@ -393,7 +399,7 @@ mod growable {
                 failure_records_max: usize::MAX,
                 closed: false,
                 gate: Gate::OPEN,
-                due_keys_max: super::at_least_one(Growable::<H, P>::DUE_KEYS_MAX),
+                due_keys_max: super::at_least_one(Growable::<H>::DUE_KEYS_MAX),
                 watched: Watched::NONE,
                 epoch: 0,
             }
@@ -407,10 +413,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Action, Growable, Instant, Queue, default_item_based};
+        /// use requeue_core::{Action, Growable, Instant, Plain, Queue, default_item_based};
         ///
         /// let now = Instant::EPOCH;
-        /// let mut queue: Queue<u32, Growable, _> = Queue::growable(default_item_based());
+        /// let mut queue: Queue<u32, Plain, _, Growable> = Queue::growable(default_item_based());
         /// queue.limit_failure_records(2);
         /// for key in 0..3 {
         ///     let _ = queue.at(now).add(key);
@@ -430,7 +436,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, P> Session<'_, K, Growable<H, P>, L, M>
+    impl<K, L, M, H, P> Session<'_, K, P, L, Growable<H>, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
@@ -455,10 +461,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Added, Growable, Instant, NoLimit, Queue, Rejected};
+        /// use requeue_core::{Added, Growable, Instant, NoLimit, Plain, Queue, Rejected};
         ///
         /// let now = Instant::EPOCH;
-        /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
+        /// let mut queue: Queue<&str, Plain, _, Growable> = Queue::growable(NoLimit);
         /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
         /// queue.at(now).limit_keys(2);
         /// assert_eq!((queue.stats().max_keys, queue.stats().total), (Some(2), 3));

@@ -4,18 +4,23 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
+use crate::group::Grouped;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
-use crate::lists::grouped::{GroupControl, GroupLimits, GroupState};
+use crate::lists::Lists;
+use crate::lists::grouped::{GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
+use crate::priority::Priorities;
 use crate::storage::{Located, Phase, Slots, Storage};
 use crate::work::Ticket;
 
 use super::policy::Gate;
 use super::{Queue, Session, Sweep};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
     /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
@@ -29,10 +34,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// A node is deleted before a worker gets to it:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     ///
     /// assert!(queue.at(now).cancel(&"node-7").unwrap().ready);
@@ -67,11 +72,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("lease-3");
     /// let _ = queue.at(now).add_at("lease-3", due);
     ///
@@ -104,10 +109,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// The database is away, so there is no use in starting runs:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// queue.at(now).pause();
     /// let _ = queue.at(now).add("node-7");
     /// assert!(queue.at(now).try_get().is_none());
@@ -126,10 +131,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use requeue_core::binding::{Getter, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut getter = Getter::new();
     /// let _ = queue.at(now).poll_get(&mut getter);
     /// queue.at(now).pause();
@@ -144,7 +149,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Returns whether the key of a run was cancelled since the run began. O(1).
     ///
     /// It stays so until the run ends, even if the key is added meanwhile: that makes another run,
@@ -153,10 +158,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let work = queue.at(now).try_get().unwrap();
     /// assert!(!queue.is_cancelled(&work.ticket));
@@ -203,8 +208,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2)], |_| {});
     /// let _work = queue.at(now).try_get();
@@ -214,11 +218,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
     where
-        S: Storage<Lists: GroupControl<Name = G>>,
+        P: Grouped<Group = G>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        self.lists.groups().state(name)
+        self.lists.groups()?.state(name)
     }
 
     /// Returns how many groups there are. O(1).
@@ -229,17 +233,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     /// assert_eq!(queue.groups_len(), 2);
     /// ```
     pub fn groups_len(&self) -> usize
     where
-        S: Storage<Lists: GroupControl>,
+        P: Grouped,
     {
-        self.lists.groups().len()
+        self.lists.groups().map_or(0, |groups| groups.len())
     }
 
     /// Passes each group to `visit`, with its figures, in steps: call this until it returns
@@ -255,8 +258,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     ///
@@ -269,10 +271,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// ```
     pub fn groups_some<G>(&self, sweep: &mut Sweep, mut visit: impl FnMut(&G, GroupState)) -> bool
     where
-        S: Storage<Lists: GroupControl<Name = G>>,
+        P: Grouped<Group = G>,
     {
-        sweep.step(self.lists.groups().bound(), |id| {
-            if let Some((name, state)) = self.lists.groups().group_at(id) {
+        let Some(groups) = self.lists.groups() else {
+            return false;
+        };
+        sweep.step(groups.bound(), |id| {
+            if let Some((name, state)) = groups.group_at(id) {
                 visit(name, state);
             }
         })
@@ -280,7 +285,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// What concerns groups is for queues with [`Groups`](crate::Groups).
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Sets the limits of the groups that have none of their own, present and future. O(1) and, for
     /// each of the groups that wait for a limit, O(levels): at most eight of them now, and a few
     /// with each of the next gets. The next get also looks at the groups in front that the new
@@ -295,8 +302,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
@@ -309,10 +315,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn limit_groups(&mut self, limits: GroupLimits)
     where
-        S: Storage<Lists: GroupControl>,
+        P: Grouped,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.groups_mut().limit_all(limits);
+        if let Some(groups) = self.queue.lists.groups_mut() {
+            groups.limit_all(limits);
+        }
     }
 
     /// Sets the limits of a group by name, which then stays although it may have no keys. With
@@ -328,8 +336,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// // A tenant that pays gives three keys in each of its turns.
     /// let paying = GroupLimits::new().weight(3);
@@ -338,10 +345,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn limit_group<G>(&mut self, name: G, limits: Option<GroupLimits>) -> Result<(), G>
     where
-        S: Storage<Lists: GroupControl<Name = G>>,
+        P: Grouped<Group = G>,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        let limited = self.queue.lists.groups_mut().limit(name, limits);
+        let limited = match self.queue.lists.groups_mut() {
+            Some(groups) => groups.limit(name, limits),
+            None => Ok(()),
+        };
         self.queue.note_change();
         limited
     }
@@ -360,8 +370,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("b", 1)], |_| {});
     /// queue.at(now).pause_group("a").unwrap();
@@ -370,10 +379,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn pause_group<G>(&mut self, name: G) -> Result<(), G>
     where
-        S: Storage<Lists: GroupControl<Name = G>>,
+        P: Grouped<Group = G>,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.groups_mut().pause(name)
+        match self.queue.lists.groups_mut() {
+            Some(groups) => groups.pause(name),
+            None => Ok(()),
+        }
     }
 
     /// Hands out keys of a group again, at the end of the turn. O(levels).
@@ -384,8 +396,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// type Tenants = Fixed<8, u8, Groups<&'static str>>;
-    /// let mut queue: Queue<(&'static str, u32), Tenants, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// queue.at(now).add(("a", 1)).unwrap();
     /// queue.at(now).pause_group("a").unwrap();
@@ -394,12 +405,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn resume_group<B, G>(&mut self, name: &B)
     where
-        S: Storage<Lists: GroupControl<Name = G>>,
+        P: Grouped<Group = G>,
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
-        self.queue.lists.groups_mut().resume(name);
+        if let Some(groups) = self.queue.lists.groups_mut() {
+            groups.resume(name);
+        }
         self.queue.note_change();
     }
 }

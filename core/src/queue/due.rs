@@ -13,9 +13,9 @@ use crate::metrics::Metrics;
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Slots, Storage};
 
-use super::{Aging, Place, Queue, Session};
+use super::{Place, Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
     /// the storage allows for one operation. Returns whether it moved as many: then there may be
     /// more, the backlog. Groups whose rates allow a run again return in the same order, and as
@@ -51,7 +51,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline(never)]
     fn release_at_most(&mut self, own: SlotId, now: Instant, clock: Instant) -> bool {
         let most = self.due_keys_max.get();
-        let (mut keys, mut groups) = (most, if S::Lists::BLOCKS { most } else { 0 });
+        let (mut keys, mut groups) = (most, if S::Lists::<P>::BLOCKS { most } else { 0 });
         while keys > 0 || groups > 0 {
             if groups > 0 && self.is_group_first(keys, now, clock) {
                 self.lists.come_due(clock);
@@ -64,7 +64,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let preferred = if keys == 1 { own } else { SlotId::NONE };
             match self.delays.take_due(preferred, now) {
                 Some((id, due)) => self.come_due(id, due),
-                None => return S::Lists::BLOCKS && groups == 0,
+                None => return S::Lists::<P>::BLOCKS && groups == 0,
             }
             keys -= 1;
         }
@@ -84,7 +84,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Finds the slot of a key that an operation may change.
     #[inline]
-    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located<Place<K, S, L, M>>
+    pub(super) fn locate<B>(&mut self, key: &B, now: Instant) -> Located<Place<K, P, L, S, M>>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
@@ -107,8 +107,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
-        let first = self.first_released(now, S::Lists::first_ready);
-        if Aging::<S>::after(self.age_limit).is_none() {
+        let first = self.first_released(now, S::Lists::<P>::first_ready);
+        if P::Age::after(self.age_limit).is_none() {
             return first;
         }
         // A deadline may have raised a key that has aged, so that it is first.
@@ -149,7 +149,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn first_released(
         &mut self,
         now: Instant,
-        first_of: impl Fn(&S::Lists) -> Option<SlotId>,
+        first_of: impl Fn(&S::Lists<P>) -> Option<SlotId>,
     ) -> Option<SlotId> {
         if !self.has_deadlines() {
             return first_of(&self.lists);
@@ -160,7 +160,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             let first = first_of(&self.lists);
             if first.is_some() || !backlog {
                 // If it is raised, it is still first.
-                if S::Lists::BLOCKS
+                if S::Lists::<P>::BLOCKS
                     && let Some(first) = first
                 {
                     let _ = self.release_own(first, now);
@@ -174,8 +174,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// waited longest; of two, the one of the higher level.
     #[inline]
     pub(super) fn first_aged(&self, now: Instant) -> Option<SlotId> {
-        let after = Aging::<S>::after(self.age_limit)?;
-        let levels = (0..S::Priorities::LEVELS).rev();
+        let after = P::Age::after(self.age_limit)?;
+        let levels = (0..P::LEVELS).rev();
         let firsts = levels.filter_map(|level| self.lists.first_ready_at(level));
         let waits = firsts.map(|id| (id, self.ready_since(id)));
         let aged = waits.filter(|(_, since)| now.saturating_since(*since) > after);
@@ -188,7 +188,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
     /// levels, from now on; with `None`, none of them. For queues with [`Aging`](crate::Aging).
     /// O(1).
@@ -197,7 +199,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// keys are handed out by age, whatever their levels. [`Aging`](crate::Aging) has an example.
     pub fn age_after(&mut self, after: impl Into<Option<Duration>>)
     where
-        S::Priorities: Priorities<Age: Ages>,
+        P: Ages,
     {
         self.queue.age_limit = after.into();
     }

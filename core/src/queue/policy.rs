@@ -72,7 +72,7 @@ impl Gate {
 /// that it may add.
 const RECORDS_PER_RUN: usize = 2;
 
-impl<K, L, M, const N: usize, I, P> Queue<K, Fixed<N, I, P>, L, M>
+impl<K, L, M, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -90,7 +90,9 @@ where
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Sets what keys wait for in addition to their delays: see [`Policy`]. The builder has a
     /// method for each part. O(1).
     ///
@@ -103,7 +105,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4, u8, WithPolicy>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// queue.at(now).set_policy(Policy::new().run_rate(1.0, 1));
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     /// assert!(queue.at(now).try_get().is_some());
@@ -111,24 +113,24 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// ```
     pub fn set_policy(&mut self, policy: Policy)
     where
-        S: Storage<Policy: SetPolicy>,
+        S: Storage<Policy<P>: SetPolicy>,
     {
         self.queue.gate.obey(&policy);
         self.queue.policy.set(policy);
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Whether keys may be held.
     #[inline]
     pub(super) fn holds(&self) -> bool {
-        S::Policy::EXISTS && self.gate.holds()
+        S::Policy::<P>::EXISTS && self.gate.holds()
     }
 
     /// Whether the policy has to know the time of every operation.
     #[inline]
     pub(super) fn policy_needs_time(&self) -> bool {
-        S::Policy::EXISTS && self.gate.has(Gate(Gate::HOLDS.0 | Gate::PACES.0))
+        S::Policy::<P>::EXISTS && self.gate.has(Gate(Gate::HOLDS.0 | Gate::PACES.0))
     }
 
     /// Until when a key is held: a time that has passed if it is not. An active key is not held:
@@ -310,7 +312,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// for the same one or sets an earlier one.
     #[inline]
     pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
-        if S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES) {
+        if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
             self.end_burst_at(id, due);
         }
     }
@@ -326,7 +328,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Moves the deadline of a key, and ends a burst that has set it.
     #[inline]
     pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
-        if S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES) {
+        if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
             self.set_burst(id, Instant::NEVER);
         }
         let _ = self.delays.move_to(id, due);
@@ -334,13 +336,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Whether debounced adds have set the deadline of a key.
     pub(super) fn is_debounced(&self, id: SlotId) -> bool {
-        let debounces = S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES);
+        let debounces = S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES);
         debounces && !self.kept(id).burst.is_never()
     }
 
     /// When the policy lets the next run start. A time that has passed if it may start now.
     pub(super) fn paced_until(&self) -> Instant {
-        if S::Policy::EXISTS && self.gate.has(Gate::PACES) {
+        if S::Policy::<P>::EXISTS && self.gate.has(Gate::PACES) {
             self.next_start()
         } else {
             Instant::EPOCH
@@ -359,7 +361,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline(never)]
     pub(super) fn may_start(&self, now: Instant) -> bool {
         // Without a policy, nothing but a pause shuts the gate.
-        S::Policy::EXISTS && !self.is_paused() && !self.next_start().is_after(now)
+        S::Policy::<P>::EXISTS && !self.is_paused() && !self.next_start().is_after(now)
     }
 
     /// Charges the rate of runs for a key that is handed out.
@@ -380,7 +382,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// From when on the first ready key may be handed out, if it may not be at any time.
     #[inline]
     pub(super) fn start_due(&self) -> Option<Instant> {
-        if !S::Policy::EXISTS || !self.gate.has(Gate::PACES) {
+        if !S::Policy::<P>::EXISTS || !self.gate.has(Gate::PACES) {
             return None;
         }
         let start = self.next_start();

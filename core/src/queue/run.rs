@@ -20,7 +20,9 @@ use crate::work::{Ticket, Work};
 
 use super::{Queue, Session, Watched};
 
-impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) for each
     /// active key whose own deadline has passed.
     ///
@@ -31,11 +33,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::{Getter, Next, Wake};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut getter = Getter::new();
     /// assert_eq!(queue.at(now).poll_get(&mut getter), Next::Wait { until: None });
     ///
@@ -56,7 +58,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// // At most two runs a second.
-    /// let mut queue: Queue<u16, Fixed<4, u8, WithPolicy>, _> =
+    /// let mut queue: Queue<u16, WithPolicy, _, Fixed<4>> =
     ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(2.0, 1));
     /// let mut now = Instant::EPOCH;
     /// let _ = queue.at(now).add_many([17, 18, 19], |_| {});
@@ -95,10 +97,10 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many([17, 18], |_| {});
     /// let mut read = Vec::new();
     /// while let Some(work) = queue.at(now).try_get() {
@@ -137,11 +139,11 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(1..=5, |_| {});
     ///
     /// let mut getter = Getter::new();
@@ -166,7 +168,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Ends a run, and keeps the key's failures: [`finish`](Self::finish) with [`Action::Release`].
     /// O(1), no lookup.
     ///
@@ -175,10 +179,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Finished, Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Finished, Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add_rate_limited("node-7");
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
@@ -200,10 +204,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let _work = queue.at(now).try_get();
     /// assert_eq!(queue.at(now).release_key(&"node-7"), Ok(()));
@@ -242,10 +246,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("lease-3");
     /// let work = queue.at(now).try_get().unwrap();
     ///
@@ -269,11 +273,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::{Getter, Wake};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let (mut impatient, mut patient) = (Getter::new(), Getter::new());
     /// let _ = queue.at(now).poll_get(&mut impatient);
     /// let _ = queue.at(now).poll_get(&mut patient);
@@ -300,7 +304,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue, Times};
+    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
     ///
     /// #[derive(Default)]
     /// struct Longest(Duration);
@@ -314,7 +318,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// }
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Longest> =
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Longest> =
     ///     Queue::with_metrics(NoLimit, Longest::default());
     /// let _ = queue.at(now).add("node-7");
     /// let _stuck = queue.at(now).try_get();
@@ -343,9 +347,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// There is not room for every sensor:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut refused = Vec::new();
     /// let many = queue
     ///     .at(Instant::EPOCH).add_many(1..=6, |rejected| refused.push(rejected.into_key()));
@@ -376,11 +380,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::Getter;
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many([17, 18], |_| {});
     /// let mut tickets = Vec::new();
     /// let _ = queue.at(now).poll_get_many(2, &mut Getter::new(), |work| {
@@ -402,7 +406,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     pub(super) fn wait<T>(&mut self, getter: &mut Getter) -> Next<T> {
         if self.is_over() {
             return Next::Closed;
@@ -424,7 +428,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// How long the first ready key has been ready. Zero without times.
     fn oldest_ready(&self, now: Instant) -> Duration {
-        let levels = 0..S::Priorities::LEVELS;
+        let levels = 0..P::LEVELS;
         let firsts = levels.filter_map(|level| self.lists.first_ready_at(level));
         let waited = firsts.filter_map(|id| {
             let timestamps = &self.slots.slot(id)?.meta.timestamps;

@@ -10,6 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::{Metrics, NoMetrics};
 use crate::outcome::Wake;
+use crate::priority::Priorities;
 use crate::storage::Storage;
 
 use super::Queue;
@@ -27,10 +28,10 @@ use super::Queue;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+/// use requeue_core::{Action, Fixed, Instant, NoLimit, Plain, Queue};
 /// use requeue_core::binding::{Getter, Next, Wake};
 ///
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut worker = Getter::new();
 /// let _ = queue.at(Instant::EPOCH).poll_get(&mut worker);
 ///
@@ -41,20 +42,21 @@ use super::Queue;
 /// assert_eq!(session.close(), Wake::ONE);
 /// ```
 #[must_use = "its operations do the work, and `close` names the calls to wake"]
-pub struct Session<'q, K, S, L, M = NoMetrics>
+pub struct Session<'q, K, P, L, S, M = NoMetrics>
 where
     K: Eq + Hash,
-    S: Storage,
+    P: Priorities,
     L: RateLimiter,
+    S: Storage,
     M: Metrics,
 {
-    pub(super) queue: &'q mut Queue<K, S, L, M>,
+    pub(super) queue: &'q mut Queue<K, P, L, S, M>,
     pub(super) now: Instant,
     /// The copy of a key that the queue holds already.
     pub(super) spare: Option<K>,
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Begins a session at the time `now`. O(1).
     ///
     /// `now` never goes backwards from one session to the next. It may be anything while
@@ -64,13 +66,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).add("node-7"), Ok(Added::Ready));
     /// ```
     #[inline]
-    pub fn at(&mut self, now: Instant) -> Session<'_, K, S, L, M> {
+    pub fn at(&mut self, now: Instant) -> Session<'_, K, P, L, S, M> {
         Session {
             queue: self,
             now,
@@ -98,7 +100,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Ends the session. Returns the calls to wake, after the lock is released. O(1).
     #[inline]
     pub fn close(self) -> Wake {
@@ -133,8 +137,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 }
 
 /// The questions of a queue, during a session.
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Deref for Session<'_, K, S, L, M> {
-    type Target = Queue<K, S, L, M>;
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Deref
+    for Session<'_, K, P, L, S, M>
+{
+    type Target = Queue<K, P, L, S, M>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -142,11 +148,12 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Deref for Session<'_,
     }
 }
 
-impl<K, S, L, M> fmt::Debug for Session<'_, K, S, L, M>
+impl<K, P, L, S, M> fmt::Debug for Session<'_, K, P, L, S, M>
 where
     K: Eq + Hash,
-    S: Storage,
+    P: Priorities,
     L: RateLimiter,
+    S: Storage,
     M: Metrics,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

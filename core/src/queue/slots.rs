@@ -16,7 +16,7 @@ use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Meta, Place, Queue, has_failed};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// client-go's `Add`. Returns the key if there is no room.
     ///
     /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
@@ -33,7 +33,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let located = if S::CAPACITY.is_none() {
             let (located, slot) = self.slots.find(&key);
             let is_queued = slot.is_some_and(|slot| slot.phase.is_queued());
-            if S::Priorities::LEVELS == 1 && is_queued && !self.has_deadlines() {
+            if P::LEVELS == 1 && is_queued && !self.has_deadlines() {
                 self.metrics.coalesced();
                 *spare = Some(key);
                 return Ok(Added::Coalesced);
@@ -45,7 +45,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.locate(&key, now)
         };
         match located {
-            Located::Found(id) if S::Priorities::LEVELS == 1 && self.is_queued(id) => {
+            Located::Found(id) if P::LEVELS == 1 && self.is_queued(id) => {
                 self.metrics.coalesced();
                 *spare = Some(key);
                 Ok(Added::Coalesced)
@@ -67,9 +67,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// A new key becomes ready without a second look at its slot.
     #[inline]
-    fn add_new(&mut self, room: Room<S>, place: Place<K, S, L, M>, key: K, now: Instant) {
+    fn add_new(&mut self, room: Room<P, S>, place: Place<K, P, L, S, M>, key: K, now: Instant) {
         let id = room.id;
-        let mut meta = Meta::<S, L, M>::default();
+        let mut meta = Meta::<P, L, S, M>::default();
         meta.age.begin(now);
         self.metrics
             .stamp_added(&mut meta.timestamps, id.index(), now);
@@ -93,7 +93,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             }
             Located::Absent(place) => match self.make_room(&key, now) {
                 Some(room) => {
-                    let meta = Meta::<S, L, M>::default();
+                    let meta = Meta::<P, L, S, M>::default();
                     Ok(self.claim(room, place, key, meta, Phase::Idle))
                 }
                 None => Err(key),
@@ -118,7 +118,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
-                let mut meta = Meta::<S, L, M>::default();
+                let mut meta = Meta::<P, L, S, M>::default();
                 let delay = self.limiter.when(&mut meta.record, now);
                 let id = self.claim(room, place, key, meta, Phase::Idle);
                 self.hold_failure(id, delay, now);
@@ -150,7 +150,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 let Some(room) = self.make_room(&key, now) else {
                     return Err(key);
                 };
-                let mut meta = Meta::<S, L, M>::default();
+                let mut meta = Meta::<P, L, S, M>::default();
                 self.limiter.set_failures(&mut meta.record, failures);
                 Ok(self.claim(room, place, key, meta, Phase::Idle))
             }
@@ -168,11 +168,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Returns room for one more key, and discards the oldest failure record for it if needed.
     #[inline]
-    pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<S>> {
+    pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<P, S>> {
         let group = self.naming.group_of(key);
         let seat = match self.lists.seat(&group, now) {
             Some(seat) => seat,
-            None if S::Lists::FEW_GROUPS => self.seat_of_records(&group, now)?,
+            None if S::Lists::<P>::FEW_GROUPS => self.seat_of_records(&group, now)?,
             None => return None,
         };
         let (id, seat) = match self.slots.vacant_slot() {
@@ -193,10 +193,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     #[inline]
     fn claim(
         &mut self,
-        room: Room<S>,
-        place: Place<K, S, L, M>,
+        room: Room<P, S>,
+        place: Place<K, P, L, S, M>,
         key: K,
-        meta: Meta<S, L, M>,
+        meta: Meta<P, L, S, M>,
         phase: Phase,
     ) -> SlotId {
         self.lists.admit(room.id, room.group, room.seat);
@@ -204,7 +204,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         room.id
     }
 
-    pub(super) fn levels(&self, id: SlotId) -> <S::Priorities as Priorities>::KeyLevels {
+    pub(super) fn levels(&self, id: SlotId) -> P::KeyLevels {
         self.slots
             .slot(id)
             .map_or_else(Default::default, |slot| slot.meta.levels)
@@ -249,7 +249,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     #[cold]
     #[inline(never)]
-    fn seat_again(&mut self, group: &Group<S>, now: Instant) -> Option<Seat<S>> {
+    fn seat_again(&mut self, group: &P::Group, now: Instant) -> Option<Seat<P, S>> {
         self.lists.seat(group, now)
     }
 
@@ -257,7 +257,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// outranks history. Returns the place of the new key's group. O(n) in the records.
     #[cold]
     #[inline(never)]
-    pub(super) fn seat_of_records(&mut self, group: &Group<S>, now: Instant) -> Option<Seat<S>> {
+    pub(super) fn seat_of_records(&mut self, group: &P::Group, now: Instant) -> Option<Seat<P, S>> {
         let mut leaving = None;
         let mut next = self.lists.oldest_record();
         while let Some(id) = next {
@@ -318,11 +318,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// Where a key will be: its slot, which is vacant, and its group.
-pub(super) struct Room<S: Storage> {
+pub(super) struct Room<P: Priorities, S: Storage> {
     id: SlotId,
-    group: <S::Priorities as Priorities>::Group,
-    seat: <S::Lists as Lists>::Seat,
+    group: P::Group,
+    seat: Seat<P, S>,
 }
 
-type Group<S> = <<S as Storage>::Priorities as Priorities>::Group;
-type Seat<S> = <<S as Storage>::Lists as Lists>::Seat;
+type Seat<P, S> = <<S as Storage>::Lists<P> as Lists>::Seat;

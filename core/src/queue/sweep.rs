@@ -8,7 +8,7 @@ use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Entry, KeyState};
-use crate::priority::KeyLevels;
+use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Slots, Storage};
 
 use super::{Queue, Session};
@@ -73,7 +73,9 @@ impl Sweep {
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
     /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
     /// `alloc`) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
@@ -86,10 +88,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(1..=16, |_| {});
     ///
     /// // Interrupts are served between any two steps.
@@ -135,10 +137,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_after("node-7", Duration::from_secs(60));
     /// assert!(queue.at(now).expedite(&"node-7"));
     /// assert!(!queue.at(now).expedite(&"node-7"), "it is not delayed any more");
@@ -172,10 +174,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u64, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u64, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
     /// for seconds in (1..=16).rev() {
     ///     let _ = queue.at(now).add_after(seconds, Duration::from_secs(seconds));
     /// }
@@ -218,10 +220,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue, Sweep};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(1..=16, |_| {});
     /// let _work = queue.at(now).try_get();
     ///
@@ -246,7 +248,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
 /// How many slots a step looks at.
 pub(crate) const VISITS_MAX: usize = if cfg!(feature = "alloc") { 32 } else { 8 };
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Ends the delays of the next slots of a sweep.
     fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
         sweep.begin(self.slots.bound());

@@ -14,7 +14,9 @@ use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, Session, SlotId};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
     /// O(1), and O(log n) for each due key that is not ready yet: [`advance`](Self::advance) makes
     /// them ready in bounded steps.
@@ -23,11 +25,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<8>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
     /// let _ = queue.at(now).add_after("lease-3", minute);
     /// let _work = queue.at(now).try_get();
@@ -51,11 +53,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
-    /// let mut queue: Queue<u16, Fixed<16>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
     /// for sensor in 0..16 {
     ///     let _ = queue.at(now).add_at(sensor, due);
     /// }
@@ -77,17 +79,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// assert!(!queue.at(now).is_empty());
     /// let _work = queue.at(now).try_get();
     /// assert!(queue.at(now).is_empty(), "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self) -> bool {
-        let first = self.queue.first_released(self.now, S::Lists::first_held);
+        let first = self
+            .queue
+            .first_released(self.now, S::Lists::<P>::first_held);
         first.is_none()
     }
 
@@ -97,11 +101,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_at("lease-3", due);
     ///
     /// let state = queue.at(now).state(&"lease-3").unwrap();
@@ -121,7 +125,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     pub(super) fn state_of(&self, id: SlotId) -> Option<KeyState> {
         let slot = self.slots.slot(id)?;
         Some(KeyState {
@@ -145,10 +149,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// assert!(queue.contains(&"node-7"));
     ///
@@ -175,10 +179,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// A worker gives up a key that has failed too often:
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Action, Fixed, Instant, Plain, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     /// for _ in 0..3 {
     ///     let _ = queue.at(now).add_rate_limited("node-7");
     /// }
@@ -250,10 +254,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_after("lease-3", Duration::MAX);
     /// assert_eq!(queue.next_deadline(), None);
     /// let _ = queue.at(now).add_after("lease-4", Duration::from_secs(60));
@@ -285,9 +289,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// assert!(!queue.needs_time());
     /// let _ = queue.at(Instant::EPOCH).add_after("lease-3", Duration::from_secs(60));
@@ -299,7 +303,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             || !self.delays.is_empty()
             || self.policy_needs_time()
             || self.lists.needs_time()
-            || <S::Priorities as Priorities>::Age::EXISTS
+            || P::Age::EXISTS
     }
 
     /// Returns how many getters sleep: those that have to wait, and have neither looked again nor
@@ -308,10 +312,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     /// use requeue_core::binding::Getter;
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut idle_worker = Getter::new();
     /// let _ = queue.at(Instant::EPOCH).poll_get(&mut idle_worker);
     /// assert_eq!(queue.asleep(), 1);
@@ -334,9 +338,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.closed_at(), None);
     /// for nanos in [7, 9] {
     ///     queue.at(Instant::from_nanos(nanos)).shut_down();
@@ -362,7 +366,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue};
     ///
     /// #[derive(Default)]
     /// struct Adds(u32);
@@ -375,7 +379,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///     }
     /// }
     ///
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit, Adds> =
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Adds> =
     ///     Queue::with_metrics(NoLimit, Adds::default());
     /// let _ = queue.at(Instant::EPOCH).add("node-7");
     /// let adds_since_last_time = core::mem::take(&mut queue.metrics_mut().0);

@@ -13,6 +13,7 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
 use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
+use crate::priority::Priorities;
 use crate::sleepers::Getter;
 use crate::storage::{Located, Slots, Storage};
 
@@ -114,7 +115,9 @@ enum Awaits {
     RunAfter(u32),
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
     /// O(log n).
     ///
@@ -122,11 +125,11 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_after("lease-3", minute);
     /// assert!(queue.at(now).is_idle());
     /// assert!(!queue.at(now + minute).is_idle());
@@ -143,10 +146,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use requeue_core::binding::{Next, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// assert_eq!(queue.at(now).poll_idle(), Next::Wait { until: None });
     ///
@@ -177,10 +180,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use requeue_core::binding::{Next, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let mut flush = queue.at(now).begin_flush(&"node-7");
     ///
@@ -240,10 +243,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// ```
     /// use requeue_core::binding::{Adding, Getter, Next, Wake};
-    /// use requeue_core::{AddOptions, Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{AddOptions, Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<1>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     ///
     /// let (mut adding, mut getter) = (Adding::new("node-8", AddOptions::new()), Getter::new());
@@ -271,7 +274,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
     /// added. O(1).
     ///
@@ -279,10 +282,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
     /// assert!(queue.at(now).is_idle() && !queue.is_settled());
     /// let _ = queue.at(now).cancel(&"lease-3");
@@ -371,7 +374,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                 self.sleepers.all_woken();
                 return Wake::ALL;
             }
-            if S::Lists::FEW_GROUPS {
+            if S::Lists::<P>::FEW_GROUPS {
                 self.sleepers.note_room_wake();
             }
             wake = wake | Wake::ROOM;
@@ -395,7 +398,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     fn want_room(&mut self, getter: &mut Getter) {
         self.watched.add(Watched::ROOM);
-        if S::Lists::FEW_GROUPS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
+        if S::Lists::<P>::FEW_GROUPS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
             // What it was woken for may be room for a key of another group.
             self.note_change();
         }

@@ -10,11 +10,14 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Why;
+use crate::priority::Priorities;
 use crate::storage::{Located, Phase, Slots, Storage};
 
 use super::{Queue, Session};
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
     /// Returns why a key does not run now. O(log n), however many keys, groups and levels there
     /// are.
     ///
@@ -79,7 +82,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     }
 }
 
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// The same for a key that has a slot, and whose own deadline has not passed.
     fn why(&self, id: SlotId, now: Instant) -> Why {
         let phase = self.slots.slot(id).map_or(Phase::Idle, |slot| slot.phase);

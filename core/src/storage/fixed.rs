@@ -5,7 +5,7 @@ use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
 use crate::id::{Index, SlotId};
-use crate::priority::{Plain, Priorities};
+use crate::priority::Priorities;
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -16,9 +16,7 @@ pub(crate) use nodes::FixedNodes;
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
 ///
 /// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys; a larger
-/// queue uses `u16` or `u32`. A size that does not fit does not compile. `P` is
-/// [`Levels`](crate::Levels) for keys with priorities, and [`WithPolicy`](crate::WithPolicy) for a
-/// queue that holds its keys or paces their runs.
+/// queue uses `u16` or `u32`. A size that does not fit does not compile.
 ///
 /// A bound that is chosen at run time, on a server, is the builder's: `Builder::max_keys` limits a
 /// queue that grows, and does not change its type.
@@ -33,11 +31,11 @@ pub(crate) use nodes::FixedNodes;
 /// 2 MiB, may not have room for.
 ///
 /// ```
-/// use requeue_core::{DefaultController, Fixed, NoLimit, Queue};
+/// use requeue_core::{DefaultController, Fixed, NoLimit, Plain, Queue};
 ///
-/// assert_eq!(size_of::<Queue<u16, Fixed<200>, NoLimit>>() / 200, 27);
+/// assert_eq!(size_of::<Queue<u16, Plain, NoLimit, Fixed<200>>>() / 200, 27);
 /// # #[cfg(target_pointer_width = "64")]
-/// assert_eq!(size_of::<Queue<String, Fixed<4000, u16>, DefaultController>>() / 4000, 66);
+/// assert_eq!(size_of::<Queue<String, Plain, DefaultController, Fixed<4000, u16>>>() / 4000, 66);
 /// ```
 ///
 /// # Lookups
@@ -53,10 +51,10 @@ pub(crate) use nodes::FixedNodes;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Exponential, Queue, default_item_based};
+/// use requeue_core::{Exponential, Fixed, Plain, Queue, default_item_based};
 ///
-/// type Small = Queue<u16, Fixed<16>, Exponential>;
-/// type Large = Queue<u16, Fixed<1000, u16>, Exponential>;
+/// type Small = Queue<u16, Plain, Exponential, Fixed<16>>;
+/// type Large = Queue<u16, Plain, Exponential, Fixed<1000, u16>>;
 ///
 /// const SMALL: Small = Queue::new(default_item_based());
 /// let large: Large = Queue::new(default_item_based());
@@ -65,23 +63,22 @@ pub(crate) use nodes::FixedNodes;
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::{Fixed, NoLimit, Queue};
+/// use requeue_core::{Fixed, NoLimit, Plain, Queue};
 ///
-/// let too_large: Queue<u16, Fixed<256>, NoLimit> = Queue::new(NoLimit);
+/// let too_large: Queue<u16, Plain, NoLimit, Fixed<256>> = Queue::new(NoLimit);
 /// ```
 #[derive(Debug)]
-pub struct Fixed<const N: usize, I: Index = u8, P: Priorities = Plain>(PhantomData<(I, P)>);
+pub struct Fixed<const N: usize, I: Index = u8>(PhantomData<I>);
 
-impl<const N: usize, I: Index, P: Priorities> super::sealed::Sealed for Fixed<N, I, P> {}
+impl<const N: usize, I: Index> super::sealed::Sealed for Fixed<N, I> {}
 
-impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
+impl<const N: usize, I: Index> Storage for Fixed<N, I> {
     const CAPACITY: Option<usize> = Some(N);
     const DUE_KEYS_MAX: u8 = 2;
-    type Priorities = P;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
-    type Lists = P::FixedLists<N, I>;
+    type Lists<P: Priorities> = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
-    type Policy = P::FixedPolicy;
+    type Policy<P: Priorities> = P::FixedPolicy;
 }
 
 /// Slots in an array, indexed by `N` hash chains.

@@ -7,7 +7,7 @@ use core::mem;
 
 use crate::id::{Index, SlotId};
 use crate::policy::SideTable;
-use crate::priority::{Plain, Priorities};
+use crate::priority::Priorities;
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -38,15 +38,13 @@ use tables::{Hashed, Kept, Tables};
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
-/// use requeue_core::{Growable, NoMetrics, Queue, default_controller};
+/// use requeue_core::{Growable, NoMetrics, Plain, Queue, default_controller};
 ///
 /// let hasher = SipHash::new();
-/// let queue: Queue<String, Growable<SipHash>, _> =
+/// let queue: Queue<String, Plain, _, Growable<SipHash>> =
 ///     Queue::from_parts(default_controller(), NoMetrics, hasher, 0);
 /// # assert_eq!(queue.stats().total, 0);
 /// ```
-///
-/// `P` is [`Levels`](crate::Levels) for keys with priorities.
 ///
 /// # Growth
 ///
@@ -62,25 +60,24 @@ use tables::{Hashed, Kept, Tables};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Exponential, Queue, default_item_based};
+/// use requeue_core::{Exponential, Growable, Plain, Queue, default_item_based};
 ///
-/// let queue: Queue<String, Growable, Exponential> =
+/// let queue: Queue<String, Plain, Exponential, Growable> =
 ///     Queue::with_capacity(default_item_based(), 10_000);
 /// assert_eq!(queue.stats().max_keys, None);
 /// ```
 #[derive(Debug)]
-pub struct Growable<H = RandomState, P: Priorities = Plain>(PhantomData<(H, P)>);
+pub struct Growable<H = RandomState>(PhantomData<H>);
 
-impl<H, P: Priorities> super::sealed::Sealed for Growable<H, P> {}
+impl<H> super::sealed::Sealed for Growable<H> {}
 
-impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
+impl<H: BuildHasher> Storage for Growable<H> {
     const CAPACITY: Option<usize> = None;
     const DUE_KEYS_MAX: u8 = 8;
-    type Priorities = P;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
-    type Lists = P::GrowableLists;
+    type Lists<P: Priorities> = P::GrowableLists;
     type Nodes = GrowableNodes;
-    type Policy = SideTable;
+    type Policy<P: Priorities> = SideTable;
 }
 
 /// Slots in parts, and an index of them.

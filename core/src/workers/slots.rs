@@ -8,6 +8,7 @@ use core::time::Duration;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::Next;
+use crate::priority::Priorities;
 use crate::queue::Session;
 use crate::shared::{Host, Shared};
 use crate::sleepers::Getter;
@@ -164,7 +165,7 @@ impl Worker {
     /// ```
     /// use core::time::Duration;
     /// use requeue_core::binding::{Clock, Getter, Next, Worker};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
     ///
     /// struct At(u64);
     /// impl Clock for At {
@@ -174,7 +175,7 @@ impl Worker {
     /// }
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// queue.at(now).shut_down();
     ///
@@ -184,17 +185,18 @@ impl Worker {
     /// let taken = worker.poll_get(1, &mut queue.at(now), &At(9), &mut Getter::new());
     /// assert!(matches!(taken, Next::Work(_)));
     /// ```
-    pub fn poll_get<K, S, L, M>(
+    pub fn poll_get<K, P, L, S, M>(
         &mut self,
         wanted: usize,
-        session: &mut Session<'_, K, S, L, M>,
+        session: &mut Session<'_, K, P, L, S, M>,
         clock: &impl Clock,
         getter: &mut Getter,
     ) -> Next<Work<K>>
     where
         K: Eq + Hash + Clone,
-        S: Storage,
+        P: Priorities,
         L: RateLimiter,
+        S: Storage,
         M: Metrics,
     {
         self.is_surplus = self.number >= wanted && !session.is_shutting_down();

@@ -15,8 +15,7 @@ mod odd;
 
 /// A key is a group and a number.
 type Key = (u8, u32);
-type Aged = Fixed<8, u8, Groups<u8, Aging<Levels<2>>>>;
-type Shared = Queue<Key, Growable<RandomState, Groups<u8>>, NoLimit>;
+type Shared = Queue<Key, Groups<u8>, NoLimit, Growable>;
 
 const NOW: Instant = Instant::EPOCH;
 
@@ -260,7 +259,7 @@ fn a_pause_holds_a_group_and_no_other() {
 
 #[test]
 fn a_group_is_found_by_what_its_name_borrows() {
-    let mut queue: Queue<(String, u32), Growable<RandomState, Groups<String>>, NoLimit> =
+    let mut queue: Queue<(String, u32), Groups<String>, NoLimit, Growable> =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
             key.0.clone()
         });
@@ -294,7 +293,7 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
 
 #[test]
 fn levels_come_before_groups() {
-    let mut queue: Queue<Key, Fixed<16, u8, Groups<u8, Levels<2>, 4>>, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, Levels<2>, 4>, NoLimit, Fixed<16>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let urgent = AddOptions {
         priority: Some(1),
@@ -353,7 +352,8 @@ fn every_group_is_seen_once() {
 
 #[test]
 fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
-    let mut queue: Queue<Key, Aged, NoLimit> = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: Queue<Key, Groups<u8, Aging<Levels<2>>>, NoLimit, Fixed<8>> =
+        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).age_after(Duration::from_millis(10));
     for group in 0..2 {
         queue.at(NOW).add((group, 0)).unwrap();
@@ -375,8 +375,7 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
 
 #[test]
 fn a_higher_level_with_a_token_does_not_wait_behind_keys_that_are_due() {
-    type Leveled = Fixed<8, u8, Groups<u8, Levels<2>>>;
-    let mut queue: Queue<Key, Leveled, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, Levels<2>>, NoLimit, Fixed<8>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let rate = GroupLimits::new().rate(4.0, 1);
     queue.at(NOW).limit_group(1, Some(rate)).unwrap();
@@ -415,7 +414,7 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
     assert_eq!((queue.group(&1), queue.groups_len()), (None, groups));
     queue.assert_valid();
 
-    let mut full: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit> =
+    let mut full: Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     full.at(NOW).add((0, 0)).unwrap();
     full.at(NOW).shut_down();

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn one_group_too_many_hands_the_key_back() {
-    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::Plain, 2>>, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, requeue_core::Plain, 2>, NoLimit, Fixed<8>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).add((0, 0)).unwrap();
     queue
@@ -40,7 +40,7 @@ fn rates_that_are_no_number_hold_the_group() {
 
 #[test]
 fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).limit_groups(GroupLimits::new().rate(1.0, 1));
     queue.at(NOW).add((1, 0)).unwrap();
@@ -95,7 +95,7 @@ fn a_key_stays_in_the_group_in_which_it_came() {
 
 #[test]
 fn a_hundred_thousand_groups_of_one_key_come_and_go() {
-    let mut queue: Queue<u32, Growable<RandomState, Groups<u32>>, NoLimit> =
+    let mut queue: Queue<u32, Groups<u32>, NoLimit, Growable> =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| *key);
     queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     let groups = if cfg!(miri) { 500 } else { 100_000 };
@@ -113,7 +113,7 @@ fn a_hundred_thousand_groups_of_one_key_come_and_go() {
 /// a key because that has aged.
 #[test]
 fn an_aged_key_waits_for_the_new_limits_of_its_group() {
-    type Aged = Queue<Key, Growable<RandomState, Groups<u8, Aging<Levels<2>>>>, NoLimit>;
+    type Aged = Queue<Key, Groups<u8, Aging<Levels<2>>>, NoLimit, Growable>;
     let mut queue: Aged =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
     queue.at(NOW).age_after(Duration::ZERO);
@@ -146,7 +146,7 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
 /// The deadline passes in the same get, so that the group is first at a level for the first time.
 #[test]
 fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
-    type Leveled = Queue<Key, Growable<RandomState, Groups<u8, Levels<2>>>, NoLimit>;
+    type Leveled = Queue<Key, Groups<u8, Levels<2>>, NoLimit, Growable>;
     let mut queue: Leveled =
         Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
     for number in 0..2 {
@@ -169,7 +169,7 @@ fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
     queue.assert_valid();
 }
 
-type OneGroup = Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit>;
+type OneGroup = Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>>;
 
 /// An add that waits for room, and what its last look returned.
 fn waits_for_room(
@@ -224,7 +224,7 @@ fn each_call_that_waits_for_room_of_its_group_gets_it() {
 /// OneGroup places are free, and another add takes the group that the woken call needs.
 #[test]
 fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
-    let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, Plain, 2>>, NoLimit> =
+    let mut queue: Queue<Key, Groups<u8, Plain, 2>, NoLimit, Fixed<3>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let _ = queue.at(NOW).add_many([(1, 0), (0, 0), (0, 1)], |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
@@ -276,7 +276,7 @@ fn a_group_that_is_given_up_makes_room_for_another() {
 /// Failures alone are no reason to refuse a key of another group.
 #[test]
 fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, _> =
+    let mut queue: Queue<Key, Groups<u8, Plain, 1>, _, Fixed<4>> =
         Queue::with_groups(default_item_based(), NoMetrics, |key| key.0);
     for number in 0..3 {
         let _ = queue.at(NOW).add_rate_limited((0, number));

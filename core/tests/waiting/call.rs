@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{DefaultItemBased, Fixed, Instant, NoMetrics, default_item_based};
+use requeue_core::{DefaultItemBased, Fixed, Instant, NoMetrics, Plain, default_item_based};
 
 use crate::clock::Hand;
 use crate::lock::Single;
@@ -28,8 +28,9 @@ pub(crate) struct Calls<W>(PhantomData<W>);
 
 impl<W: WaitList> Host for Calls<W> {
     type Key = Key;
-    type Storage = Fixed<8>;
+    type Priorities = Plain;
     type Limiter = DefaultItemBased;
+    type Storage = Fixed<8>;
     type Metrics = NoMetrics;
     type Waiters = W;
     type Clock = Hand;

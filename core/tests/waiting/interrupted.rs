@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use requeue_core::binding::*;
-use requeue_core::{DefaultItemBased, Fixed, NoMetrics, default_item_based};
+use requeue_core::{DefaultItemBased, Fixed, NoMetrics, Plain, default_item_based};
 
 use crate::call::{Bell, Key};
 use crate::clock::Hand;
@@ -23,8 +23,9 @@ struct Disturbed<W>(PhantomData<W>);
 
 impl<W: WaitList> Host for Disturbed<W> {
     type Key = Key;
-    type Storage = Fixed<8>;
+    type Priorities = Plain;
     type Limiter = DefaultItemBased;
+    type Storage = Fixed<8>;
     type Metrics = NoMetrics;
     type Waiters = W;
     type Clock = Hand;

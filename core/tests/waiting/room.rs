@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
 use requeue_core::binding::*;
-use requeue_core::{Fixed, NoLimit, NoMetrics, WaitError};
+use requeue_core::{Fixed, GetError, NoLimit, NoMetrics, Plain, WaitError};
 
 use crate::call::{Call, Keys, add, add_after, queue, sleeping};
 use crate::clock::Hand;
@@ -60,8 +60,9 @@ struct Few;
 
 impl Host for Few {
     type Key = u8;
-    type Storage = Fixed<4>;
+    type Priorities = Plain;
     type Limiter = NoLimit;
+    type Storage = Fixed<4>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<1>;
     type Clock = Hand;

@@ -10,7 +10,7 @@ use requeue_bench::peers::Fifo;
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Locked, Subject, grouped, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
-use requeue_core::{Groups, Growable};
+use requeue_core::{Groups, Plain};
 
 type Fold = foldhash::fast::RandomState;
 
@@ -30,13 +30,8 @@ fn main() -> ExitCode {
     suite.group("One thread, u64 keys in 1,000 groups, through the lock of requeue-std");
     for keys in [100, 10_000, 1_000_000] {
         // The same as a user of threads sees it: with locks and guards.
-        let in_turn = Locked::<_, Growable<Fold, Groups<u64>>>::grouped(|key| key % 1_000);
-        steady(
-            &mut suite,
-            keys,
-            Locked::<_, Growable<Fold>>::plain(),
-            in_turn,
-        );
+        let in_turn = Locked::<_, Groups<u64>, Fold>::grouped(|key| key % 1_000);
+        steady(&mut suite, keys, Locked::<_, Plain, Fold>::plain(), in_turn);
     }
     suite.finish()
 }

@@ -175,7 +175,7 @@ pub fn governor_at_best<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Roun
 
 /// A round of asking our limiter with a memory of its own.
 pub fn keyed_limiter<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
-    let mut limiter: KeyedLimiter<K, Growable, Exponential> =
+    let mut limiter: KeyedLimiter<K, Exponential, Growable> =
         KeyedLimiter::growable(default_item_based());
     asking(scale, seed, move |key: &K| {
         core::hint::black_box(limiter.when(key, Instant::EPOCH));

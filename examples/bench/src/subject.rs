@@ -5,8 +5,7 @@ use core::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Exponential, Groups, Growable, Instant, NoMetrics, Priorities, Queue, Reporter, Session,
-    Storage,
+    Exponential, Groups, Growable, Instant, NoMetrics, Plain, Priorities, Queue, Reporter, Session,
 };
 use requeue_std::{Guard, WorkQueue};
 
@@ -32,7 +31,7 @@ pub trait Subject<K> {
 }
 
 /// The queue of this project, with growable storage and client-go's limiter per key.
-pub type Ours<K, H = RandomState> = Queue<K, Growable<H>, Exponential>;
+pub type Ours<K, H = RandomState> = Queue<K, Plain, Exponential, Growable<H>>;
 
 pub use foldhash::fast::RandomState;
 
@@ -49,12 +48,12 @@ pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
 /// The same with groups: `group_of` computes the group of a key.
 pub fn grouped<K: Eq + Hash, H: BuildHasher + Default>(
     group_of: fn(&K) -> u64,
-) -> Queue<K, Growable<H, Groups<u64>>, Exponential> {
+) -> Queue<K, Groups<u64>, Exponential, Growable<H>> {
     let limiter = requeue_core::default_item_based();
     Queue::growable_with_groups(limiter, NoMetrics, H::default(), 0, group_of)
 }
 
-impl<K, H, P> Subject<K> for Queue<K, Growable<H, P>, Exponential>
+impl<K, H, P> Subject<K> for Queue<K, P, Exponential, Growable<H>>
 where
     K: Eq + Hash + Clone,
     H: BuildHasher,
@@ -100,9 +99,9 @@ where
 /// A session of one operation, closed as a runtime closes it.
 #[inline(always)]
 fn closed<K, H, P, T>(
-    queue: &mut Queue<K, Growable<H, P>, Exponential>,
+    queue: &mut Queue<K, P, Exponential, Growable<H>>,
     now: u64,
-    work: impl FnOnce(&mut Session<'_, K, Growable<H, P>, Exponential>) -> T,
+    work: impl FnOnce(&mut Session<'_, K, P, Exponential, Growable<H>>) -> T,
 ) -> T
 where
     K: Eq + Hash,
@@ -117,12 +116,13 @@ where
 
 /// The queue of `requeue-std`, with its lock and its guards. Never dropped, so that guards can be
 /// kept.
-pub struct Locked<K, S>(&'static WorkQueue<K, Exponential, S>)
+pub struct Locked<K, P, H>(&'static WorkQueue<K, P, Exponential, Growable<H>>)
 where
     K: Eq + Hash + 'static,
-    S: Storage + 'static;
+    P: Priorities + 'static,
+    H: BuildHasher + 'static;
 
-impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H>> {
+impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Plain, H> {
     /// Without groups.
     pub fn plain() -> Self {
         let limiter = requeue_core::default_item_based();
@@ -131,7 +131,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H>> {
     }
 }
 
-impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H, Groups<u64>>> {
+impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Groups<u64>, H> {
     /// With groups: `group_of` computes the group of a key.
     pub fn grouped(group_of: fn(&K) -> u64) -> Self {
         let limiter = requeue_core::default_item_based();
@@ -142,19 +142,20 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H, Groups<u64>>>
     }
 }
 
-impl<K: Eq + Hash, S: Storage> Locked<K, S> {
-    fn of(queue: Queue<K, S, Exponential, Reporter>) -> Self {
+impl<K: Eq + Hash, P: Priorities, H: BuildHasher> Locked<K, P, H> {
+    fn of(queue: Queue<K, P, Exponential, Growable<H>, Reporter>) -> Self {
         let clock = requeue_std::ManualClock::new();
         Self(Box::leak(Box::new(WorkQueue::from_queue(queue, clock))))
     }
 }
 
-impl<K, S> Subject<K> for Locked<K, S>
+impl<K, P, H> Subject<K> for Locked<K, P, H>
 where
     K: Eq + Hash + Clone + 'static,
-    S: Storage + 'static,
+    P: Priorities + 'static,
+    H: BuildHasher + 'static,
 {
-    type Run = Guard<'static, K, Exponential, S>;
+    type Run = Guard<'static, K, P, Exponential, Growable<H>>;
 
     #[inline]
     fn add(&mut self, key: K, _: u64) {

@@ -1,7 +1,9 @@
 //! A worker alone with its queue, on each runtime: what a key costs through the lock, the guard and
 //! the layers of the adapter. Some key is always ready, so the worker never waits.
 
-use requeue_core::{Action, Exponential, Growable, Instant, Queue, Reporter, default_item_based};
+use requeue_core::{
+    Action, Exponential, Growable, Instant, Plain, Queue, Reporter, default_item_based,
+};
 
 use crate::keys::Random;
 use crate::tasks::current_thread;
@@ -9,7 +11,7 @@ use crate::tasks::current_thread;
 /// Seeds nothing: each run counts the same.
 type Fold = foldhash::fast::FixedState;
 /// The queue that a runtime is given.
-pub type Ready = Queue<u64, Growable<Fold>, Exponential, Reporter>;
+pub type Ready = Queue<u64, Plain, Exponential, Growable<Fold>, Reporter>;
 
 /// How a worker goes from one key to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::{CreationError, Histogram};
-use requeue::{Metrics, Times};
+use requeue::{Metrics, Plain, Times};
 
 use crate::mirror::locked;
 
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn figures_follow_the_queue() {
         let figures = Figures::new().unwrap();
-        let mut queue: Queue<u8, Fixed<4>, NoLimit, Figures> =
+        let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>, Figures> =
             Queue::with_metrics(NoLimit, figures);
         let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
         for _ in 0..3 {

@@ -1,5 +1,6 @@
 //! No metrics.
 
+use kube::Resource;
 use requeue::tokio::Workers;
 
 use crate::keys::KeysBuilder;
@@ -14,7 +15,7 @@ impl LeaderMetrics {
     pub(crate) fn leads(&self, _leads: bool) {}
 }
 
-pub(crate) fn attach(builder: KeysBuilder, _name: Option<&str>) -> KeysBuilder {
+pub(crate) fn attach<K: Resource>(builder: KeysBuilder<K>, _name: Option<&str>) -> KeysBuilder<K> {
     builder
 }
 

@@ -1,5 +1,6 @@
 //! Metrics through the facade `metrics`.
 
+use kube::Resource;
 use metrics::{Gauge, describe_gauge, gauge};
 use requeue::tokio::Workers;
 
@@ -32,7 +33,7 @@ impl LeaderMetrics {
 }
 
 /// Reports the metrics of a queue under the name of its controller, if that has one.
-pub(crate) fn attach(builder: KeysBuilder, name: Option<&str>) -> KeysBuilder {
+pub(crate) fn attach<K: Resource>(builder: KeysBuilder<K>, name: Option<&str>) -> KeysBuilder<K> {
     match name {
         Some(name) => builder.metrics(name.to_owned()),
         None => builder,

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use arbitrary::{Result, Unstructured};
 use requeue_core::binding::{Getter, Next, Ticket, Work};
 use requeue_core::{
-    Action, Drained, Finished, Fixed, Growable, Instant, Leftover, Levels, Merge, Queue,
-    RandomState, WithPolicy,
+    Action, Drained, Finished, Fixed, Growable, Instant, Leftover, Levels, Merge, Plain, Queue,
+    WithPolicy,
 };
 use requeue_proptest::Figures;
 use requeue_proptest::limiter::AnyLimiter;
-use requeue_proptest::subject::{Home, Key};
+use requeue_proptest::subject::{Home, Key, Kind};
 
 use crate::{draw, script};
 
@@ -27,21 +27,21 @@ pub fn clock(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     // Bytes that run out have tried enough.
     let _ = match bytes.int_in_range(0..=5_u8) {
-        Ok(0) => run::<Fixed<1, u8, WithPolicy>>(&mut bytes),
-        Ok(1) => run::<Fixed<3, u8, WithPolicy>>(&mut bytes),
-        Ok(2) => run::<Fixed<6, u8, WithPolicy>>(&mut bytes),
-        Ok(3) => run::<Fixed<3, u8, WithPolicy<Levels<3>>>>(&mut bytes),
-        Ok(4) => run::<Growable<RandomState, Levels<3>>>(&mut bytes),
-        _ => run::<Growable>(&mut bytes),
+        Ok(0) => run::<WithPolicy, Fixed<1>>(&mut bytes),
+        Ok(1) => run::<WithPolicy, Fixed<3>>(&mut bytes),
+        Ok(2) => run::<WithPolicy, Fixed<6>>(&mut bytes),
+        Ok(3) => run::<WithPolicy<Levels<3>>, Fixed<3>>(&mut bytes),
+        Ok(4) => run::<Levels<3>, Growable>(&mut bytes),
+        _ => run::<Plain, Growable>(&mut bytes),
     };
 }
 
 const KEYS: Key = 6;
 
-fn run<S: Home>(bytes: &mut Unstructured) -> Result<()> {
+fn run<P: Kind, S: Home>(bytes: &mut Unstructured) -> Result<()> {
     let setup = script::setup(bytes)?;
-    let mut world = World::<S> {
-        holds: S::GOVERNS && setup.policy.holds(),
+    let mut world = World::<P, S> {
+        holds: S::governs::<P>() && setup.policy.holds(),
         queue: S::build(&setup, Figures::default()),
         now: draw::instant(bytes)?,
         latest: Instant::EPOCH,
@@ -57,8 +57,8 @@ fn run<S: Home>(bytes: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-struct World<S: Home> {
-    queue: Queue<Key, S, AnyLimiter, Figures>,
+struct World<P: Kind, S: Home> {
+    queue: Queue<Key, P, AnyLimiter, S, Figures>,
     holds: bool,
     now: Instant,
     /// The latest time that the queue has seen.
@@ -77,7 +77,7 @@ struct Owed {
     due: Option<Instant>,
 }
 
-impl<S: Home> World<S> {
+impl<P: Kind, S: Home> World<P, S> {
     fn tell_time(&mut self, bytes: &mut Unstructured) -> Result<()> {
         let now = self.now.as_nanos();
         self.now = match bytes.int_in_range(0..=7_u8)? {

@@ -178,13 +178,13 @@ fn keyed(bytes: &mut Unstructured) -> Result<()> {
     let limiter = spec.build();
     match bytes.int_in_range(0..=3_u8)? {
         0 => remembers(
-            KeyedLimiter::<_, Fixed<1>, _>::new(limiter),
+            KeyedLimiter::<_, _, Fixed<1>>::new(limiter),
             Some(1),
             &spec,
             bytes,
         ),
         1 => remembers(
-            KeyedLimiter::<_, Fixed<3>, _>::new(limiter),
+            KeyedLimiter::<_, _, Fixed<3>>::new(limiter),
             Some(3),
             &spec,
             bytes,
@@ -199,7 +199,7 @@ fn keyed(bytes: &mut Unstructured) -> Result<()> {
 }
 
 fn remembers<S: Storage>(
-    mut keyed: KeyedLimiter<u8, S, AnyLimiter>,
+    mut keyed: KeyedLimiter<u8, AnyLimiter, S>,
     mut max: Option<usize>,
     spec: &LimiterSpec,
     bytes: &mut Unstructured,

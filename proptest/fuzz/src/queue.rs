@@ -1,7 +1,7 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, RandomState, WithPolicy};
+use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, Plain, WithPolicy};
 use requeue_proptest::Figures;
 use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
@@ -71,25 +71,25 @@ macro_rules! candidates {
 }
 
 const CANDIDATES: [Candidate; 21] = candidates! {
-    Direct<Fixed<1, u8, WithPolicy>>, 3 keys;
-    Direct<Fixed<2, u8, WithPolicy>>, 4 keys;
-    Direct<Fixed<3>>, 5 keys;
-    Direct<Fixed<4, u8, WithPolicy>, NoMetrics>, 6 keys;
-    Direct<Fixed<8, u8, WithPolicy>>, 9 keys;
-    Direct<Fixed<64, u8, WithPolicy>>, 40 keys;
-    Direct<Fixed<64, u16, WithPolicy>>, 6 keys;
-    Direct<Growable>, 6 keys;
-    Direct<Growable<RandomState, Groups<u8>>>, 6 keys;
-    Direct<Fixed<4, u8, Groups<u8, WithPolicy<Levels<3>>>>>, 6 keys;
-    Direct<Growable>, 40 keys;
-    Direct<Growable, NoMetrics>, 6 keys;
-    OnWorkQueue<Bare<Fixed<2, u8, WithPolicy>>>, 4 keys;
-    OnWorkQueue<Bare<Growable>>, 6 keys;
-    Direct<Fixed<4, u8, WithPolicy<Levels<3>>>>, 6 keys;
-    Direct<Fixed<64, u8, WithPolicy<Levels<3>>>>, 40 keys;
-    Direct<Growable<RandomState, Levels<3>>>, 9 keys;
-    Direct<Growable<RandomState, Aging<Levels<3>>>>, 9 keys;
-    Direct<Fixed<4, u8, Groups<u8, Aging<WithPolicy<Levels<3>>>>>>, 6 keys;
-    Direct<Growable<RandomState, Groups<u8, Aging<Levels<3>>>>>, 9 keys;
-    Direct<Growable, Figures, 4>, 6 keys;
+    Direct<WithPolicy, Fixed<1>>, 3 keys;
+    Direct<WithPolicy, Fixed<2>>, 4 keys;
+    Direct<Plain, Fixed<3>>, 5 keys;
+    Direct<WithPolicy, Fixed<4>, NoMetrics>, 6 keys;
+    Direct<WithPolicy, Fixed<8>>, 9 keys;
+    Direct<WithPolicy, Fixed<64>>, 40 keys;
+    Direct<WithPolicy, Fixed<64, u16>>, 6 keys;
+    Direct<Plain, Growable>, 6 keys;
+    Direct<Groups<u8>, Growable>, 6 keys;
+    Direct<Groups<u8, WithPolicy<Levels<3>>>, Fixed<4>>, 6 keys;
+    Direct<Plain, Growable>, 40 keys;
+    Direct<Plain, Growable, NoMetrics>, 6 keys;
+    OnWorkQueue<Bare<WithPolicy, Fixed<2>>>, 4 keys;
+    OnWorkQueue<Bare<Plain, Growable>>, 6 keys;
+    Direct<WithPolicy<Levels<3>>, Fixed<4>>, 6 keys;
+    Direct<WithPolicy<Levels<3>>, Fixed<64>>, 40 keys;
+    Direct<Levels<3>, Growable>, 9 keys;
+    Direct<Aging<Levels<3>>, Growable>, 9 keys;
+    Direct<Groups<u8, Aging<WithPolicy<Levels<3>>>>, Fixed<4>>, 6 keys;
+    Direct<Groups<u8, Aging<Levels<3>>>, Growable>, 9 keys;
+    Direct<Plain, Growable, Figures, 4>, 6 keys;
 };

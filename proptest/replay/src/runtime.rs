@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use requeue_core::{Fixed, Growable, Levels, RandomState};
+use requeue_core::{Fixed, Growable, Levels, Plain};
 use requeue_proptest::subject::{Direct, Embassy, Key, OnWorkQueue, Tasks, Threads};
 
 use crate::kind::Kind;
@@ -58,7 +58,7 @@ impl Runtime {
         }
         Ok(match self {
             Self::CoreFixed => return fixed(keys),
-            Self::CoreGrowable => Player::<Direct<Growable>>::boxed,
+            Self::CoreGrowable => Player::<Direct<Plain, Growable>>::boxed,
             Self::Std => Player::<OnWorkQueue<Threads>>::boxed,
             Self::Tokio => Player::<OnWorkQueue<Tasks>>::boxed,
             Self::Embassy => match keys {
@@ -72,16 +72,16 @@ impl Runtime {
 
     /// The same with [`LEVELS`] priority levels.
     fn leveled(self, keys: Key) -> Result<NewSubject, Stop> {
-        type Leveled = Growable<RandomState, Levels<LEVELS>>;
+        type Leveled = Levels<LEVELS>;
         if keys > 64 && matches!(self, Self::CoreFixed | Self::Embassy) {
             return Err(too_many(keys, 64));
         }
         Ok(match self {
-            Self::CoreFixed if keys <= 8 => Player::<Direct<Fixed<8, u8, Levels<LEVELS>>>>::boxed,
-            Self::CoreFixed => Player::<Direct<Fixed<64, u8, Levels<LEVELS>>>>::boxed,
-            Self::Embassy if keys <= 8 => Player::<OnWorkQueue<Embassy<8, Levels<LEVELS>>>>::boxed,
-            Self::Embassy => Player::<OnWorkQueue<Embassy<64, Levels<LEVELS>>>>::boxed,
-            Self::CoreGrowable => Player::<Direct<Leveled>>::boxed,
+            Self::CoreFixed if keys <= 8 => Player::<Direct<Leveled, Fixed<8>>>::boxed,
+            Self::CoreFixed => Player::<Direct<Leveled, Fixed<64>>>::boxed,
+            Self::Embassy if keys <= 8 => Player::<OnWorkQueue<Embassy<8, Leveled>>>::boxed,
+            Self::Embassy => Player::<OnWorkQueue<Embassy<64, Leveled>>>::boxed,
+            Self::CoreGrowable => Player::<Direct<Leveled, Growable>>::boxed,
             Self::Std => Player::<OnWorkQueue<Threads<Leveled>>>::boxed,
             Self::Tokio => Player::<OnWorkQueue<Tasks<Leveled>>>::boxed,
         })
@@ -94,17 +94,17 @@ type NewSubject = fn(&Recording) -> Box<dyn Play>;
 /// The smallest of a few sizes that holds all keys. If it is exact no key may be refused.
 fn fixed(keys: Key) -> Result<NewSubject, Stop> {
     Ok(match keys {
-        0..=1 => Player::<Direct<Fixed<1>>>::boxed,
-        2 => Player::<Direct<Fixed<2>>>::boxed,
-        3 => Player::<Direct<Fixed<3>>>::boxed,
-        4 => Player::<Direct<Fixed<4>>>::boxed,
-        5 => Player::<Direct<Fixed<5>>>::boxed,
-        6 => Player::<Direct<Fixed<6>>>::boxed,
-        7 => Player::<Direct<Fixed<7>>>::boxed,
-        8 => Player::<Direct<Fixed<8>>>::boxed,
-        9..=64 => Player::<Direct<Fixed<64>>>::boxed,
-        65..=255 => Player::<Direct<Fixed<255>>>::boxed,
-        256..=1024 => Player::<Direct<Fixed<1024, u16>>>::boxed,
+        0..=1 => Player::<Direct<Plain, Fixed<1>>>::boxed,
+        2 => Player::<Direct<Plain, Fixed<2>>>::boxed,
+        3 => Player::<Direct<Plain, Fixed<3>>>::boxed,
+        4 => Player::<Direct<Plain, Fixed<4>>>::boxed,
+        5 => Player::<Direct<Plain, Fixed<5>>>::boxed,
+        6 => Player::<Direct<Plain, Fixed<6>>>::boxed,
+        7 => Player::<Direct<Plain, Fixed<7>>>::boxed,
+        8 => Player::<Direct<Plain, Fixed<8>>>::boxed,
+        9..=64 => Player::<Direct<Plain, Fixed<64>>>::boxed,
+        65..=255 => Player::<Direct<Plain, Fixed<255>>>::boxed,
+        256..=1024 => Player::<Direct<Plain, Fixed<1024, u16>>>::boxed,
         _ => return Err(too_many(keys, 1024)),
     })
 }

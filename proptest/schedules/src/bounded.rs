@@ -33,12 +33,12 @@ pub trait Bounded: Clone + Send + Sync + 'static {
 }
 
 /// The queue for threads.
-pub(crate) type Threads = requeue_std::WorkQueue<u32, NoLimit, Fixed<2>>;
+pub(crate) type Threads = requeue_std::WorkQueue<u32, Plain, NoLimit, Fixed<2>>;
 
 /// The queue for tasks.
-pub(crate) type Tasks = requeue_tokio::WorkQueue<u32, NoLimit, Fixed<2>>;
+pub(crate) type Tasks = requeue_tokio::WorkQueue<u32, Plain, NoLimit, Fixed<2>>;
 
-fn queue() -> Queue<u32, Fixed<2>, NoLimit, Reporter> {
+fn queue() -> Queue<u32, Plain, NoLimit, Fixed<2>, Reporter> {
     let mut queue = Queue::with_metrics(NoLimit, Reporter::NONE);
     let _ = queue
         .at(requeue_std::core::Instant::EPOCH)

@@ -57,6 +57,6 @@ pub use fragile::Fragile;
 pub use ledger::{Ending, Ledger, Run, uneven};
 #[cfg(shuttle)]
 pub use waits::{
-    Grouped, GroupedTasks, GroupedThreads, Keys, Limiter, PacedTasks, PacedThreads, Shared, Stored,
-    Tasks, Threads, Waits, curious,
+    Grouped, GroupedTasks, GroupedThreads, Keys, Limiter, Ordered, PacedTasks, PacedThreads,
+    Shared, Tasks, Threads, Waits, curious,
 };

@@ -21,15 +21,15 @@ use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits:
-    AsShared<Host: Host<Key = u32, Storage = Self::Stored>>
+    AsShared<Host: Host<Key = u32, Priorities = Self::Priorities>>
     + Producer<u32>
     + Clone
     + Send
     + Sync
     + 'static
 {
-    /// Where it keeps its keys.
-    type Stored: Stored;
+    /// Its priorities.
+    type Priorities: Ordered;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self>>;
     /// What runs its workers.
@@ -132,16 +132,14 @@ impl Limiter for (Exponential,) {
     }
 }
 
-/// The storage of queues under test.
-pub trait Stored: Storage + 'static {
+/// The priorities of queues under test.
+pub trait Ordered: Priorities + Sized + 'static {
     /// An empty queue.
-    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter>
-    where
-        Self: Sized;
+    fn queue<L: Limiter>() -> Machine<Self, L>;
 }
 
-impl Stored for Growable {
-    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
+impl Ordered for Plain {
+    fn queue<L: Limiter>() -> Machine<Self, L> {
         let mut queue = Queue::from_parts(L::new(), Reporter::NONE, RandomState::default(), 0);
         queue.at(Instant::EPOCH).set_policy(L::policy());
         queue
@@ -149,17 +147,17 @@ impl Stored for Growable {
 }
 
 /// The keys of each ten belong to a group.
-pub type Grouped = Growable<RandomState, Groups<u32>>;
+pub type Grouped = Groups<u32>;
 
-impl Stored for Grouped {
-    fn queue<L: Limiter>() -> Queue<u32, Self, L, Reporter> {
+impl Ordered for Grouped {
+    fn queue<L: Limiter>() -> Machine<Self, L> {
         let (metrics, hasher) = (Reporter::NONE, RandomState::default());
         Queue::growable_with_groups(L::new(), metrics, hasher, 0, |key| key / 10)
     }
 }
 
 /// The state machine of a queue under test.
-type Machine<L, S> = Queue<u32, S, L, Reporter>;
+type Machine<P, L> = Queue<u32, P, L, Growable, Reporter>;
 
 /// The queue of core in the queue of a runtime.
 pub type Shared<Q> = binding::Shared<<Q as AsShared>::Host>;
@@ -168,28 +166,28 @@ pub type Shared<Q> = binding::Shared<<Q as AsShared>::Host>;
 pub type Keys<'q, Q> = Guard<<Q as AsShared>::Host, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
-pub type Threads = requeue_std::WorkQueue<u32, Exponential>;
+pub type Threads = requeue_std::WorkQueue<u32, Plain, Exponential>;
 
 /// The queue for tasks.
-pub type Tasks = requeue_tokio::WorkQueue<u32, Exponential>;
+pub type Tasks = requeue_tokio::WorkQueue<u32, Plain, Exponential>;
 
 /// The queue for threads that hands out a key each second.
-pub type PacedThreads = requeue_std::WorkQueue<u32, (Exponential,)>;
+pub type PacedThreads = requeue_std::WorkQueue<u32, Plain, (Exponential,)>;
 
 /// The queue for tasks that hands out a key each second.
-pub type PacedTasks = requeue_tokio::WorkQueue<u32, (Exponential,)>;
+pub type PacedTasks = requeue_tokio::WorkQueue<u32, Plain, (Exponential,)>;
 
 /// The queue for threads whose keys belong to groups.
-pub type GroupedThreads = requeue_std::WorkQueue<u32, Exponential, Grouped>;
+pub type GroupedThreads = requeue_std::WorkQueue<u32, Grouped, Exponential>;
 
 /// The queue for tasks whose keys belong to groups.
-pub type GroupedTasks = requeue_tokio::WorkQueue<u32, Exponential, Grouped>;
+pub type GroupedTasks = requeue_tokio::WorkQueue<u32, Grouped, Exponential>;
 
-impl<L: Limiter, S: Stored> Waits for requeue_std::WorkQueue<u32, L, S>
+impl<P: Ordered, L: Limiter> Waits for requeue_std::WorkQueue<u32, P, L>
 where
-    Machine<L, S>: Send,
+    Machine<P, L>: Send,
 {
-    type Stored = S;
+    type Priorities = P;
     type Handle<'q> = &'q Shared<Self>;
 
     const NAME: &'static str = "threads";
@@ -197,7 +195,7 @@ where
     type Bounded = crate::bounded::Threads;
 
     fn new() -> Self {
-        S::queue().into()
+        P::queue().into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -258,11 +256,11 @@ where
     }
 }
 
-impl<L: Limiter, S: Stored> Waits for requeue_tokio::WorkQueue<u32, L, S>
+impl<P: Ordered, L: Limiter> Waits for requeue_tokio::WorkQueue<u32, P, L>
 where
-    Machine<L, S>: Send,
+    Machine<P, L>: Send,
 {
-    type Stored = S;
+    type Priorities = P;
     type Handle<'q> = Arc<Shared<Self>>;
 
     const NAME: &'static str = "tasks";
@@ -270,7 +268,7 @@ where
     type Bounded = crate::bounded::Tasks;
 
     fn new() -> Self {
-        S::queue().into()
+        P::queue().into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -347,12 +345,12 @@ where
 
 /// A future whose waker takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
-pub fn curious<L: Limiter, S: Stored, F: Future>(
-    queue: &requeue_tokio::WorkQueue<u32, L, S>,
+pub fn curious<P: Ordered, L: Limiter, F: Future>(
+    queue: &requeue_tokio::WorkQueue<u32, P, L>,
     work: F,
-) -> impl Future<Output = F::Output> + use<L, S, F>
+) -> impl Future<Output = F::Output> + use<P, L, F>
 where
-    Machine<L, S>: Send,
+    Machine<P, L>: Send,
 {
     let queue = queue.clone();
     let mut work = Box::pin(work);
@@ -363,14 +361,14 @@ where
     })
 }
 
-struct Curious<L: Limiter, S: Stored> {
-    queue: requeue_tokio::WorkQueue<u32, L, S>,
+struct Curious<P: Ordered, L: Limiter> {
+    queue: requeue_tokio::WorkQueue<u32, P, L>,
     task: task::Waker,
 }
 
-impl<L: Limiter, S: Stored> Wake for Curious<L, S>
+impl<P: Ordered, L: Limiter> Wake for Curious<P, L>
 where
-    Machine<L, S>: Send,
+    Machine<P, L>: Send,
 {
     fn wake(self: Arc<Self>) {
         self.queue

@@ -23,7 +23,7 @@
 ///
 /// mod core_fixed {
 ///     use super::*;
-///     requeue_proptest::conformance!(Direct<Fixed<8>>, steps);
+///     requeue_proptest::conformance!(Direct<Plain, Fixed<8>>, steps);
 /// }
 /// # fn main() {}
 /// ```

@@ -80,14 +80,14 @@ impl fmt::Display for Explored {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Fixed;
+/// use requeue_core::{Fixed, Plain};
 /// use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 /// use requeue_proptest::subject::{Direct, Setup};
 ///
 /// let steps = vec![Step::Add(1), Step::TryGet, Step::DoneKey(1)];
 /// let bounds = Some(Bounds { failures: 0, tickets: 1, sleepers: 0, drains: 0 });
 /// let scope = Scope { steps, depth: usize::MAX, bounds };
-/// let explored = explore::<Direct<Fixed<1>>>(&Setup::exponential(), &scope)?;
+/// let explored = explore::<Direct<Plain, Fixed<1>>>(&Setup::exponential(), &scope)?;
 /// assert!(explored.closed);
 /// # Ok::<(), requeue_proptest::histories::Failure>(())
 /// ```

@@ -63,10 +63,10 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Groups, Growable, NoLimit, Queue, RandomState};
+    /// use requeue_core::{GroupLimits, Groups, Growable, NoLimit, Queue};
     /// use requeue_proptest::simulation::Keys;
     ///
-    /// type Tenants = Queue<(u8, u32), Growable<RandomState, Groups<u8>>, NoLimit>;
+    /// type Tenants = Queue<(u8, u32), Groups<u8>, NoLimit, Growable>;
     ///
     /// // In `World::happen`: a tenant moves to a larger plan.
     /// fn upgrade(tenant: u8, keys: &Keys<(u8, u32)>) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
 use requeue_core::{
-    Action, AddOptions, Finished, Instant, Leftover, Metrics, Queue, RateLimiter, Rejected,
-    Scheduled, Storage,
+    Action, AddOptions, Finished, Instant, Leftover, Metrics, NotActive, Priorities, Queue,
+    RateLimiter, Rejected, Scheduled, Storage,
 };
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its
@@ -81,11 +81,12 @@ impl<K> From<Work<K>> for Taken<K> {
     }
 }
 
-impl<K, S, L, M> Driven<K> for Queue<K, S, L, M>
+impl<K, P, L, S, M> Driven<K> for Queue<K, P, L, S, M>
 where
     K: Eq + Hash + Clone + 'static,
-    S: Storage + 'static,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
+    S: Storage + 'static,
     M: Metrics + 'static,
 {
     fn add_with(

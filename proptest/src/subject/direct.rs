@@ -5,10 +5,11 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
-    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Stats,
-    Storage, Sweep, Why,
+    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Rejected, Stats, Storage, Sweep,
+    Why,
 };
 
+use super::groups::Keys;
 use super::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known, Left,
     Scheduled, Setup, Subject, Ticket, Turn, in_order, map_next, refused,
@@ -16,11 +17,12 @@ use super::{
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
-/// core's `Queue` with storage `S` and metrics `M`, for at most `MAX` keys if `S` grows.
+/// core's `Queue` with priorities `P`, storage `S` and metrics `M`, for at most `MAX` keys if `S`
+/// grows.
 ///
 /// Without metrics the time handed in is nonsense wherever the queue says that it does not need it.
-pub struct Direct<S: Storage, M: Metrics = Figures, const MAX: usize = { usize::MAX }> {
-    queue: Queue<Key, S, AnyLimiter, M>,
+pub struct Direct<P: Kind, S: Storage, M: Metrics = Figures, const MAX: usize = { usize::MAX }> {
+    queue: Keys<P, S, M>,
     due_keys_max: u8,
     now: Instant,
     wake: Wake,
@@ -28,73 +30,50 @@ pub struct Direct<S: Storage, M: Metrics = Figures, const MAX: usize = { usize::
 }
 
 /// A session of a queue under test.
-pub(super) type Access<'q, S, M> = Session<'q, Key, S, AnyLimiter, M>;
+pub(super) type Access<'q, P, S, M> = Session<'q, Key, P, AnyLimiter, S, M>;
 
 /// A storage that a queue under test can be made of.
 pub trait Home: Storage + Sized {
-    /// Whether keys belong to groups.
-    const GROUPS: bool;
-    /// Whether keys age.
-    const AGES: bool;
     /// Whether how many keys fit can be changed.
     const LIMITS_KEYS: bool;
-    /// Whether the queue can have a policy, and debounces.
-    const GOVERNS: bool;
+
+    /// Whether a queue of this kind can have a policy, and debounces.
+    fn governs<P: Kind>() -> bool;
 
     /// Changes how many keys fit, if that can be changed.
-    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize);
-
-    /// Changes the limits of groups. Nothing without them.
-    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder);
-
-    /// The figures of a group, if it is there.
-    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState>;
-
-    /// Sets after which time keys age. Without aging, nothing changes.
-    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>);
+    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize);
 
     /// Debounces an add.
-    fn add_debounced<M: Metrics>(
-        session: &mut Access<'_, Self, M>,
+    fn add_debounced<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
         key: Key,
         times: [Duration; 2],
     ) -> Result<Added, Rejected<Key>>;
 
     /// An empty queue.
-    fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M>;
+    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M>;
 }
 
-impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
-    const GROUPS: bool = P::GROUPS;
-    const AGES: bool = P::AGES;
+impl<const N: usize, I: Index> Home for Fixed<N, I> {
     const LIMITS_KEYS: bool = false;
-    const GOVERNS: bool = P::GOVERNS;
 
-    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
+    fn governs<P: Kind>() -> bool {
+        P::GOVERNS
+    }
+
+    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
         let _ = (session, keys);
     }
 
-    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder) {
-        P::order_fixed(session, order);
-    }
-
-    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState> {
-        P::group_fixed(queue, group)
-    }
-
-    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
-        P::age(session, after);
-    }
-
-    fn add_debounced<M: Metrics>(
-        session: &mut Access<'_, Self, M>,
+    fn add_debounced<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
         key: Key,
         times: [Duration; 2],
     ) -> Result<Added, Rejected<Key>> {
         P::add_debounced(session, key, times)
     }
 
-    fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
+    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
         P::set_policy(&mut queue, setup.policy.build());
         queue.limit_due_keys(setup.due_keys_max);
@@ -102,37 +81,26 @@ impl<const N: usize, I: Index, P: Kind> Home for Fixed<N, I, P> {
     }
 }
 
-impl<P: Kind> Home for Growable<RandomState, P> {
-    const GROUPS: bool = P::GROUPS;
-    const AGES: bool = P::AGES;
+impl Home for Growable {
     const LIMITS_KEYS: bool = true;
-    const GOVERNS: bool = true;
 
-    fn limit_keys<M: Metrics>(session: &mut Access<'_, Self, M>, keys: usize) {
+    fn governs<P: Kind>() -> bool {
+        true
+    }
+
+    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
         session.limit_keys(keys);
     }
 
-    fn order<M: Metrics>(session: &mut Access<'_, Self, M>, order: &GroupOrder) {
-        P::order_growable(session, order);
-    }
-
-    fn group<M: Metrics>(queue: &Queue<Key, Self, AnyLimiter, M>, group: u8) -> Option<GroupState> {
-        P::group_growable(queue, group)
-    }
-
-    fn age_after<M: Metrics>(session: &mut Access<'_, Self, M>, after: Option<Duration>) {
-        P::age(session, after);
-    }
-
-    fn add_debounced<M: Metrics>(
-        session: &mut Access<'_, Self, M>,
+    fn add_debounced<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
         key: Key,
         [quiet, max]: [Duration; 2],
     ) -> Result<Added, Rejected<Key>> {
         session.add_debounced(key, quiet, max)
     }
 
-    fn build<M: Metrics>(setup: &Setup, metrics: M) -> Queue<Key, Self, AnyLimiter, M> {
+    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
         if !setup.policy.is_default() {
             queue.at(Instant::EPOCH).set_policy(setup.policy.build());
@@ -173,7 +141,7 @@ impl Note for NoMetrics {
     }
 }
 
-impl<S: Storage, M: Metrics, const MAX: usize> Direct<S, M, MAX> {
+impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
     /// The time, or anything if it does not matter.
     fn any_time(&mut self) -> Instant {
         if self.queue.needs_time() {
@@ -202,7 +170,7 @@ impl<S: Storage, M: Metrics, const MAX: usize> Direct<S, M, MAX> {
     }
 }
 
-impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
+impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MAX> {
     fn new(setup: &Setup) -> Self {
         Self {
             queue: S::build(&setup.for_at_most(MAX), M::default()),
@@ -223,36 +191,36 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn levels(&self) -> u8 {
-        S::Priorities::LEVELS
+        P::LEVELS
     }
 
     fn groups(&self) -> bool {
-        S::GROUPS
+        P::GROUPS
     }
 
     fn ages(&self) -> bool {
-        S::AGES
+        P::AGES
     }
 
     fn order(&mut self, order: &GroupOrder) {
         let now = self.any_time();
-        S::order(&mut self.queue.at(now), order);
+        P::order(&mut self.queue.at(now), order);
         self.obey(());
     }
 
     fn group(&mut self, group: u8) -> Option<GroupFigures> {
-        figures(S::group(&self.queue, group)?)
+        figures(P::group(&self.queue, group)?)
     }
 
     fn age_after(&mut self, after: Option<Duration>) {
-        S::age_after(&mut self.queue.at(self.now), after);
+        P::age(&mut self.queue.at(self.now), after);
     }
 
     fn abilities(&self) -> Abilities {
         Abilities {
             due_keys_max: Some(self.due_keys_max),
             limits_keys: S::LIMITS_KEYS,
-            governs: S::GOVERNS,
+            governs: S::governs::<P>(),
             ..Abilities::default()
         }
     }

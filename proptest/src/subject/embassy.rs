@@ -19,9 +19,9 @@ use crate::limiter::AnyLimiter;
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
 
-type Parts<C, P> = With<Figures, u16, C, P>;
+type Parts<C> = With<Figures, u16, C>;
 type Inner<const N: usize, P, C> =
-    WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
+    WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<C>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
 pub struct Embassy<const N: usize, P: Priorities = Plain, C: HandTimer = HandClock> {
@@ -48,8 +48,8 @@ impl HandTimer for HandClock {
     }
 }
 
-impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
-    type Host = EmbassyHost<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
+impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, C> {
+    type Host = EmbassyHost<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<C>>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(WAITERS);
 

@@ -119,10 +119,10 @@ impl GroupOrder {
 }
 
 /// A queue whose keys are `u16`, on the storages of core.
-pub(super) type Keys<S, M> = Queue<Key, S, AnyLimiter, M>;
+pub(super) type Keys<P, S, M> = Queue<Key, P, AnyLimiter, S, M>;
 
 /// Priorities, groups and a policy, as a test makes them.
-pub trait Kind: Priorities + Sized + 'static {
+pub trait Kind: Priorities + Sized {
     /// Whether a queue of a fixed size can have a policy.
     const GOVERNS: bool = false;
     /// Whether there are groups.
@@ -134,74 +134,51 @@ pub trait Kind: Priorities + Sized + 'static {
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,
         metrics: M,
-    ) -> Keys<Fixed<N, I, Self>, M>;
+    ) -> Keys<Self, Fixed<N, I>, M>;
 
     /// An empty queue that grows.
-    fn growable<M: Metrics>(
-        limiter: AnyLimiter,
-        metrics: M,
-    ) -> Keys<Growable<RandomState, Self>, M>;
+    fn growable<M: Metrics>(limiter: AnyLimiter, metrics: M) -> Keys<Self, Growable, M>;
 
-    /// Changes the groups of a fixed queue, if it has any.
-    fn order_fixed<const N: usize, I: Index, M: Metrics>(
-        session: &mut Access<'_, Fixed<N, I, Self>, M>,
-        order: &GroupOrder,
-    ) {
+    /// Changes the limits of groups. Nothing without them.
+    fn order<S: Storage, M: Metrics>(session: &mut Access<'_, Self, S, M>, order: &GroupOrder) {
         let _ = (session, order);
     }
 
-    /// The same for one that grows.
-    fn order_growable<M: Metrics>(
-        session: &mut Access<'_, Growable<RandomState, Self>, M>,
-        order: &GroupOrder,
-    ) {
-        let _ = (session, order);
-    }
-
-    /// The figures of a group in a fixed queue.
-    fn group_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &Keys<Fixed<N, I, Self>, M>,
-        group: u8,
-    ) -> Option<GroupState> {
-        let _ = (queue, group);
-        None
-    }
-
-    /// The same in one that grows.
-    fn group_growable<M: Metrics>(
-        queue: &Keys<Growable<RandomState, Self>, M>,
-        group: u8,
-    ) -> Option<GroupState> {
+    /// The figures of a group, if it is there.
+    fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupState> {
         let _ = (queue, group);
         None
     }
 
     /// Sets after which time keys age, if they do.
-    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
+    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<Age = Self::Age>>,
+        Q: Priorities<Age = Self::Age>,
+        S: Storage,
         M: Metrics,
     {
         let _ = (session, after);
     }
 
     /// Sets the policy of a queue of a fixed size, if it can have one.
-    fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+    fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
     where
-        S: Storage<Policy = Self::FixedPolicy>,
+        Q: Priorities,
+        S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
         let _ = (queue, policy);
     }
 
     /// Debounces an add to a queue of a fixed size. The key comes back if it cannot.
-    fn add_debounced<S, M>(
-        session: &mut Access<'_, S, M>,
+    fn add_debounced<Q, S, M>(
+        session: &mut Access<'_, Q, S, M>,
         key: Key,
         [quiet, max]: [Duration; 2],
     ) -> Result<Added, Rejected<Key>>
     where
-        S: Storage<Policy = Self::FixedPolicy>,
+        Q: Priorities,
+        S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
         let _ = (session, quiet, max);
@@ -212,21 +189,23 @@ pub trait Kind: Priorities + Sized + 'static {
 /// What a kind around `P` does as `P` does.
 macro_rules! policy_of {
     ($inner:ident) => {
-        fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+        fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
         where
-            S: Storage<Policy = Self::FixedPolicy>,
+            Q: Priorities,
+            S: Storage<Policy<Q> = Self::FixedPolicy>,
             M: Metrics,
         {
             $inner::set_policy(queue, policy);
         }
 
-        fn add_debounced<S, M>(
-            session: &mut Access<'_, S, M>,
+        fn add_debounced<Q, S, M>(
+            session: &mut Access<'_, Q, S, M>,
             key: Key,
             times: [Duration; 2],
         ) -> Result<Added, Rejected<Key>>
         where
-            S: Storage<Policy = Self::FixedPolicy>,
+            Q: Priorities,
+            S: Storage<Policy<Q> = Self::FixedPolicy>,
             M: Metrics,
         {
             $inner::add_debounced(session, key, times)
@@ -239,14 +218,11 @@ macro_rules! without_groups {
         fn fixed<const N: usize, I: Index, M: Metrics>(
             limiter: AnyLimiter,
             metrics: M,
-        ) -> Keys<Fixed<N, I, Self>, M> {
+        ) -> Keys<Self, Fixed<N, I>, M> {
             Queue::with_metrics(limiter, metrics)
         }
 
-        fn growable<M: Metrics>(
-            limiter: AnyLimiter,
-            metrics: M,
-        ) -> Keys<Growable<RandomState, Self>, M> {
+        fn growable<M: Metrics>(limiter: AnyLimiter, metrics: M) -> Keys<Self, Growable, M> {
             Queue::from_parts(limiter, metrics, RandomState::default(), 0)
         }
     };
@@ -266,29 +242,32 @@ impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
 
     without_groups!();
 
-    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
+    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<Age = Self::Age>>,
+        Q: Priorities<Age = Self::Age>,
+        S: Storage,
         M: Metrics,
     {
         P::age(session, after);
     }
 
-    fn set_policy<S, M>(queue: &mut Keys<S, M>, policy: Policy)
+    fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
     where
-        S: Storage<Policy = Self::FixedPolicy>,
+        Q: Priorities,
+        S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
         queue.at(Instant::EPOCH).set_policy(policy);
     }
 
-    fn add_debounced<S, M>(
-        session: &mut Access<'_, S, M>,
+    fn add_debounced<Q, S, M>(
+        session: &mut Access<'_, Q, S, M>,
         key: Key,
         [quiet, max]: [Duration; 2],
     ) -> Result<Added, Rejected<Key>>
     where
-        S: Storage<Policy = Self::FixedPolicy>,
+        Q: Priorities,
+        S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
         session.add_debounced(key, quiet, max)
@@ -302,30 +281,14 @@ impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
     without_groups!();
     policy_of!(P);
 
-    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
+    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<Age = Self::Age>>,
+        Q: Priorities<Age = Self::Age>,
+        S: Storage,
         M: Metrics,
     {
         session.age_after(after);
     }
-}
-
-macro_rules! change {
-    ($session:ident, $order:ident) => {{
-        let session = $session;
-        let there_is_room = |changed: Result<(), u8>| {
-            assert_eq!(changed, Ok(()), "there is room for every group");
-        };
-        match $order {
-            GroupOrder::LimitAll(cap) => session.limit_groups(cap.limits()),
-            GroupOrder::Limit(group, cap) => {
-                there_is_room(session.limit_group(*group, cap.as_ref().map(Cap::limits)))
-            }
-            GroupOrder::Pause(group) => there_is_room(session.pause_group(*group)),
-            GroupOrder::Resume(group) => session.resume_group(group),
-        }
-    }};
 }
 
 impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
@@ -338,48 +301,36 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,
         metrics: M,
-    ) -> Keys<Fixed<N, I, Self>, M> {
+    ) -> Keys<Self, Fixed<N, I>, M> {
         Queue::with_groups(limiter, metrics, group_of)
     }
 
-    fn growable<M: Metrics>(
-        limiter: AnyLimiter,
-        metrics: M,
-    ) -> Keys<Growable<RandomState, Self>, M> {
+    fn growable<M: Metrics>(limiter: AnyLimiter, metrics: M) -> Keys<Self, Growable, M> {
         Queue::growable_with_groups(limiter, metrics, RandomState::default(), 0, group_of)
     }
 
-    fn order_fixed<const N: usize, I: Index, M: Metrics>(
-        session: &mut Access<'_, Fixed<N, I, Self>, M>,
-        order: &GroupOrder,
-    ) {
-        change!(session, order)
+    fn order<S: Storage, M: Metrics>(session: &mut Access<'_, Self, S, M>, order: &GroupOrder) {
+        let there_is_room = |changed: Result<(), u8>| {
+            assert_eq!(changed, Ok(()), "there is room for every group");
+        };
+        match order {
+            GroupOrder::LimitAll(cap) => session.limit_groups(cap.limits()),
+            GroupOrder::Limit(group, cap) => {
+                there_is_room(session.limit_group(*group, cap.as_ref().map(Cap::limits)));
+            }
+            GroupOrder::Pause(group) => there_is_room(session.pause_group(*group)),
+            GroupOrder::Resume(group) => session.resume_group(group),
+        }
     }
 
-    fn order_growable<M: Metrics>(
-        session: &mut Access<'_, Growable<RandomState, Self>, M>,
-        order: &GroupOrder,
-    ) {
-        change!(session, order)
-    }
-
-    fn group_fixed<const N: usize, I: Index, M: Metrics>(
-        queue: &Keys<Fixed<N, I, Self>, M>,
-        group: u8,
-    ) -> Option<GroupState> {
+    fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupState> {
         queue.group(&group)
     }
 
-    fn group_growable<M: Metrics>(
-        queue: &Keys<Growable<RandomState, Self>, M>,
-        group: u8,
-    ) -> Option<GroupState> {
-        queue.group(&group)
-    }
-
-    fn age<S, M>(session: &mut Access<'_, S, M>, after: Option<Duration>)
+    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
     where
-        S: Storage<Priorities: Priorities<Age = Self::Age>>,
+        Q: Priorities<Age = Self::Age>,
+        S: Storage,
         M: Metrics,
     {
         P::age(session, after);

@@ -3,22 +3,22 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Shared, timeout_at};
-use requeue_core::{Action, Drained, Growable, Instant, Reporter};
-use requeue_tokio::WorkQueue;
+use requeue_core::binding::{AsShared, Clock, Shared, timeout_at};
+use requeue_core::{Action, Drained, Growable, Instant, Plain, Reporter};
 use requeue_tokio::binding::TaskHost;
+use requeue_tokio::{Shared, TaskHost, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, Futures, Handed, Home, Key, LocalCall, Setup};
+use super::{Answer, Call, Futures, Handed, Home, Key, Kind, LocalCall, Setup};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
 #[derive(Debug)]
-pub struct Tasks<S: Home = Growable> {
-    queue: WorkQueue<Key, AnyLimiter, S>,
+pub struct Tasks<P: Kind = Plain, S: Home = Growable> {
+    queue: WorkQueue<Key, P, AnyLimiter, S>,
     figures: SharedFigures,
     waits: bool,
     calls: Futures,
@@ -72,8 +72,8 @@ impl Paused {
     }
 }
 
-impl<S: Home + 'static> Runtime for Tasks<S> {
-    type Host = TaskHost<Key, AnyLimiter, S>;
+impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
+    type Host = TaskHost<Key, P, AnyLimiter, S>;
     type Calls = Futures;
     const GRAIN: Duration = TICK;
 

@@ -6,33 +6,33 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Shared};
-use requeue_core::{Growable, Reporter};
+use requeue_core::binding::{AsShared, Lock, Shared};
+use requeue_core::{Growable, Plain, Reporter};
 use requeue_std::binding::ThreadHost;
-use requeue_std::{ManualClock, WorkQueue};
+use requeue_std::{ManualClock, Shared, ThreadHost, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
+use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Kind, Setup};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
-type Inner<S> = WorkQueue<Key, AnyLimiter, S>;
+type Inner<P, S> = WorkQueue<Key, P, AnyLimiter, S>;
 
 /// requeue-std's queue.
 #[derive(Debug)]
-pub struct Threads<S: Home = Growable> {
-    queue: Inner<S>,
+pub struct Threads<P: Kind = Plain, S: Home = Growable> {
+    queue: Inner<P, S>,
     figures: SharedFigures,
     waits: bool,
-    calls: ThreadCalls<S>,
+    calls: ThreadCalls<P, S>,
 }
 
-impl<S: Home + 'static> Runtime for Threads<S>
+impl<P: Kind + 'static, S: Home + 'static> Runtime for Threads<P, S>
 where
-    Inner<S>: Send,
+    Inner<P, S>: Send,
 {
-    type Host = ThreadHost<Key, AnyLimiter, S>;
-    type Calls = ThreadCalls<S>;
+    type Host = ThreadHost<Key, P, AnyLimiter, S>;
+    type Calls = ThreadCalls<P, S>;
 
     fn new(setup: &Setup) -> Self {
         let (figures, clock) = (SharedFigures::default(), ManualClock::new());
@@ -101,7 +101,7 @@ where
         Some(self.figures.get())
     }
 
-    fn calls(&mut self) -> &mut ThreadCalls<S> {
+    fn calls(&mut self) -> &mut ThreadCalls<P, S> {
         &mut self.calls
     }
 }
@@ -115,8 +115,8 @@ pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
 /// are asleep as have not answered, and one of them watches the deadline that comes first; that is
 /// found out by looking again and again.
 #[derive(Debug)]
-pub struct ThreadCalls<S: Home = Growable> {
-    queue: Inner<S>,
+pub struct ThreadCalls<P: Kind = Plain, S: Home = Growable> {
+    queue: Inner<P, S>,
     clock: ManualClock,
     waiting: usize,
     answers: BTreeMap<CallId, thread::Result<Answer>>,
@@ -127,8 +127,8 @@ pub struct ThreadCalls<S: Home = Growable> {
 
 type Answered = (CallId, thread::Result<Answer>);
 
-impl<S: Home> ThreadCalls<S> {
-    fn new(queue: Inner<S>, clock: ManualClock) -> Self {
+impl<P: Kind, S: Home> ThreadCalls<P, S> {
+    fn new(queue: Inner<P, S>, clock: ManualClock) -> Self {
         Self {
             queue,
             clock,
@@ -148,7 +148,7 @@ impl<S: Home> ThreadCalls<S> {
     }
 }
 
-impl<S: Home> Drive for ThreadCalls<S> {
+impl<P: Kind, S: Home> Drive for ThreadCalls<P, S> {
     type Begun = ThreadCall;
     const RUNS_BY_ITSELF: bool = true;
     const CANCELS: bool = false;
@@ -188,7 +188,7 @@ impl<S: Home> Drive for ThreadCalls<S> {
 }
 
 /// Sends every waiting thread home.
-impl<S: Home> Drop for ThreadCalls<S> {
+impl<P: Kind, S: Home> Drop for ThreadCalls<P, S> {
     fn drop(&mut self) {
         self.queue.shut_down();
         self.queue.clear();

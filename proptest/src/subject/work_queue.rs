@@ -10,13 +10,13 @@ use requeue_core::binding::{
 };
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NoMetrics, NotActive,
-    Priorities, Rejected, Stats, Storage, Why,
+    Priorities, Rejected, Stats, Why,
 };
 
 use super::direct::{Home, figures};
 use super::{
     Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupFigures, GroupOrder,
-    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Turn,
+    HandClock, Handed, Key, Kind, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Turn,
     in_order, map_next, refused,
 };
 use crate::Figures;
@@ -27,7 +27,7 @@ use crate::limiter::AnyLimiter;
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
 pub trait Runtime {
     /// The types that the runtime's queue is made of.
-    type Host: Host<Key = Key, Storage: Home, Limiter = AnyLimiter>;
+    type Host: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>;
     /// What keeps the calls that have begun.
     type Calls: Drive;
 
@@ -96,7 +96,7 @@ pub fn panicking<G>(take: impl FnOnce() -> G) -> bool {
 
 /// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
 /// been completed before.
-pub fn handed<H, R>(guard: Guard<H, R>) -> Option<Handed>
+pub fn handed<H, R>(guard: Guard<H, Plain, R>) -> Option<Handed>
 where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
@@ -118,6 +118,9 @@ pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }>(R);
 
 /// Where the queue of a runtime keeps its keys.
 type StorageOf<R> = <<R as Runtime>::Host as Host>::Storage;
+
+/// The priorities of the queue of a runtime.
+type KindOf<R> = <<R as Runtime>::Host as Host>::Priorities;
 
 impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     fn queue(&self) -> &Shared<R::Host> {
@@ -148,35 +151,35 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn levels(&self) -> u8 {
-        <StorageOf<R> as Storage>::Priorities::LEVELS
+        KindOf::<R>::LEVELS
     }
 
     fn groups(&self) -> bool {
-        StorageOf::<R>::GROUPS
+        KindOf::<R>::GROUPS
     }
 
     fn ages(&self) -> bool {
-        StorageOf::<R>::AGES
+        KindOf::<R>::AGES
     }
 
     fn order(&mut self, order: &GroupOrder) {
         self.queue()
-            .with(|session| StorageOf::<R>::order(session, order));
+            .with(|session| KindOf::<R>::order(session, order));
     }
 
     fn group(&mut self, group: u8) -> Option<GroupFigures> {
-        figures(self.with(|queue| StorageOf::<R>::group(queue, group))?)
+        figures(self.with(|queue| KindOf::<R>::group(queue, group))?)
     }
 
     fn age_after(&mut self, after: Option<Duration>) {
         self.queue()
-            .with(|session| StorageOf::<R>::age_after(session, after));
+            .with(|session| KindOf::<R>::age(session, after));
     }
 
     fn abilities(&self) -> Abilities {
         Abilities {
             limits_keys: StorageOf::<R>::LIMITS_KEYS,
-            governs: StorageOf::<R>::GOVERNS,
+            governs: StorageOf::<R>::governs::<KindOf<R>>(),
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -451,26 +454,27 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 }
 
 /// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
-pub struct Bare<S: Home> {
-    queue: Shared<Alone<S>>,
+pub struct Bare<P: Kind, S: Home> {
+    queue: Shared<Alone<P, S>>,
     calls: Futures,
 }
 
 /// The types of a queue for which no call can wait.
 #[derive(Debug)]
-pub struct Alone<S>(std::marker::PhantomData<S>);
+pub struct Alone<P, S>(std::marker::PhantomData<(P, S)>);
 
-impl<S: Home> Host for Alone<S> {
+impl<P: Kind, S: Home> Host for Alone<P, S> {
     type Key = Key;
-    type Storage = S;
+    type Priorities = P;
     type Limiter = AnyLimiter;
+    type Storage = S;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<0>;
     type Clock = HandClock;
     type Lock = Single<State<Self>>;
 }
 
-impl<S: Home> Debug for Bare<S> {
+impl<P: Kind, S: Home> Debug for Bare<P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bare").finish_non_exhaustive()
     }
@@ -487,8 +491,8 @@ impl<T> Lock for Single<T> {
     }
 }
 
-impl<S: Home> Runtime for Bare<S> {
-    type Host = Alone<S>;
+impl<P: Kind, S: Home> Runtime for Bare<P, S> {
+    type Host = Alone<P, S>;
     type Calls = Futures;
 
     fn new(setup: &Setup) -> Self {
@@ -499,7 +503,7 @@ impl<S: Home> Runtime for Bare<S> {
         }
     }
 
-    fn queue(&self) -> &Shared<Alone<S>> {
+    fn queue(&self) -> &Shared<Alone<P, S>> {
         &self.queue
     }
 

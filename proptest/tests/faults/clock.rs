@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{
-    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Queue,
-    RandomState, Reporter, Storage, Times, default_controller,
+    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Plain,
+    Queue, RandomState, Reporter, Storage, Times, default_controller,
 };
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -81,7 +81,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-type Keys<S, M> = Queue<u8, S, DefaultController, M>;
+type Keys<S, M> = Queue<u8, Plain, DefaultController, S, M>;
 
 /// What one key was added for and has not been handed out for.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ struct Owed {
 struct World<'q, H: Host> {
     queue: &'q Shared<H>,
     owed: BTreeMap<u8, Owed>,
-    active: Vec<Guard<H, &'q Shared<H>>>,
+    active: Vec<Guard<H, Plain, &'q Shared<H>>>,
 }
 
 impl<'q, H: Host<Key = u8>> World<'q, H> {
@@ -233,8 +233,9 @@ struct Bare<S>(PhantomData<S>);
 
 impl<S: Storage> Host for Bare<S> {
     type Key = u8;
-    type Storage = S;
+    type Priorities = Plain;
     type Limiter = DefaultController;
+    type Storage = S;
     type Metrics = Timed;
     type Waiters = FixedWaitList<0>;
     type Clock = Own;
@@ -247,8 +248,15 @@ fn bare<S: Storage>(queue: Keys<S, Timed>, script: &[Step]) {
     survives(&queue, script, |now| queue.clock().set(now));
 }
 
-type OfEmbassy<C> =
-    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, DefaultController, 3, With<Timed, u8, C>>;
+type OfEmbassy<C> = requeue_embassy::WorkQueue<
+    NoopRawMutex,
+    u8,
+    4,
+    Plain,
+    DefaultController,
+    3,
+    With<Timed, u8, C>,
+>;
 
 fn cases(base: u32) -> ProptestConfig {
     ProptestConfig {

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Host, Shared, timeout_at};
-use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
+use requeue_core::binding::{AsShared, Host, Lock, Shared, timeout_at};
+use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Plain, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
@@ -39,7 +39,7 @@ trait Crowd {
 }
 
 /// A run with an await in its middle; dropped there, its key comes back.
-async fn work<H, R>(guard: Guard<H, R>, owed: &Owed)
+async fn work<H, R>(guard: Guard<H, Plain, R>, owed: &Owed)
 where
     H: Host<Key = u8>,
     R: Deref<Target = Shared<H>>,
@@ -159,11 +159,12 @@ fn fits<T>(answer: impl Fits<T>) -> Option<T> {
     answer.fits()
 }
 
-type OfTokio = requeue_tokio::WorkQueue<u8, NoLimit>;
+type OfTokio = requeue_tokio::WorkQueue<u8, Plain, NoLimit>;
 type OfEmbassy = requeue_embassy::WorkQueue<
     NoopRawMutex,
     u8,
     8,
+    Plain,
     NoLimit,
     CALLS_MAX,
     With<NoMetrics, u8, &'static requeue_embassy::ManualClock<NoopRawMutex>>,
@@ -298,7 +299,7 @@ fn calls_of_embassy_that_are_dropped_anywhere_lose_neither_keys_nor_wakes() {
     in_time(|| {
         let mut runtime = paused();
         for seed in 0..u64::from(rounds(1000)) {
-            let queue = Queue::<_, Fixed<8>, _>::new(NoLimit);
+            let queue = Queue::<_, Plain, _, Fixed<8>>::new(NoLimit);
             let clock = Box::leak(Box::new(requeue_embassy::ManualClock::new()));
             let queue = OfEmbassy::from_queue(queue, clock);
             let crowd = (queue, runtime);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
-use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
+use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;
@@ -40,8 +40,9 @@ struct Behind;
 
 impl Host for Behind {
     type Key = u32;
-    type Storage = Fixed<ROOM>;
+    type Priorities = Plain;
     type Limiter = NoLimit;
+    type Storage = Fixed<ROOM>;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<0>;
     type Clock = Stopped;
@@ -182,6 +183,7 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
         CriticalSectionRawMutex,
         u32,
         ROOM,
+        Plain,
         NoLimit,
         3,
         With<NoMetrics, u8, ManualClock>,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Getter, Host, Next, Shared};
-use requeue_core::{Added, Fixed, Instant, NoMetrics, Queue, RateLimiter};
+use requeue_core::binding::{AsShared, Getter, Host, Lock, Next, Shared};
+use requeue_core::{Added, Fixed, Instant, NoMetrics, Plain, Queue, RateLimiter};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 
@@ -88,12 +88,13 @@ fn a_key_that_is_held_back_for_ever_is_handed_back_to_embassy() {
         NoopRawMutex,
         u32,
         4,
+        Plain,
         Never,
         3,
         With<NoMetrics, u8, requeue_embassy::ManualClock<NoopRawMutex>>,
     >;
     let queue = Keys::from_queue(
-        Queue::<_, Fixed<4>, _>::new(Never),
+        Queue::<_, Plain, _, Fixed<4>>::new(Never),
         requeue_embassy::ManualClock::new(),
     );
     is_held_back(queue.as_shared(), || queue.clock().advance(EVER));

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Host, Shared};
 use requeue_core::{
-    Action, Drained, Growable, Instant, Metrics, Queue, RateLimiter, Reporter, Times, Workers,
+    Action, Drained, Growable, Instant, Metrics, Plain, Queue, RateLimiter, Reporter, Times,
+    Workers,
 };
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
@@ -79,7 +80,7 @@ impl World {
         })
     }
 
-    fn queue(self: &Arc<Self>) -> Queue<Key, Growable, Foreign, Reporter> {
+    fn queue(self: &Arc<Self>) -> Queue<Key, Plain, Foreign, Growable, Reporter> {
         let foreign = || Foreign(Arc::clone(self));
         let metrics = Reporter::new(foreign());
         Queue::builder()

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
-    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, Queue, Rejected,
-    Scheduled,
+    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, NotActive, Plain,
+    Queue, Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{Driven, Taken};
 
@@ -34,7 +34,7 @@ pub(crate) enum Lie {
     IsInvalid,
 }
 
-type Honest = Queue<u8, Growable, Exponential>;
+type Honest = Queue<u8, Plain, Exponential, Growable>;
 
 pub(crate) struct Liar {
     lie: Lie,

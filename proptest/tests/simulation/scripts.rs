@@ -7,7 +7,9 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use requeue_core::{Action, Added, Exponential, Fixed, Instant, NoLimit, Queue, Rejected, Workers};
+use requeue_core::{
+    Action, Added, Exponential, Fixed, Instant, NoLimit, Plain, Queue, Rejected, Workers,
+};
 use requeue_proptest::simulation::{
     Breach, CallFailed, Context, Fault, Keys, Property, Simulation, Stop, World,
 };
@@ -283,7 +285,7 @@ fn a_crash_loses_all_but_what_the_world_lists() -> Result<(), Breach> {
 
 #[test]
 fn a_queue_with_a_capacity_refuses_keys() {
-    let small = || Queue::<&str, Fixed<1>, NoLimit>::new(NoLimit);
+    let small = || Queue::<&str, Plain, NoLimit, Fixed<1>>::new(NoLimit);
     let mut sim = Simulation::new(Scripted::default()).queue(small).workers(1);
     assert_eq!(sim.add("a"), Ok(Added::Ready));
     assert_eq!(sim.add("b"), Err(Rejected::Full("b")));

@@ -43,7 +43,7 @@ pub(crate) enum Defect {
 /// A queue with groups, and an account of each that is kept apart from it.
 pub(crate) struct Audited {
     defect: Defect,
-    queue: Queue<Object, Growable<RandomState, Groups<u8>>, Exponential>,
+    queue: Queue<Object, Groups<u8>, Exponential, Growable>,
     accounts: BTreeMap<u8, Account>,
     closed: bool,
     /// The next wake goes nowhere.

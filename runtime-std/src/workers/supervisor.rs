@@ -15,20 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use requeue_core::binding::{Changes, Next, Slots, Wait, Worker};
-use requeue_core::{Action, Failure, Instant, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{
+    Action, Failure, Instant, Priorities, RateLimiter, RunContext, Storage, Workers,
+};
 
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{Mutex, Parker, thread};
 use crate::waiting::Call;
 
 /// What the threads of one run share.
-pub(super) struct Supervised<'r, 'w, K, L, S, E, F>
+pub(super) struct Supervised<'r, 'w, K, P, L, S, E, F>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    queue: &'r WorkQueue<K, L, S>,
+    queue: &'r WorkQueue<K, P, L, S>,
     workers: Workers<'w, K, E>,
     reconcile: F,
     state: Mutex<State<K>>,
@@ -56,16 +59,17 @@ struct TimedRun<K> {
     deadline: Instant,
 }
 
-impl<'r, 'w, K, L, S, E, F> Supervised<'r, 'w, K, L, S, E, F>
+impl<'r, 'w, K, P, L, S, E, F> Supervised<'r, 'w, K, P, L, S, E, F>
 where
     K: Eq + Hash + Clone + Send + Sync,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
-    Shared<K, L, S>: Send + Sync,
+    Shared<K, P, L, S>: Send + Sync,
     F: Fn(&K, RunContext) -> Result<Action, E> + Sync,
 {
     pub(super) fn new(
-        queue: &'r WorkQueue<K, L, S>,
+        queue: &'r WorkQueue<K, P, L, S>,
         workers: Workers<'w, K, E>,
         reconcile: F,
     ) -> Self {
@@ -176,7 +180,11 @@ where
 
     /// Returns the next key, and ends a run before, if that is part of the call. `None` if there is
     /// none any more, or the worker is surplus.
-    fn take(&self, worker: &mut Worker, mut call: Call<'r, K, L, S>) -> Option<Guard<'r, K, L, S>> {
+    fn take(
+        &self,
+        worker: &mut Worker,
+        mut call: Call<'r, K, P, L, S>,
+    ) -> Option<Guard<'r, K, P, L, S>> {
         let wanted = || self.allowed(self.workers.wanted().get());
         let work = match worker.try_get(wanted(), &mut call) {
             Some(work) => Ok(work),
@@ -197,7 +205,7 @@ where
     }
 
     /// One run of one key, by the worker with this number.
-    fn reconcile(&self, number: usize, guard: &Guard<'_, K, L, S>) -> Action {
+    fn reconcile(&self, number: usize, guard: &Guard<'_, K, P, L, S>) -> Action {
         let (queue, workers) = (guard.queue(), &self.workers);
         let begun = workers.begin(guard, guard.context(), queue);
         let deadline = begun.context().deadline;

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::AsShared;
-use requeue_std::core::{Growable, Instant, NoLimit, Policy, Queue, Reporter};
+use requeue_std::core::binding::{AsShared, Lock};
+use requeue_std::core::{Growable, Instant, NoLimit, Plain, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
@@ -13,7 +13,7 @@ use crate::SECOND;
 /// Runs with one worker. The first run shuts the queue down, and then the clock moves so far, while
 /// the worker waits. Returns what is left, in its order.
 fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Duration)> {
-    let mut queue: Queue<u32, Growable, NoLimit, Reporter> = Queue::growable(NoLimit).into();
+    let mut queue: Queue<u32, Plain, NoLimit, Growable, Reporter> = Queue::growable(NoLimit).into();
     queue.at(Instant::EPOCH).set_policy(policy);
     let clock = ManualClock::new();
     let queue = WorkQueue::from_queue(queue, clock.clone());

@@ -3,7 +3,7 @@ use std::time::Duration;
 use requeue_std::WorkQueue;
 use requeue_std::core::{DefaultController, Fixed};
 
-fn changed(queue: &WorkQueue<&str, DefaultController, Fixed<8>>) {
+fn changed(queue: &WorkQueue<&str, Plain, DefaultController, Fixed<8>>) {
     let second = Duration::from_secs(1);
     let _ = queue.add_debounced("etc/hosts", second, second);
 }

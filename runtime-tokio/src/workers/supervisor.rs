@@ -12,7 +12,7 @@ use std::task::{Poll, ready};
 
 use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
 use requeue_core::{
-    Action, Failure, IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers,
+    Action, Failure, IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -21,24 +21,26 @@ use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
 /// What the workers of one run share.
-pub(super) struct Supervised<K, L, S, E, F>
+pub(super) struct Supervised<K, P, L, S, E, F>
 where
     K: Eq + Hash,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    pub(super) queue: WorkQueue<K, L, S>,
+    pub(super) queue: WorkQueue<K, P, L, S>,
     pub(super) workers: Workers<'static, K, E>,
     pub(super) reconcile: F,
     pub(super) slots: Mutex<Slots>,
 }
 
-impl<K, L, S, E, F, R> Supervised<K, L, S, E, F>
+impl<K, P, L, S, E, F, R> Supervised<K, P, L, S, E, F>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<K, P, L, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
     R: Future<Output: IntoAction<Error = E>> + Send + 'static,
@@ -125,8 +127,8 @@ where
     async fn take(
         &self,
         worker: &mut Worker,
-        mut call: Wait<TaskHost<K, L, S>, &Shared<K, L, S>>,
-    ) -> Option<Guard<K, L, S>> {
+        mut call: Wait<TaskHost<K, P, L, S>, &Shared<K, P, L, S>>,
+    ) -> Option<Guard<K, P, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work =
             try_in_turn::<TokioClock, _>(|| worker.try_get(wanted.get(), &mut call)).await;
@@ -140,7 +142,7 @@ where
     }
 
     /// One run of one key.
-    async fn reconcile(&self, guard: &Guard<K, L, S>) -> Action {
+    async fn reconcile(&self, guard: &Guard<K, P, L, S>) -> Action {
         let queue = guard.queue();
         let begun = self.workers.begin(guard, guard.context(), queue);
         let aborted = Aborted {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
-use requeue_tokio::core::Exponential;
 use requeue_tokio::core::binding::AsShared;
-use requeue_tokio::{Action, Drained, Finished, Guard, WaitError, WorkQueue};
+use requeue_tokio::core::{Exponential, Plain};
+use requeue_tokio::{Action, Drained, Finished, GetError, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -18,7 +18,7 @@ const ADDS: usize = 60;
 /// Where a history takes place. Clones share it.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) queue: WorkQueue<usize, Exponential>,
+    pub(crate) queue: WorkQueue<usize, Plain, Exponential>,
     pub(crate) ledger: Arc<Ledger<KEYS>>,
     pub(crate) is_over: Arc<AtomicBool>,
 }
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, WaitError> {
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Plain, Exponential>, WaitError> {
         match rng.roll(4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use requeue_core::{RateLimiter, Storage};
+use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::Shared;
 use requeue_tokio::binding::{Shared, TaskHost};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -26,13 +27,14 @@ pub(super) struct Condition {
     unreadable: BTreeMap<String, String>,
 }
 
-impl<K, E, L, S> Member<K, E, L, S>
+impl<K, E, P, L, S> Member<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Returns whether this member can do its part, for a health check: it has a session, it knows
     /// who owns what, and the engine holds nothing that it cannot read. O(1), and O(n) for n values
@@ -82,10 +84,11 @@ where
     }
 }
 
-impl<K, E, L, S> Parts<K, E, L, S>
+impl<K, E, P, L, S> Parts<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {

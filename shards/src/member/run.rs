@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_core::{RateLimiter, RunContext, Storage};
+use requeue_core::{Priorities, RateLimiter, RunContext, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Workers};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Shared, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -17,13 +17,14 @@ use crate::shard::{ShardKey, shard_of};
 
 use super::{Member, Parts, session};
 
-impl<K, E, L, S> Member<K, E, L, S>
+impl<K, E, P, L, S> Member<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
     /// shut down. Then no key begins to run, each shard is released when its last run has ended,
@@ -108,14 +109,15 @@ where
 }
 
 /// A run of a key. Dropping it ends it.
-struct Run<K, E, L, S>
+struct Run<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    parts: Arc<Parts<K, E, L, S>>,
+    parts: Arc<Parts<K, E, P, L, S>>,
     tenure: Arc<Tenure<K, E::Session>>,
     held: Held,
     /// The key's mark when the run began.
@@ -125,15 +127,16 @@ where
 /// By how much an engine may round the time of a mark up: a run at that time is not early.
 const ROUNDED: Duration = Duration::from_millis(1);
 
-impl<K, E, L, S> Run<K, E, L, S>
+impl<K, E, P, L, S> Run<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
     /// `None` if the shard of the key is not owned.
-    fn begin(parts: &Arc<Parts<K, E, L, S>>, key: &K, context: RunContext) -> Option<Self> {
+    fn begin(parts: &Arc<Parts<K, E, P, L, S>>, key: &K, context: RunContext) -> Option<Self> {
         let shard = shard_of(key, parts.config.count);
         let mut table = parts.table();
         let Some(tenure) = table.tenure(shard, Instant::now()).map(Arc::clone) else {
@@ -216,10 +219,11 @@ where
     }
 }
 
-impl<K, E, L, S> Drop for Run<K, E, L, S>
+impl<K, E, P, L, S> Drop for Run<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
@@ -234,17 +238,19 @@ where
 }
 
 /// Tells what still runs that nothing is owned any more, also if the future is dropped.
-struct LosesAll<'p, K, E, L, S>(&'p Parts<K, E, L, S>)
+struct LosesAll<'p, K, E, P, L, S>(&'p Parts<K, E, P, L, S>)
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage;
 
-impl<K, E, L, S> Drop for LosesAll<'_, K, E, L, S>
+impl<K, E, P, L, S> Drop for LosesAll<'_, K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use requeue_core::{RateLimiter, Storage};
-use requeue_tokio::CancellationToken;
+use requeue_core::{Priorities, RateLimiter, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{CancellationToken, Shared};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 
@@ -67,17 +67,18 @@ pub(super) async fn begin<E: Engine>(
 }
 
 /// Keeps the member in sessions until `stop` is cancelled and everything is handed over.
-pub(super) async fn drive<K, E, L, S>(
-    parts: &Arc<Parts<K, E, L, S>>,
+pub(super) async fn drive<K, E, P, L, S>(
+    parts: &Arc<Parts<K, E, P, L, S>>,
     first: Option<Session<E>>,
     stop: &CancellationToken,
 ) -> Result<(), EngineError>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     let config = &*parts.config;
     let mut next = first;
@@ -108,10 +109,11 @@ where
 
 /// Keeps the view up to date, for one session: what the engine showed before it has lost its state
 /// is not continued. Ends if the engine has lost its state.
-async fn follow<K, E, L, S>(parts: &Parts<K, E, L, S>) -> EngineError
+async fn follow<K, E, P, L, S>(parts: &Parts<K, E, P, L, S>) -> EngineError
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
@@ -132,14 +134,15 @@ where
 }
 
 /// One session's work.
-struct Term<'p, K, E, L, S>
+struct Term<'p, K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities,
     L: RateLimiter,
     S: Storage,
 {
-    parts: &'p Arc<Parts<K, E, L, S>>,
+    parts: &'p Arc<Parts<K, E, P, L, S>>,
     session: &'p Session<E>,
     work: FuturesUnordered<BoxFuture<'p, Event>>,
     /// When the session is kept next, `None` while it is.
@@ -155,15 +158,16 @@ enum Event {
     Other,
 }
 
-impl<'p, K, E, L, S> Term<'p, K, E, L, S>
+impl<'p, K, E, P, L, S> Term<'p, K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
-    fn new(parts: &'p Arc<Parts<K, E, L, S>>, session: &'p Session<E>) -> Self {
+    fn new(parts: &'p Arc<Parts<K, E, P, L, S>>, session: &'p Session<E>) -> Self {
         let keep_at = Some(session.until.get() - parts.config.ttl + parts.config.ttl / 3);
         Self {
             parts,

@@ -4,9 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use requeue_core::{RateLimiter, Storage};
+use requeue_core::{Priorities, RateLimiter, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{AddOptions, Merge, Rejected};
+use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,13 +24,14 @@ use super::Parts;
 /// How many keys are added before other work has its turn.
 const TURN: usize = 64;
 
-impl<K, E, L, S> Parts<K, E, L, S>
+impl<K, E, P, L, S> Parts<K, E, P, L, S>
 where
     K: ShardKey,
     E: Engine,
+    P: Priorities + 'static,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<TaskHost<K, L, S>>: Send + Sync,
+    Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Lists the keys of a shard and adds them, each time that is asked for while it is owned.
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_shards::{Builder, EngineError, Fence, Held, Member, Shards, Taken};
-use requeue_tokio::core::{DefaultController, Growable, Levels, RandomState};
+use requeue_tokio::core::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -15,8 +15,7 @@ use crate::switch::Switch;
 pub(crate) const SET: &str = "members";
 pub(crate) const TTL: Duration = Duration::from_secs(6);
 
-pub(crate) type Local<E = Switch> =
-    Member<String, E, DefaultController, Growable<RandomState, Levels<2>>>;
+pub(crate) type Local<E = Switch> = Member<String, E, Levels<2>>;
 
 /// Runs in the order of their begins: the replica, the key, the fence, when it began and ended, and
 /// whether it has learnt that the shard is lost.
@@ -44,7 +43,7 @@ pub(crate) fn builder(engine: &Switch, name: &str) -> Builder<Switch> {
 }
 
 /// A queue whose failures are retried after a second.
-pub(crate) fn queue() -> WorkQueue<String, DefaultController, Growable<RandomState, Levels<2>>> {
+pub(crate) fn queue() -> WorkQueue<String, Levels<2>> {
     let second = Duration::from_secs(1);
     let builder = WorkQueue::builder().backoff(second, second);
     builder.no_retry_rate().levels::<2>().build()

@@ -85,7 +85,7 @@ impl GroupLimits {
     /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<(&str, u32), Fixed<8, u8, Groups<&str>>, NoLimit> =
+    /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// queue.at(now).limit_group("b", Some(GroupLimits::new().weight(2))).unwrap();
     ///
@@ -153,35 +153,6 @@ impl ConstDefault for Rate {
         bucket: TokenBucket::new(0.0, 0),
         rest_until: Instant::EPOCH,
     };
-}
-
-/// Lists that have groups: a bound, for the sake of its message.
-#[diagnostic::on_unimplemented(
-    message = "the keys of this queue belong to no groups",
-    label = "this queue has no groups",
-    note = "call `.build_with_groups(group_of)` on the builder, or choose `Groups` as priorities"
-)]
-#[doc(hidden)]
-pub trait GroupControl {
-    type Name;
-    type Backing: Backing<Name = Self::Name>;
-
-    fn groups(&self) -> &GroupedLists<Self::Backing>;
-    fn groups_mut(&mut self) -> &mut GroupedLists<Self::Backing>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<B: Backing> GroupControl for GroupedLists<B> {
-    type Name = B::Name;
-    type Backing = B;
-
-    fn groups(&self) -> &Self {
-        self
-    }
-
-    fn groups_mut(&mut self) -> &mut Self {
-        self
-    }
 }
 
 impl<B: Backing> Group<B> {

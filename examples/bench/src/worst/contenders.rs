@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Ticket};
 use requeue_core::{
-    Action, Exponential, Growable, Instant, Metrics, Queue, Reporter, Times, default_item_based,
+    Action, Exponential, Growable, Instant, Metrics, Plain, Queue, Reporter, Times,
+    default_item_based,
 };
 use requeue_std::{ManualClock, WorkQueue};
 
@@ -31,13 +32,13 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
 
 /// The queue for threads, on a clock that is set to the time of each operation.
 #[derive(Debug)]
-pub struct Shared<K: Eq + Hash, H: BuildHasher> {
-    queue: WorkQueue<K, Exponential, Growable<H>>,
+pub struct Shared<K: Eq + Hash, Plain, H: BuildHasher> {
+    queue: WorkQueue<K, Plain, Exponential, Growable<H>>,
     clock: ManualClock,
     now: u64,
 }
 
-impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, H> {
+impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, Plain, H> {
     fn default() -> Self {
         let queue = Queue::from_parts(default_item_based(), Reporter::NONE, H::default(), 0);
         let clock = ManualClock::new();
@@ -49,7 +50,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash, H: BuildHasher> Shared<K, H> {
+impl<K: Eq + Hash, H: BuildHasher> Shared<K, Plain, H> {
     fn set_clock(&mut self, now: u64) {
         if now > self.now {
             self.clock.advance(Duration::from_nanos(now - self.now));
@@ -58,7 +59,7 @@ impl<K: Eq + Hash, H: BuildHasher> Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, Plain, H> {
     type Run = Option<Ticket>;
 
     fn add(&mut self, key: K, now: u64) {
@@ -95,7 +96,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, Plain, H> {
     fn shut_down(&mut self, now: u64) {
         self.set_clock(now);
         self.queue.shut_down();
@@ -133,7 +134,7 @@ impl Metrics for Gauges {
 /// Our queue, with gauges.
 #[derive(Debug)]
 pub struct Gauged<K: Eq + Hash, H: BuildHasher> {
-    queue: Queue<K, Growable<H>, Exponential, Gauges>,
+    queue: Queue<K, Plain, Exponential, Growable<H>, Gauges>,
 }
 
 impl<K: Eq + Hash, H: BuildHasher + Default> Default for Gauged<K, H> {

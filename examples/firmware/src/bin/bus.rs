@@ -23,7 +23,7 @@ use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::core::{
     Exponential, GroupLimits, Groups, NoMetrics, Plain, default_item_based,
 };
-use requeue_embassy::{Action, Drained, EmbassyClock, Queue, With, WorkQueue};
+use requeue_embassy::{Action, Drained, EmbassyClock, Queue, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +33,8 @@ struct Sensor {
 }
 
 /// Two buses.
-type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 2>>;
 /// Room for eight keys; three workers wait, and one call waits for the drain.
-type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Exponential, 4, Buses>;
+type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Groups<u8, Plain, 2>, Exponential, 4>;
 
 static READINGS: Readings = WorkQueue::from_queue(
     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| {

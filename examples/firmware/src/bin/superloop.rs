@@ -20,8 +20,7 @@ use requeue_core::{
 use requeue_firmware::{arch, board, end, handler, println};
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.
-type Keys = Queue<u16, Storage, DefaultItemBased>;
-type Storage = Fixed<8, u8, WithPolicy>;
+type Keys = Queue<u16, WithPolicy, DefaultItemBased, Fixed<8>>;
 
 const POLICY: Policy = Policy::new().run_rate(500.0, 1);
 
@@ -34,7 +33,9 @@ static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 /// Runs `work` on the queue with interrupts off. You may ignore the wakes that its operations ask
 /// for: the loop looks again after every interrupt.
-fn with<T>(work: impl FnOnce(&mut Session<'_, u16, Storage, DefaultItemBased>) -> T) -> T {
+fn with<T>(
+    work: impl FnOnce(&mut Session<'_, u16, WithPolicy, DefaultItemBased, Fixed<8>>) -> T,
+) -> T {
     critical_section::with(|section| work(&mut QUEUE.borrow_ref_mut(section).at(now())))
 }
 

@@ -36,13 +36,13 @@ both! {
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
 
 /// A queue whose groups have one active key at most.
-fn one_at_a_time<Q: Waits<Stored = Grouped>>() -> Q {
+fn one_at_a_time<Q: Waits<Priorities = Grouped>>() -> Q {
     let queue = Q::new();
     queue.as_shared().limit_groups(ONE);
     queue
 }
 
-fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored = Grouped>>() {
+fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Priorities = Grouped>>() {
     let queue = one_at_a_time::<Q>();
     queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -53,7 +53,7 @@ fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored
     is_at_rest(&queue);
 }
 
-fn a_run_that_fails_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored = Grouped>>() {
+fn a_run_that_fails_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Priorities = Grouped>>() {
     let queue = one_at_a_time::<Q>();
     queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -66,7 +66,7 @@ fn a_run_that_fails_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored
     is_at_rest(&queue);
 }
 
-fn each_run_that_ends_wakes_one_of_several_getters<Q: Waits<Stored = Grouped>>() {
+fn each_run_that_ends_wakes_one_of_several_getters<Q: Waits<Priorities = Grouped>>() {
     let queue = one_at_a_time::<Q>();
     let active = Arc::new(AtomicUsize::new(0));
     let getters = [(); 3].map(|()| {
@@ -86,7 +86,7 @@ fn each_run_that_ends_wakes_one_of_several_getters<Q: Waits<Stored = Grouped>>()
     is_at_rest(&queue);
 }
 
-fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Stored = Grouped>>() {
+fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
     queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -102,7 +102,7 @@ fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Stored = Grouped>>() {
 }
 
 /// The worker whose run ends takes the next key of the group itself.
-fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Stored = Grouped>>() {
+fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
     queue.as_shared().add_many([11, 12, 13], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -131,7 +131,7 @@ fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Stored = Grouped
     is_at_rest(&queue);
 }
 
-fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = Grouped>>() {
+fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Priorities = Grouped>>() {
     let queue = one_at_a_time::<Q>();
     queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -157,7 +157,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = G
     is_at_rest(&queue);
 }
 
-fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>>() {
+fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
     queue.as_shared().pause_group(1).unwrap();
     let closed = Mutex::lock(&gate).unwrap();
@@ -170,7 +170,7 @@ fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped
     is_at_rest(&queue);
 }
 
-fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>>() {
+fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
     queue.as_shared().add_many([11, 12, 13], |_| unreachable!());
     let guard = queue.get().unwrap();
@@ -188,7 +188,7 @@ fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>
 }
 
 /// A change of limits looks at eight groups, which are paused. It wakes a getter for the others.
-fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored = Grouped>>() {
+fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
     queue
         .as_shared()
@@ -212,7 +212,7 @@ fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored 
     is_at_rest(&queue);
 }
 
-fn each_token_of_a_group_wakes_a_getter<Q: Waits<Stored = Grouped>>() {
+fn each_token_of_a_group_wakes_a_getter<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
     queue
         .as_shared()
@@ -228,7 +228,9 @@ fn each_token_of_a_group_wakes_a_getter<Q: Waits<Stored = Grouped>>() {
     is_at_rest(&queue);
 }
 
-fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Stored = Grouped>>() {
+fn workers_end_after_shutdown_although_groups_are_at_their_limits<
+    Q: Waits<Priorities = Grouped>,
+>() {
     let queue = one_at_a_time::<Q>();
     let none = GroupLimits::new().max_active(0);
     queue.as_shared().limit_group(2, none).unwrap();
@@ -263,7 +265,7 @@ fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Store
 /// While that key is active: the end of the drain would wake the getter as well.
 fn a_getter_ends_when_the_last_key_of_a_group_is_handed_out_after_shutdown<Q>()
 where
-    Q: Waits<Stored = Grouped>,
+    Q: Waits<Priorities = Grouped>,
 {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::<Mutex<()>>::default());
     queue.as_shared().add_many([11, 12], |_| unreachable!());

@@ -11,7 +11,7 @@ use requeue_std::core::{Drained, Growable, Reporter, WaitError};
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
     ($name:ident, $runtime:ident, $guard:ty, |$queue:ident| $drain:expr $(, $wait:ident)?) => {
-        pub(crate) struct $name($runtime::WorkQueue<Key, AnyLimiter>);
+        pub(crate) struct $name($runtime::WorkQueue<Key, Plain, AnyLimiter>);
 
         impl Shared for $name {
             type Guard<'q> = $guard;
@@ -73,13 +73,13 @@ macro_rules! shared {
 shared!(
     Threads,
     requeue_std,
-    requeue_std::Guard<'q, Key, AnyLimiter>,
+    requeue_std::Guard<'q, Key, Plain, AnyLimiter>,
     |queue| queue.drain_timeout(Duration::ZERO)
 );
 shared!(
     Tasks,
     requeue_tokio,
-    requeue_tokio::Guard<Key, AnyLimiter>,
+    requeue_tokio::Guard<Key, Plain, AnyLimiter>,
     |queue| timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await,
     await
 );

@@ -39,7 +39,7 @@ fn getters(queue: &Tasks, getters: usize, count: usize) -> (Receiver<u32>, Vec<J
     (receiver, tasks.collect())
 }
 
-fn finish(guard: Guard<u32, Exponential>) -> u32 {
+fn finish(guard: Guard<u32, Plain, Exponential>) -> u32 {
     requeue_schedules::finish::<Tasks>(guard)
 }
 

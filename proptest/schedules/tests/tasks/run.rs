@@ -148,7 +148,7 @@ fn reconciler(ledger: &Ledger) -> impl Fn(u32) -> Reconciled + Send + Sync + 'st
 type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Send>>;
 
 /// What the workers of a run that was dropped leave. No caller waits for these workers.
-fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
+fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, Plain, L>) -> Vec<Leftover<K>> {
     while queue
         .as_shared()
         .lock()

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::task::{self, Context, Poll};
 use std::thread;
 
-use requeue_core::binding::{AsShared, Clock, Timer};
-use requeue_core::{Instant, NoLimit, NoMetrics, Queue};
+use requeue_core::binding::{AsShared, Clock, Lock, Timer};
+use requeue_core::{Instant, NoLimit, NoMetrics, Plain, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_test_tools::in_time;
@@ -77,7 +77,7 @@ fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
 }
 
 type Unhurried =
-    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, NoLimit, 3, With<NoMetrics, u8, Own>>;
+    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, Plain, NoLimit, 3, With<NoMetrics, u8, Own>>;
 
 /// A queue with a key that is due in an hour.
 fn with_a_delayed_key() -> (Own, Unhurried) {

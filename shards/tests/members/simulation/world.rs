@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use requeue_shards::{EngineError, Held, Member, Memory, Shards, Taken, shard_of};
-use requeue_tokio::core::{DefaultController, Growable, Levels, RandomState};
+use requeue_tokio::core::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -15,8 +15,8 @@ use super::link::{Link, Plant, Remote};
 use super::store::{Run, Store};
 use super::{COUNT, SET, TTL};
 
-pub(crate) type Queue = WorkQueue<String, DefaultController, Growable<RandomState, Levels<2>>>;
-pub(crate) type Local = Member<String, Remote, DefaultController, Growable<RandomState, Levels<2>>>;
+pub(crate) type Queue = WorkQueue<String, Levels<2>>;
+pub(crate) type Local = Member<String, Remote, Levels<2>>;
 
 /// Everything that one seed sets in motion.
 pub(crate) struct World {

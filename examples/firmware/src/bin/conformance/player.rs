@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::{Lock, Ticket};
-use requeue_embassy::core::{Finished, NotActive};
+use requeue_embassy::core::{Finished, NotActive, Plain};
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
 
 use crate::drains::Drains;
@@ -24,8 +24,8 @@ const TICK: Duration = Duration::from_millis(500);
 pub const KEYS_MAX: usize = 16;
 
 pub type Parts<'c> = With<Figures, u8, &'c ManualClock>;
-pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
-type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Limiter, 3, Parts<'c>>;
+pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
+type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
 
 /// Flags: what is compared of a recording, apart from its steps.
 const DRAIN: u8 = 1;

@@ -22,9 +22,10 @@ type Keys<'c, const N: usize, I> = WorkQueue<
     CriticalSectionRawMutex,
     u16,
     N,
+    Eight,
     Exponential,
     3,
-    With<NoMetrics, I, &'c Clock, Eight>,
+    With<NoMetrics, I, &'c Clock>,
 >;
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);

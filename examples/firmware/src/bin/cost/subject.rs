@@ -7,14 +7,16 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{Exponential, Fixed, Index, NoLimit, NoMetrics, default_item_based};
+use requeue_embassy::core::{
+    Exponential, Fixed, Index, NoLimit, NoMetrics, Plain, default_item_based,
+};
 use requeue_embassy::{Action, Queue, With, WorkQueue};
 pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::println;
 
 pub type Keys<'c, const N: usize, I, L = Exponential> =
-    WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
+    WorkQueue<CriticalSectionRawMutex, u16, N, Plain, L, 3, With<NoMetrics, I, &'c Clock>>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MILLISECOND: Duration = Duration::from_millis(1);
@@ -166,7 +168,7 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
 
     // Keys with one hash: the worst that an attacker who chooses the keys can do.
     type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
-    let same: WorkQueue<CriticalSectionRawMutex, Same, N, NoLimit, 3, Parts<'_, I>> =
+    let same: WorkQueue<CriticalSectionRawMutex, Same, N, Plain, NoLimit, 3, Parts<'_, I>> =
         WorkQueue::from_queue(Queue::new(NoLimit), &clock);
     for key in 0..N as u16 {
         same.add(Same(key)).expect("room");
@@ -199,7 +201,7 @@ pub fn print_sizes() {
         per_slot / 10,
         per_slot % 10
     );
-    let bare = size_of::<Queue<u16, Fixed<16>, Exponential>>();
+    let bare = size_of::<Queue<u16, Plain, Exponential, Fixed<16>>>();
     println!("| of the queue of 16, the state machine | {bare} |");
     let clock = Clock::new();
     let queue = queue::<16, u8>(&clock);

@@ -23,8 +23,9 @@ impl Clock for Foreign {
     }
 }
 
-type Parts = With<NoMetrics, u8, Foreign, Groups<u8, Plain, 4>>;
-type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Exponential, 3, Parts>;
+type Parts = With<NoMetrics, u8, Foreign>;
+type Keys =
+    WorkQueue<CriticalSectionRawMutex, u16, 16, Groups<u8, Plain, 4>, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(
     Queue::with_groups(default_item_based(), NoMetrics, |key: &u16| *key as u8),

@@ -22,7 +22,7 @@ use embassy_executor::Spawner;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_time::{Instant, Timer};
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{Exponential, TokenBucket};
+use requeue_embassy::core::{Exponential, Plain, TokenBucket};
 use requeue_embassy::{Action, Drained, WorkQueue};
 use requeue_firmware::{alarm, board, end, executor, handler, println};
 
@@ -44,7 +44,7 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 static TO_READ: WorkQueue<CriticalSectionRawMutex, Sensor, 8> =
     WorkQueue::new(Exponential::new(FIRST_RETRY, LAST_RETRY));
 
-static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, TokenBucket, 2> =
+static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, Plain, TokenBucket, 2> =
     WorkQueue::new(TokenBucket::new(2.0, 3));
 
 const DIES_AT: u64 = 500;

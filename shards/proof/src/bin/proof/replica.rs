@@ -121,11 +121,11 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
 }
 
 /// Adds what changes at the source of truth.
-async fn watch<L, S>(store: Arc<Pool>, member: Member<String, Watched, L, S>)
+async fn watch<L, S>(store: Arc<Pool>, member: Member<String, Watched, P, L, S>)
 where
     L: requeue_tokio::core::RateLimiter + 'static,
     S: requeue_tokio::core::Storage + 'static,
-    requeue_tokio::Shared<String, L, S>: Send + Sync,
+    requeue_tokio::Shared<String, P, L, S>: Send + Sync,
 {
     let Ok(mut connection) = store.connect().await else {
         return;
