@@ -13,8 +13,6 @@ use core::task;
 
 use crate::Instant;
 use crate::action::Action;
-use crate::aging::Ages;
-use crate::group::Grouped;
 use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;

@@ -60,7 +60,7 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_many`.
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>>;
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
 
     /// The runtime's `next`.
     fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>>;
@@ -149,7 +149,7 @@ type Machine<P, L> = Queue<u32, P, L, Growable, Reporter>;
 pub type Shared<Q> = binding::Shared<<Q as Waits>::Host>;
 
 /// An active key.
-pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, Plain, <Q as Waits>::Handle<'q>>;
+pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
 pub type Threads = requeue_std::WorkQueue<u32, Plain, Exponential>;
@@ -206,7 +206,7 @@ where
         self.get_deadline(deadline)
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
         self.get_many(max)
     }
 
@@ -285,7 +285,7 @@ where
         block_on(curious(self, self.get_deadline(deadline)))
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Plain, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
         block_on(curious(self, self.get_many(max)))
     }
 
