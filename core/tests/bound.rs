@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Plain,
-    Priorities, Queue, RandomState, RateLimiter, Rejected, Storage,
+    Priorities, Queue, RateLimiter, Rejected, Storage,
 };
 
 type Failing = Queue<u16, Plain, Exponential, Growable>;

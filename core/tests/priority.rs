@@ -8,7 +8,7 @@ use std::time::Duration;
 use requeue_core::binding::*;
 use requeue_core::{
     Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
-    Metrics, Plain, RandomState, Rejected, Storage,
+    Metrics, Plain, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

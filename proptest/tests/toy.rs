@@ -133,7 +133,7 @@ impl<P: Plan> Host for ToyHost<P> {
 }
 
 type Shared<P> = binding::Shared<ToyHost<P>>;
-type ToyGuard<P> = Guard<ToyHost<P>, Plain, Rc<Shared<P>>>;
+type ToyGuard<P> = Guard<ToyHost<P>, Rc<Shared<P>>>;
 type ToyWait<P> = Wait<ToyHost<P>, Rc<Shared<P>>>;
 
 /// The queue, as a program has it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::binding::{AsShared, Lock, timeout_at};
+use requeue_embassy::core::binding::{AsShared, timeout_at};
 use requeue_embassy::core::{
     Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Plain, Times,
 };

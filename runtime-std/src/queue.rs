@@ -66,7 +66,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K,
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
 pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
-    requeue_core::Guard<ThreadHost<K, P, L, S>, Plain, &'q Shared<K, P, L, S>>;
+    requeue_core::Guard<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
@@ -86,7 +86,7 @@ pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
 pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
-    requeue_core::Batch<ThreadHost<K, P, L, S>, Plain, &'q Shared<K, P, L, S>>;
+    requeue_core::Batch<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
 
 /// A keyed work queue for threads.
 ///
@@ -138,9 +138,9 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// struct App {
 ///     pods: WorkQueue<String>,
 ///     nodes: WorkQueue<String, Plain, NoLimit>,
-///     alarms: WorkQueue<String, Plain, Levels<4>>,
-///     orders: WorkQueue<String, Plain, Aging<Levels<2>>>,
-///     tenants: WorkQueue<(u32, String), Plain, Groups<u32>>,
+///     alarms: WorkQueue<String, Levels<4>>,
+///     orders: WorkQueue<String, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -665,6 +665,6 @@ pub fn example() -> WorkQueue<&'static str, Plain, DefaultItemBased> {
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
-pub fn example_groups() -> WorkQueue<(&'static str, u32), Plain, Groups<&'static str>> {
+pub fn example_groups() -> WorkQueue<(&'static str, u32), Groups<&'static str>> {
     WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

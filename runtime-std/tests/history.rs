@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use requeue_std::core::binding::AsShared;
 use requeue_std::core::{Exponential, Plain, Rejected};
-use requeue_std::{Action, Drained, Finished, GetError, WaitError, WorkQueue};
+use requeue_std::{Action, Drained, Finished, WaitError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;

@@ -10,9 +10,7 @@ use std::time::Duration;
 use requeue_std::binding::Threads;
 use requeue_std::core::binding::ClientGo;
 use requeue_std::core::{Metrics, Plain, Reporter, Times};
-use requeue_std::{
-    Action, AddOptions, Builder, ManualClock, RunContext, Threads, WorkQueue, Workers,
-};
+use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -88,13 +88,13 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P
 /// # }
 /// ```
 pub type Guard<K, P = Plain, L = DefaultController, S = Growable> =
-    requeue_core::Guard<TaskHost<K, P, L, S>, Plain, Arc<Shared<K, P, L, S>>>;
+    requeue_core::Guard<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
 /// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
 ///
 /// As with a [`Guard`], keys that are dropped unreported count as failed.
 pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
-    requeue_core::Batch<TaskHost<K, P, L, S>, Plain, Arc<Shared<K, P, L, S>>>;
+    requeue_core::Batch<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
 /// A keyed work queue for tasks.
 ///
@@ -156,9 +156,9 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// struct App {
 ///     pods: WorkQueue<String>,
 ///     nodes: WorkQueue<String, Plain, NoLimit>,
-///     alarms: WorkQueue<String, Plain, Levels<4>>,
-///     orders: WorkQueue<String, Plain, Aging<Levels<2>>>,
-///     tenants: WorkQueue<(u32, String), Plain, Groups<u32>>,
+///     alarms: WorkQueue<String, Levels<4>>,
+///     orders: WorkQueue<String, Aging<Levels<2>>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32>>,
 /// }
 ///
 /// let app = App {
@@ -479,6 +479,6 @@ pub fn example() -> WorkQueue<&'static str, Plain, DefaultItemBased> {
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
-pub fn example_groups() -> WorkQueue<(&'static str, u32), Plain, Groups<&'static str>> {
+pub fn example_groups() -> WorkQueue<(&'static str, u32), Groups<&'static str>> {
     WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

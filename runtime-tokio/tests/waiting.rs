@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::binding::{AsShared, Lock, sleep_until};
+use requeue_tokio::core::binding::{AsShared, sleep_until};
 use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
 use requeue_tokio::{
     Action, AddOptions, Added, Drained, Guards, Queue, Rejected, TokioClock, WaitError, WorkQueue,

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
 use requeue_core::binding::*;
-use requeue_core::{Fixed, GetError, NoLimit, NoMetrics, Plain, WaitError};
+use requeue_core::{Fixed, NoLimit, NoMetrics, Plain, WaitError};
 
 use crate::call::{Call, Keys, add, add_after, queue, sleeping};
 use crate::clock::Hand;

@@ -25,7 +25,7 @@ use crate::team::Team;
 /// Each subscription is a group: the backlog of one does not delay the others. Failed keys wait
 /// longer and longer, each for itself; a rate that all of them share would let one receiver take
 /// from the others.
-pub(crate) type Queue = WorkQueue<Key, Plain, Groups<Arc<str>>>;
+pub(crate) type Queue = WorkQueue<Key, Groups<Arc<str>>>;
 
 /// Adds what has changed to the queue, and works on it.
 pub(crate) struct Dispatcher {

@@ -24,7 +24,7 @@ pub(crate) const IS_BUILT: bool = true;
 /// What the set is called in etcd.
 const SET: &str = "webhooks";
 
-type Members<E> = Member<Key, E, Plain, Groups<Arc<str>>>;
+type Members<E> = Member<Key, E, Groups<Arc<str>>>;
 
 /// One of several processes.
 pub(crate) struct Replica<E: Engine = Etcd> {

@@ -57,12 +57,12 @@ impl<G> Runs<G> {
     }
 }
 
-impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, Plain, R>> {
+impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, R>> {
     /// Keeps what was handed out under `first` and the numbers that follow.
     pub fn handed(
         &mut self,
         first: u32,
-        guards: impl IntoIterator<Item = Guard<H, Plain, R>>,
+        guards: impl IntoIterator<Item = Guard<H, R>>,
     ) -> Response {
         let mut work = Vec::new();
         for (run, guard) in (first..).zip(guards) {
@@ -78,7 +78,7 @@ impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, Pl
 pub fn without_waiting<H, R>(
     queue: &binding::Shared<H>,
     request: &Request,
-    runs: &mut Runs<Guard<H, Plain, R>>,
+    runs: &mut Runs<Guard<H, R>>,
 ) -> Response
 where
     H: Host<Key = Key>,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
 use requeue_core::{
-    Action, AddOptions, Finished, Instant, Leftover, Metrics, NotActive, Priorities, Queue,
-    RateLimiter, Rejected, Scheduled, Storage,
+    Action, AddOptions, Finished, Instant, Leftover, Metrics, Priorities, Queue, RateLimiter,
+    Rejected, Scheduled, Storage,
 };
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Clock, Shared, timeout_at};
 use requeue_core::{Action, Drained, Growable, Instant, Plain, Reporter};
+use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
-use requeue_tokio::{Shared, TaskHost, WorkQueue};
 use tokio::runtime;
 
 use super::futures::poll_once;

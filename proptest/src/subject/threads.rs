@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Lock, Shared};
+use requeue_core::binding::{AsShared, Shared};
 use requeue_core::{Growable, Plain, Reporter};
 use requeue_std::binding::ThreadHost;
-use requeue_std::{ManualClock, Shared, ThreadHost, WorkQueue};
+use requeue_std::{ManualClock, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Kind, Setup};

@@ -96,7 +96,7 @@ pub fn panicking<G>(take: impl FnOnce() -> G) -> bool {
 
 /// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
 /// been completed before.
-pub fn handed<H, R>(guard: Guard<H, Plain, R>) -> Option<Handed>
+pub fn handed<H, R>(guard: Guard<H, R>) -> Option<Handed>
 where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,

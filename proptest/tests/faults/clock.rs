@@ -95,7 +95,7 @@ struct Owed {
 struct World<'q, H: Host> {
     queue: &'q Shared<H>,
     owed: BTreeMap<u8, Owed>,
-    active: Vec<Guard<H, Plain, &'q Shared<H>>>,
+    active: Vec<Guard<H, &'q Shared<H>>>,
 }
 
 impl<'q, H: Host<Key = u8>> World<'q, H> {

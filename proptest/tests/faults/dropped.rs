@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Host, Lock, Shared, timeout_at};
+use requeue_core::binding::{AsShared, Host, Shared, timeout_at};
 use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Plain, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -39,7 +39,7 @@ trait Crowd {
 }
 
 /// A run with an await in its middle; dropped there, its key comes back.
-async fn work<H, R>(guard: Guard<H, Plain, R>, owed: &Owed)
+async fn work<H, R>(guard: Guard<H, R>, owed: &Owed)
 where
     H: Host<Key = u8>,
     R: Deref<Target = Shared<H>>,

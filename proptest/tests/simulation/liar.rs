@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
-    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, NotActive, Plain,
-    Queue, Rejected, Scheduled,
+    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, Plain, Queue, Rejected,
+    Scheduled,
 };
 use requeue_proptest::simulation::{Driven, Taken};
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::{AsShared, Lock};
+use requeue_std::core::binding::AsShared;
 use requeue_std::core::{Growable, Instant, NoLimit, Plain, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use requeue_test_tools::{Ledger, Rng};
 use requeue_tokio::core::binding::AsShared;
 use requeue_tokio::core::{Exponential, Plain};
-use requeue_tokio::{Action, Drained, Finished, GetError, Guard, WaitError, WorkQueue};
+use requeue_tokio::{Action, Drained, Finished, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;

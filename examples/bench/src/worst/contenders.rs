@@ -32,13 +32,13 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
 
 /// The queue for threads, on a clock that is set to the time of each operation.
 #[derive(Debug)]
-pub struct Shared<K: Eq + Hash, Plain, H: BuildHasher> {
+pub struct Shared<K: Eq + Hash, H: BuildHasher> {
     queue: WorkQueue<K, Plain, Exponential, Growable<H>>,
     clock: ManualClock,
     now: u64,
 }
 
-impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, Plain, H> {
+impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, H> {
     fn default() -> Self {
         let queue = Queue::from_parts(default_item_based(), Reporter::NONE, H::default(), 0);
         let clock = ManualClock::new();
@@ -50,7 +50,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Default for Shared<K, Plain, H> {
     }
 }
 
-impl<K: Eq + Hash, H: BuildHasher> Shared<K, Plain, H> {
+impl<K: Eq + Hash, H: BuildHasher> Shared<K, H> {
     fn set_clock(&mut self, now: u64) {
         if now > self.now {
             self.clock.advance(Duration::from_nanos(now - self.now));
@@ -59,7 +59,7 @@ impl<K: Eq + Hash, H: BuildHasher> Shared<K, Plain, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, Plain, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     type Run = Option<Ticket>;
 
     fn add(&mut self, key: K, now: u64) {
@@ -96,7 +96,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, Plain, H> {
     }
 }
 
-impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, Plain, H> {
+impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
     fn shut_down(&mut self, now: u64) {
         self.set_clock(now);
         self.queue.shut_down();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{self, Context, Poll};
 use std::thread;
 
-use requeue_core::binding::{AsShared, Clock, Lock, Timer};
+use requeue_core::binding::{AsShared, Clock, Timer};
 use requeue_core::{Instant, NoLimit, NoMetrics, Plain, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
