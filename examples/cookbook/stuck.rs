@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = ManualClock::new();
     let builder = WorkQueue::builder().clock(clock.clone());
     let queue = builder.report_to(Timed).build();
-    queue.add_many(["node-1", "node-2"], |_| {});
+    let _ = queue.add_many(["node-1", "node-2"]);
     let _present = queue.get();
     queue.add("node-1")?;
     clock.advance(Duration::from_secs(90));

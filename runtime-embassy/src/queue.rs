@@ -327,6 +327,7 @@ impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: u
     WorkQueue<R, K, N, L, WAITERS, P>
 {
     face!(adding);
+    face!(adding_each);
 }
 
 /// Taking keys without waiting.

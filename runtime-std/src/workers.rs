@@ -57,7 +57,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(1..=100, |_| {});
+    /// let _ = queue.add_many(1..=100);
     /// queue.shut_down();
     ///
     /// // The workers borrow the state that they share.

@@ -79,7 +79,7 @@ pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let queue = WorkQueue::new();
-/// queue.add_many(["node-7", "node-8"], |_| {});
+/// let _ = queue.add_many(["node-7", "node-8"]);
 /// let first = tokio::spawn(ping(queue.get().await.unwrap()));
 /// let second = tokio::spawn(ping(queue.get().await.unwrap()));
 /// assert!(matches!(first.await.unwrap(), Finished::Delayed(_)));
@@ -186,7 +186,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let queue = WorkQueue::builder().levels::<2>().build();
-/// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
+/// let _ = queue.add_many(["pod-a", "pod-b", "pod-c"]);
 /// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
 ///
 /// let first = queue.get().await.unwrap();
@@ -287,7 +287,7 @@ impl Runtime for Tasks {
 ///
 /// let reporter = Reporter::new(Adds);
 /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::with_metrics(NoLimit, reporter).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
     for WorkQueue<K, L, S>
@@ -307,7 +307,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L, Reporter>>
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> From<Queue<K, S, L>> for WorkQueue<K, L, S> {
     fn from(queue: Queue<K, S, L>) -> Self {
@@ -383,6 +383,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     face!(adding);
+    face!(adding_many);
     face_async!(adding_async, K);
 }
 
@@ -412,7 +413,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// assert!(queue.add_many(0..5).rejected.is_empty());
     /// let batch = queue.get_many(3).await.unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     /// batch.success();
