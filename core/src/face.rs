@@ -1109,13 +1109,12 @@ macro_rules! queue_face {
         #[doc = $end]
         /// ```
         #[doc(alias = "Get")]
-        pub fn get(&self) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        pub async fn get(&self) -> Result<$($Guard)+, $crate::WaitError>
         where
             $K: Clone,
         {
-            $crate::binding::Wait::for_key(self.as_shared()).get(None, move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let work = self.as_shared().take(None).await?;
+            Ok($crate::Guard::new(work, $handle(self)))
         }
 
         /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -1180,16 +1179,15 @@ macro_rules! queue_face {
         /// }
         #[doc = $end]
         /// ```
-        pub fn get_deadline(
+        pub async fn get_deadline(
             &self,
             deadline: $crate::Instant,
-        ) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        ) -> Result<$($Guard)+, $crate::WaitError>
         where
             $K: Clone,
         {
-            $crate::binding::Wait::for_key(self.as_shared()).get(Some(deadline), move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let work = self.as_shared().take(Some(deadline)).await?;
+            Ok($crate::Guard::new(work, $handle(self)))
         }
 
         /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits
@@ -1234,9 +1232,8 @@ macro_rules! queue_face {
         where
             $K: Clone,
         {
-            $crate::binding::Wait::after(guard, action, self.as_shared()).get(None, move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let mut call = $crate::binding::Wait::after(guard, action, self.as_shared());
+            async move { Ok($crate::Guard::new(call.take().await?, $handle(self))) }
         }
     };
     (adding_async: $krate:literal, $begin:expr, $end:expr, $K:ty) => {
