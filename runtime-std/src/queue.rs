@@ -492,7 +492,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => guard.success().map(drop).unwrap(),
+    ///     Ok(guard) => {
+    ///         guard.success();
+    ///     }
     ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }

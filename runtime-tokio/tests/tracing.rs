@@ -190,7 +190,7 @@ async fn a_key_that_is_given_up_without_a_hook_is_logged_as_an_error() {
         let queue = WorkQueue::new();
         queue.add(1).unwrap();
         queue.shut_down();
-        let fail = |_| async { Err(Refused { status: 410 }) };
+        let fail = |_| async { Err::<(), _>(Refused { status: 410 }) };
         assert!(queue.run(workers, fail).await.is_empty());
         spans.events()
     };
