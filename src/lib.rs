@@ -22,9 +22,9 @@ pub use requeue_core::{
     ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Groups, Index,
     Instant, IntoAction, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
     NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter,
-    Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps, TokenBucket,
-    WaitError, WithJitter, WithMaxWait, WithPolicy, default_controller, default_item_based, jitter,
-    rand_core,
+    Rejected, Retries, RunContext, Scheduled, Stats, Storage, Timed, Times, Timestamps,
+    TokenBucket, WaitError, Why, WithJitter, WithMaxWait, WithPolicy, default_controller,
+    default_item_based, jitter, rand_core,
 };
 #[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -102,7 +102,7 @@ pub struct Bare;
 /// }
 ///
 /// let queue = Builder::<Mine, _, _>::default().build::<u32>();
-/// assert_eq!(queue.total(), 0);
+/// assert_eq!(queue.stats().total, 0);
 /// ```
 pub trait Runtime<M: Metrics = Reporter> {
     /// The clocks of the runtime. The default is the runtime's own.
@@ -353,7 +353,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     /// assert_eq!(queue.at(now).add("node-9"), Err(Rejected::Full("node-9")));
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
-    /// assert_eq!(queue.max_keys(), Some(2));
+    /// assert_eq!(queue.stats().max_keys, Some(2));
     /// ```
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.room.keys_max = keys;
@@ -483,7 +483,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///
     /// let queue: Queue<String, Growable, DefaultController> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
-    /// assert_eq!(queue.total(), 0);
+    /// assert_eq!(queue.stats().total, 0);
     /// ```
     pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>>
     where

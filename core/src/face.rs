@@ -276,7 +276,7 @@ macro_rules! queue_face {
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(*guard, "node-8");
         /// # guard.success();
-        /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
+        /// assert_eq!((queue.stats().delayed, queue.failures("node-7")), (1, 3));
         /// ```
         pub fn restore(
             &self,
@@ -458,48 +458,50 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.failures(key))
         }
 
-        /// Returns the number of active keys, including dirty ones. O(1).
-        pub fn active_len(&self) -> usize {
-            self.as_shared().look(|queue| queue.active_len())
-        }
-
-        /// Returns the number of keys that wait for a deadline, including those that are also ready
-        /// or active. O(1).
-        pub fn delayed_len(&self) -> usize {
-            self.as_shared().look(|queue| queue.delayed_len())
-        }
-
-        /// Returns the number of keys that the queue holds: ready, active, delayed, or held for
-        /// their failures alone. O(1).
+        /// Returns the counts of the queue, all of one moment. O(1), and O(log n) for each due key
+        /// that is not ready yet, a few of them under each lock.
         ///
         /// # Examples
         ///
-        /// The four counts of a queue:
-        ///
         /// ```
         #[doc = $example]
+        /// use core::time::Duration;
+        ///
         /// let _ = queue.add("node-7");
         /// let _ = queue.add("node-8");
-        /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
+        /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
         /// let guard = queue.try_get().unwrap();
-        /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
-        /// assert_eq!(queue.total(), 3);
+        /// let stats = queue.stats();
+        /// assert_eq!((stats.ready, stats.active, stats.delayed), (1, 1, 1));
+        /// assert_eq!(stats.total, 3);
         /// # guard.success();
         /// ```
-        pub fn total(&self) -> usize {
-            self.as_shared().look(|queue| queue.total())
+        pub fn stats(&self) -> $crate::Stats {
+            $crate::steps::stats(self.as_shared())
         }
 
-        /// Returns how many keys fit, `None` if the queue grows without a limit. O(1).
+        /// Returns why a key does not run now. O(log n).
+        /// [`Session::why`](requeue_core::Session::why) lists the answers in their order.
         ///
         /// # Examples
         ///
         /// ```
         #[doc = $example]
-        /// assert_eq!(queue.max_keys(), Some(4));
+        #[doc = concat!("use ", $krate, "::Why;")]
+        ///
+        /// let _ = queue.add("node-7");
+        /// assert_eq!(queue.why("node-7"), Why::Ready);
+        /// queue.pause();
+        /// println!("node-7 {}", queue.why("node-7"));
+        /// assert_eq!(queue.why("node-7"), Why::Paused);
+        /// assert_eq!(queue.why("node-8"), Why::Idle);
         /// ```
-        pub fn max_keys(&self) -> Option<usize> {
-            self.as_shared().look(|queue| queue.max_keys())
+        pub fn why<B>(&self, key: &B) -> $crate::Why
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().timed(true, |session| session.why(key))
         }
 
         /// Returns whether no key is ready or active. Delayed keys do not count until they are due.

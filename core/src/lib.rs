@@ -81,7 +81,7 @@ pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
-    WaitError,
+    Stats, WaitError, Why,
 };
 pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, Plain, Priorities};

@@ -31,6 +31,7 @@ mod slots;
 mod sweep;
 mod view;
 mod wait;
+mod why;
 
 use policy::Gate;
 pub use session::Session;

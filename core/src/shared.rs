@@ -130,7 +130,7 @@ pub type Machine<H> =
 ///
 /// ```
 #[doc = include_str!("shared/example.txt")]
-/// let total = queue.lock().with(|state| state.queue().total());
+/// let total = queue.lock().with(|state| state.queue().stats().total);
 /// assert_eq!(total, 0);
 /// ```
 pub struct State<H: Host> {
@@ -268,7 +268,7 @@ impl<H: Host> Shared<H> {
     ///
     /// ```
     #[doc = include_str!("shared/example.txt")]
-    /// let total = queue.lock().with(|state| state.queue().total());
+    /// let total = queue.lock().with(|state| state.queue().stats().total);
     /// assert_eq!(total, 0);
     /// ```
     pub const fn lock(&self) -> &H::Lock {
@@ -291,7 +291,7 @@ impl<H: Host> Shared<H> {
     /// ```
     #[doc = include_str!("shared/example.txt")]
     /// // Two figures of the same moment, under one lock.
-    /// let (ready, active) = queue.with(|session| (session.len(), session.active_len()));
+    /// let (ready, active) = queue.with(|session| (session.len(), session.stats().active));
     /// assert_eq!((ready, active), (0, 0));
     /// ```
     #[inline]

@@ -7,7 +7,7 @@ use heapless::Vec;
 
 use crate::action::Action;
 use crate::lists::grouped::{GroupControl, GroupState};
-use crate::outcome::{AddedMany, Entry, Leftover, Rejected};
+use crate::outcome::{AddedMany, Entry, Leftover, Rejected, Stats};
 use crate::queue::{Sweep, VISITS_MAX};
 use crate::shared::{Access, Host, Shared};
 use crate::storage::Storage;
@@ -108,6 +108,11 @@ pub fn finish_many<H: Host>(
 /// Returns the number of ready keys.
 pub fn len<H: Host>(queue: &Shared<H>) -> usize {
     when_released(queue, |session| session.len())
+}
+
+/// Returns the counts of the queue.
+pub fn stats<H: Host>(queue: &Shared<H>) -> Stats {
+    when_released(queue, |session| session.stats())
 }
 
 /// Returns all keys, a page under each lock.

@@ -52,12 +52,12 @@ fn one_operation_makes_no_more_keys_ready_than_allowed() {
         queue.limit_due_keys(max);
         let allowed = usize::from(max.max(1));
         let _ = queue.at(DUE).add(50);
-        assert_eq!(queue.delayed_len(), 40 - allowed);
+        assert_eq!(queue.stats().delayed, 40 - allowed);
         let _ = queue.at(DUE).try_get();
-        assert_eq!(queue.delayed_len(), 40 - 2 * allowed);
+        assert_eq!(queue.stats().delayed, 40 - 2 * allowed);
         let _ = queue.at(DUE).forget(&50);
         assert_eq!(
-            queue.delayed_len(),
+            queue.stats().delayed,
             40 - 2 * allowed,
             "it depends on no deadline"
         );
@@ -71,7 +71,7 @@ fn a_fixed_queue_allows_two() {
         queue.at(Instant::EPOCH).add_at(key, DUE).unwrap();
     }
     assert!(queue.at(DUE).advance());
-    assert_eq!(queue.delayed_len(), 7);
+    assert_eq!(queue.stats().delayed, 7);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_key_of_an_operation_is_among_those_that_it_makes_ready() {
         let mut queue = queue([1, 2, 3, 4]);
         queue.limit_due_keys(max);
         assert_eq!(queue.at(DUE).add(4), Ok(Added::Coalesced));
-        assert_eq!(queue.delayed_len(), 4 - usize::from(max));
+        assert_eq!(queue.stats().delayed, 4 - usize::from(max));
         assert_eq!(rest(&mut queue), order);
     }
 }
@@ -158,7 +158,7 @@ fn a_run_that_ends_when_its_key_is_due_is_followed_by_another() {
     for end in ends {
         let (mut queue, work) = active(3);
         end(&mut queue, work);
-        assert_eq!(queue.delayed_len(), 2, "1 and 2 are left");
+        assert_eq!(queue.stats().delayed, 2, "1 and 2 are left");
         assert_eq!(rest(&mut queue), [3, 1, 2]);
     }
 }
@@ -217,7 +217,7 @@ fn counts_and_states_are_those_of_all_due_keys() {
     let mut counted = queue(0..9);
     assert!(!counted.at(DUE).is_empty());
     assert_eq!(counted.at(DUE).len(), 9);
-    assert_eq!(counted.delayed_len(), 0);
+    assert_eq!(counted.stats().delayed, 0);
 
     let mut asked = queue(0..9);
     let state = asked.at(DUE).state(&8).unwrap();
@@ -238,7 +238,7 @@ fn each_of_many_that_sleep_gets_one_of_many_due_keys() {
     for getter in &mut getters {
         let looked = queue.at(DUE).poll_get(getter);
         let Next::Work(work) = looked else {
-            panic!("{} keys are due", queue.delayed_len());
+            panic!("{} keys are due", queue.stats().delayed);
         };
         handed.push(work.key);
         let last = handed.len() == 5;
@@ -302,7 +302,10 @@ fn leftovers_are_ready_ones_first_and_each_key_once() {
     assert_eq!(ready, [1, 2, 3].map(|key| (key, Duration::ZERO)));
     let left = queue.at(DUE).take_delayed().unwrap();
     assert_eq!((left.key, left.left), (4, Duration::from_nanos(5)));
-    assert_eq!((queue.at(DUE).take_delayed(), queue.total()), (None, 0));
+    assert_eq!(
+        (queue.at(DUE).take_delayed(), queue.stats().total),
+        (None, 0)
+    );
 }
 
 #[test]

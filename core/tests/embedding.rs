@@ -301,8 +301,8 @@ fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     assert!(catch_unwind(AssertUnwindSafe(finish)).is_err());
     FUSE.set(0);
     assert!(!queue.contains(&keys[1]), "its run is over");
-    assert_eq!(queue.active_len(), 1);
+    assert_eq!(queue.stats().active, 1);
     assert_eq!(queue.at(now).release_key(&keys[2]), Ok(()));
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
     queue.assert_valid();
 }

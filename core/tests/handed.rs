@@ -67,7 +67,11 @@ fn a_guard_that_is_dropped_unreported_has_failed() {
     let guard = queue.try_get().unwrap();
     assert_eq!(guard.attempt(), 2);
     assert_eq!(guard.finish(Action::Success), Finished::Idle);
-    assert_eq!(queue.total(), 0, "a guard that was finished is not dropped");
+    assert_eq!(
+        queue.stats().total,
+        0,
+        "a guard that was finished is not dropped"
+    );
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn a_batch_that_is_dropped_unreported_has_failed_as_a_whole() {
     queue.add_many([1, 2, 3], |_| {});
     drop(batch(&queue));
     assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [1; 3]);
-    assert_eq!((queue.active_len(), queue.delayed_len()), (0, 3));
+    assert_eq!((queue.stats().active, queue.stats().delayed), (0, 3));
 }
 
 /// Five ways to end a run, and what is left of a key that had failed once before.
@@ -130,7 +134,7 @@ fn a_batch_says_whether_a_run_was_ended_by_its_key() {
     assert!(!handed.is_empty());
     queue.release_key(&2).unwrap();
     assert_eq!(handed.release(), 1);
-    assert_eq!(queue.active_len(), 0, "the other runs end all the same");
+    assert_eq!(queue.stats().active, 0, "the other runs end all the same");
 
     queue.add(1).unwrap();
     assert_eq!(batch(&queue).release(), 0);

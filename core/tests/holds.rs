@@ -69,7 +69,7 @@ fn a_queue_that_grows_forgets_holds_that_are_over() {
         queue.at(now).add(key).unwrap();
         let work = queue.at(now).try_get().unwrap();
         queue.at(now).release(work.ticket);
-        assert!(queue.total() <= 12, "{} keys", queue.total());
+        assert!(queue.stats().total <= 12, "{} keys", queue.stats().total);
     }
     queue.assert_valid();
     assert_eq!(queue.failures(&0), 1);
@@ -147,7 +147,7 @@ fn an_add_that_expedites_does_not_end_a_hold() {
     assert_eq!(queue.at(at(0)).forget(&2), 0);
     let added = queue.at(at(0)).add_with(2, now).unwrap().added;
     assert_eq!(added, Added::Ready);
-    assert_eq!(queue.delayed_len(), 1);
+    assert_eq!(queue.stats().delayed, 1);
 }
 
 /// Another call that asks for the deadline of a burst ends it, also beside holds and a rate.
@@ -210,7 +210,7 @@ fn a_hold_that_is_over_ends_with_its_key() {
     let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
     let work = queue.at(at(5)).try_get().unwrap();
     queue.at(at(5)).release(work.ticket);
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
     queue.assert_valid();
 }
 

@@ -263,7 +263,7 @@ mod rules {
         let refused = script.queue.at(script.now).add_with(1, options);
         assert_eq!(refused, Err(Rejected::UnknownPriority(1)));
         assert_eq!(script.queue.failures(&1), 0);
-        assert_eq!(script.queue.total(), 0);
+        assert_eq!(script.queue.stats().total, 0);
     }
 
     pub(super) fn expedite_ends_the_delay<S: Storage>(mut script: Script<S>) {
@@ -277,7 +277,7 @@ mod rules {
         };
         script.add_with(1, high, Added::Delayed);
         script.add_with(1, expedite(AddOptions::new()), Added::Ready);
-        assert_eq!(script.queue.delayed_len(), 0);
+        assert_eq!(script.queue.stats().delayed, 0);
         script.add(2, 1, Added::Ready);
         script.serve(1, 2);
         script.serve(2, 1);
@@ -299,7 +299,7 @@ mod rules {
         script.add_with(1, later, Added::Delayed);
         script.add(1, 0, Added::Dirty);
         script.add_with(1, later, Added::Raised);
-        assert_eq!(script.queue.delayed_len(), 0, "the sooner of the two");
+        assert_eq!(script.queue.stats().delayed, 0, "the sooner of the two");
         script.finish(run, Action::Success);
         script.serve(1, 1);
         script.wait(SECOND);
@@ -363,6 +363,6 @@ mod rules {
         );
         let delayed = script.queue.at(script.now).take_delayed().unwrap();
         assert_eq!((delayed.key, delayed.priority), (2, 2));
-        assert_eq!(script.queue.total(), 0);
+        assert_eq!(script.queue.stats().total, 0);
     }
 }

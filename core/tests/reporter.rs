@@ -167,7 +167,7 @@ fn a_slot_that_is_used_again_has_times_of_its_own() {
         queue.at(at(added + 8)).release(work.ticket);
         assert_eq!(journal.of("work_duration"), [5]);
     }
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn many_runs_end_in_steps() {
     let mut looks = Vec::new();
     let tickets = tickets.into_iter().inspect(|_| {
         assert!(!seen.held.get());
-        looks.push(queue.active_len());
+        looks.push(queue.stats().active);
     });
     queue.finish_many(tickets, Action::Success);
     assert_eq!(seen.locks.get() - before, STEPS + u32::from(KEYS));
@@ -204,7 +204,7 @@ fn a_batch_is_taken_and_ended_in_steps() {
     assert_eq!(seen.locks.get() - before, STEPS);
     batch.success();
     assert_eq!(seen.locks.get() - before, 2 * STEPS);
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 
     queue.add_many((0..5).map(|key| Key::new(key, &seen)), |_| {});
     let batch = Batch::take(&queue, usize::MAX);

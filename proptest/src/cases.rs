@@ -46,6 +46,7 @@ mod timed_getters;
 mod timer_owner_hand_over;
 mod wake_obligations;
 mod watch_wakes;
+mod why;
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -20,7 +20,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Instant, KeyState, Leftover,
-    NotActive, Rejected,
+    NotActive, Rejected, Stats, Why,
 };
 
 use crate::Figures;
@@ -264,8 +264,10 @@ pub trait Subject {
     fn contains(&mut self, key: Key) -> bool;
     /// How many failures are remembered of a key.
     fn failures(&mut self, key: Key) -> u32;
-    /// The rest of what can be seen.
-    fn totals(&mut self) -> Totals;
+    /// Why a key does not run.
+    fn why(&mut self, key: Key) -> Why;
+    /// The counts of the queue. Releases nothing.
+    fn stats(&mut self) -> Stats;
     /// Whether the queue is shutting down.
     fn is_shutting_down(&mut self) -> bool;
 
@@ -497,19 +499,6 @@ fn in_order(entries: impl IntoIterator<Item = Entry<Key>>) -> Vec<(Key, Known)> 
     let mut snapshot: Vec<_> = entries.into_iter().map(known).collect();
     snapshot.sort_by_key(|(key, _)| *key);
     snapshot
-}
-
-/// What a queue says of all its keys together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Totals {
-    /// Keys active.
-    pub active: usize,
-    /// Keys that wait for a deadline.
-    pub delayed: usize,
-    /// Keys that take up room.
-    pub held: usize,
-    /// The earliest deadline that will come.
-    pub next_deadline: Option<Instant>,
 }
 
 impl From<Work<Key>> for Handed {

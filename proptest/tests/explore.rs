@@ -41,6 +41,7 @@ fn steps() -> Vec<Step> {
             Step::AddDebounced(key, delay(1), delay(2)),
             Step::Forget(key),
             Step::DoneKey(key),
+            Step::Why(key),
             Step::CancelKey(key),
             Step::CancelDelay(key),
             Step::Expedite(key),

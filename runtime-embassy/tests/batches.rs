@@ -34,11 +34,11 @@ fn runs_end_in_steps() {
     let tickets: Vec<_> = std::iter::from_fn(|| queue.try_get()?.into_ticket()).collect();
     let tickets = tickets.into_iter().enumerate().map(|(place, ticket)| {
         assert_eq!(
-            queue.active_len(),
+            queue.stats().active,
             KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK
         );
         ticket
     });
     queue.as_shared().finish_many(tickets, Action::Success);
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }

@@ -419,7 +419,7 @@ fn next_completes_its_key_even_if_it_is_dropped_at_once() {
     let guard = queue.try_get().unwrap();
     let mut next = by_hand(async { queue.next(guard, Action::Release).await.map(finish) });
     assert_eq!(next.ready(), Ok(2));
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }
 
 #[test]

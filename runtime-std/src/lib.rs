@@ -25,7 +25,8 @@ pub use queue::{example, example_groups};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
     Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive,
-    Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, WaitError, Workers,
+    Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why,
+    Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -29,7 +29,7 @@ fn another_thread_gets_keys_of_a_batch_that_is_still_added() {
     let batch = queue.get_many(usize::MAX).unwrap();
     assert!(batch.keys().copied().eq(1..KEYS));
     batch.release();
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }
 
 /// A step wakes a thread that waits, whichever step it is.
@@ -64,10 +64,10 @@ fn another_thread_sees_the_runs_that_have_ended() {
         .filter_map(|guard| guard.into_ticket())
         .collect();
     let tickets = tickets.into_iter().enumerate().map(|(place, ticket)| {
-        let active = thread::scope(|scope| scope.spawn(|| queue.active_len()).join().unwrap());
+        let active = thread::scope(|scope| scope.spawn(|| queue.stats().active).join().unwrap());
         assert_eq!(active, KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK);
         ticket
     });
     queue.as_shared().finish_many(tickets, Action::Success);
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }

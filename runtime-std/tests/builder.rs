@@ -86,7 +86,10 @@ fn a_limit_on_the_keys_changes_no_type() {
         app.queue.get().unwrap().success();
         assert!(added.join().unwrap());
     });
-    assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
+    assert_eq!(
+        (app.queue.stats().max_keys, app.queue.stats().total),
+        (Some(2), 2)
+    );
     app.queue.limit_keys(3);
     assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
 }
@@ -96,7 +99,7 @@ fn a_fixed_queue_is_made_without_naming_metrics() {
     let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
     let refused = queue.add_many(["a", "b", "c"].map(str::to_owned));
     assert_eq!(refused.rejected, [Rejected::Full("c".to_owned())]);
-    assert_eq!(queue.max_keys(), Some(2));
+    assert_eq!(queue.stats().max_keys, Some(2));
 }
 
 #[derive(Clone, Default)]
@@ -164,7 +167,7 @@ fn a_queue_is_a_producer_by_value_and_behind_any_pointer() {
     assert_eq!(scheduled.delay, Duration::from_millis(5));
     let options = AddOptions::new();
     assert!(source.add_with("h".to_owned(), options).is_ok());
-    assert_eq!((queue.len(), queue.delayed_len()), (7, 2));
+    assert_eq!((queue.len(), queue.stats().delayed), (7, 2));
 }
 
 #[test]

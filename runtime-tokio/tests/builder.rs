@@ -101,7 +101,10 @@ async fn a_limit_on_the_keys_changes_no_type() {
     assert!(!waits.is_finished(), "there is no room");
     app.queue.get().await.unwrap().success();
     assert_eq!(waits.await.unwrap(), Ok(Added::Ready));
-    assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
+    assert_eq!(
+        (app.queue.stats().max_keys, app.queue.stats().total),
+        (Some(2), 2)
+    );
     app.queue.limit_keys(3);
     assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
 }
@@ -111,7 +114,7 @@ async fn a_fixed_queue_is_made_without_naming_metrics() {
     let queue: WorkQueue<String, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
     let refused = queue.add_many(["a", "b", "c"].map(str::to_owned));
     assert_eq!(refused.rejected, [Rejected::Full("c".to_owned())]);
-    assert_eq!(queue.max_keys(), Some(2));
+    assert_eq!(queue.stats().max_keys, Some(2));
 }
 
 #[tokio::test(start_paused = true)]

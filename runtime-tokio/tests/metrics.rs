@@ -181,7 +181,7 @@ async fn a_dashboard_of_controller_runtime_shows_the_runs() {
     sleep(SECOND).await;
     run.abort();
     assert!(run.await.unwrap_err().is_cancelled());
-    while queue.active_len() > 0 {
+    while queue.stats().active > 0 {
         yield_now().await;
     }
 

@@ -332,6 +332,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         let _ = self.delays.move_to(id, due);
     }
 
+    /// Whether debounced adds have set the deadline of a key.
+    pub(super) fn is_debounced(&self, id: SlotId) -> bool {
+        let debounces = S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES);
+        debounces && !self.kept(id).burst.is_never()
+    }
+
+    /// When the policy lets the next run start. A time that has passed if it may start now.
+    pub(super) fn paced_until(&self) -> Instant {
+        if S::Policy::EXISTS && self.gate.has(Gate::PACES) {
+            self.next_start()
+        } else {
+            Instant::EPOCH
+        }
+    }
+
     /// Notes when the burst began that has set a key's deadline.
     pub(super) fn set_burst(&mut self, id: SlotId, first: Instant) {
         if let Some(kept) = self.kept_mut(id) {

@@ -388,7 +388,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// });
     ///
     /// queue.at(now).finish_many(tickets, Action::Success);
-    /// assert_eq!(queue.active_len(), 0);
+    /// assert_eq!(queue.stats().active, 0);
     /// ```
     pub fn finish_many(
         &mut self,
@@ -503,6 +503,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.keep_for_later(id, now + delay, level);
         } else {
             let _ = self.schedule(id, now + delay, now, level);
+            if action == Action::Retry {
+                self.delays.note_backoff(id, now + delay);
+            }
         }
         Some(delay)
     }

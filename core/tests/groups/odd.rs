@@ -282,8 +282,8 @@ fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
         let _ = queue.at(NOW).add_rate_limited((0, number));
         assert!(queue.at(NOW).cancel(&(0, number)).is_some());
     }
-    assert_eq!(queue.total(), 3, "for their failures");
+    assert_eq!(queue.stats().total, 3, "for their failures");
     queue.at(NOW).add((1, 0)).unwrap();
     queue.assert_valid();
-    assert_eq!(queue.total(), 1);
+    assert_eq!(queue.stats().total, 1);
 }

@@ -20,7 +20,10 @@ pub(crate) fn lines(queue: &Queue) -> Vec<String> {
     let entries = queue.snapshot().take(LOOK_MAX);
     let mut shown: Vec<_> = entries.filter_map(|entry| show(&entry, now)).collect();
     shown.sort();
-    let rest = queue.total().saturating_sub(shown.len().min(LINES_MAX));
+    let rest = queue
+        .stats()
+        .total
+        .saturating_sub(shown.len().min(LINES_MAX));
     let named = shown.into_iter().take(LINES_MAX);
     let mut lines: Vec<String> = named.map(|(_, line)| line).collect();
     lines.push(match rest {

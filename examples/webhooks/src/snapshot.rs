@@ -76,7 +76,7 @@ pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
         (key.state, longest_first, key.due_in_ms)
     });
     keys.truncate(limit);
-    let held = queue.total();
+    let held = queue.stats().total;
     Shown { held, keys }
 }
 

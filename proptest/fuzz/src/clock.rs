@@ -323,7 +323,7 @@ impl<S: Home> World<S> {
         let (queue, now) = (&mut self.queue, self.now);
         let _ = queue.at(now).close();
         queue.assert_valid();
-        assert_eq!(queue.active_len(), self.tickets.len());
+        assert_eq!(queue.stats().active, self.tickets.len());
         assert_eq!(queue.asleep(), self.sleepers.len());
         let closed = queue.is_shutting_down();
         for (&key, owed) in &mut self.owed {

@@ -267,9 +267,8 @@ impl<S: Subject> Play for Player<S> {
 
     fn describe(&mut self, keys: Key) -> String {
         let (len, is_shutting_down, now) = self.state();
-        let totals = self.subject.totals();
-        let mut text =
-            format!(" at {now}, len {len}, {totals:?}, shutting down {is_shutting_down}");
+        let stats = self.subject.stats();
+        let mut text = format!(" at {now}, len {len}, {stats:?}, shutting down {is_shutting_down}");
         for key in 1..=keys {
             if let Some(known) = self.subject.state(key) {
                 text += &format!("\n    {key}: {known:?}");

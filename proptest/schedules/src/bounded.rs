@@ -58,7 +58,7 @@ macro_rules! bounded {
             }
 
             fn add(&self, key: u32) -> bool {
-                (**self).add(key).is_ok()
+                self.add(key).is_ok()
             }
 
             fn run(&self) -> u32 {
@@ -69,7 +69,7 @@ macro_rules! bounded {
             }
 
             fn shut_down(&self) {
-                (**self).shut_down();
+                self.shut_down();
             }
 
             fn is_at_rest(&self) {

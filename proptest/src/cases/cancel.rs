@@ -135,7 +135,7 @@ pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     script.advance(10);
     script.nothing_to_get();
     script.done(6);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {

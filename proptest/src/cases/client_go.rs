@@ -167,7 +167,7 @@ pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
     two_active(script);
     script.subject.shut_down();
     script.closed();
-    assert_eq!(script.subject.totals().active, 2);
+    assert_eq!(script.subject.stats().active, 2);
 }
 
 pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
@@ -199,7 +199,7 @@ pub(crate) fn garbage_collection(script: &mut Script) {
     script.get(FOO);
     script.done(FOO);
     assert_eq!(script.subject.state(FOO), None);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn simple_queue(script: &mut Script) {

@@ -132,7 +132,7 @@ fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
 pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     event(script, Added::Delayed);
     assert!(script.subject.cancel_key(1).is_some());
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
     script.advance(90);
     event(script, Added::Delayed);
     for _ in 0..2 {

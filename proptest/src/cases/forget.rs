@@ -26,7 +26,7 @@ pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     let ticket = script.get(1);
     let finished = script.subject.finish(ticket, Action::Success);
     assert_eq!(finished, Finished::Idle);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn forgetting_leaves_the_delay(script: &mut Script) {

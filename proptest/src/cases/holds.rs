@@ -100,7 +100,7 @@ pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs
         let ticket = script.get(1);
         script.fail(1, 10);
         assert_eq!(add_with(script, None, merge), Some(Added::Dirty));
-        assert_eq!(script.subject.totals().delayed, 0);
+        assert_eq!(script.subject.stats().delayed, 0);
         let finished = script.subject.finish(ticket, Action::Success);
         assert_eq!(finished, Finished::Ready);
         let ticket = script.get(1);
@@ -267,7 +267,7 @@ pub(crate) fn holds_that_are_over_take_no_room(script: &mut Script) {
         script.get(key);
         script.done(key);
     }
-    assert_eq!(script.subject.totals().held, 3);
+    assert_eq!(script.subject.stats().total, 3);
     script.advance(2);
     for _ in 0..2 {
         script.add(4, Added::Ready);
@@ -275,5 +275,5 @@ pub(crate) fn holds_that_are_over_take_no_room(script: &mut Script) {
         script.done(4);
         script.advance(2);
     }
-    assert_eq!(script.subject.totals().held, 1);
+    assert_eq!(script.subject.stats().total, 1);
 }

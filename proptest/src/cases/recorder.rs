@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
+    Why,
 };
 
 use crate::Figures;
 use crate::histories::write_timeline;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, NewSubject,
-    PolicySpec, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    PolicySpec, Scheduled, Setup, Subject, Ticket, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -159,7 +160,8 @@ impl Subject for Recorder {
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
         debug: failures(key: Key) -> u32;
-        debug: totals() -> Totals;
+        debug: why(key: Key) -> Why;
+        debug: stats() -> Stats;
         debug: is_shutting_down() -> bool;
         nothing: advance(by: Duration);
     }

@@ -14,7 +14,7 @@ pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.done(2);
     script.done(1);
     script.closed();
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
@@ -38,5 +38,5 @@ pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Sc
     script.advance(5);
     script.closed();
     script.len(0);
-    assert_eq!(script.subject.totals().delayed, 1);
+    assert_eq!(script.subject.stats().delayed, 1);
 }

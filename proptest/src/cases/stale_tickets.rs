@@ -13,7 +13,7 @@ pub(crate) fn a_run_is_completed_once(script: &mut Script) {
     assert_eq!(retried, Finished::Stale);
     script.subject.assert_valid();
     script.failures(1, 0);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn a_stale_ticket_does_not_touch_the_next_run(script: &mut Script) {
@@ -26,6 +26,6 @@ pub(crate) fn a_stale_ticket_does_not_touch_the_next_run(script: &mut Script) {
         .subject
         .next(stale, Action::Success, &mut Getter::default());
     assert_eq!(turn.0, Finished::Stale);
-    assert_eq!(script.subject.totals().active, 1);
+    assert_eq!(script.subject.stats().active, 1);
     assert_eq!(script.subject.release(current), Finished::Idle);
 }

@@ -81,7 +81,7 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
-const BUSY: [Kind; 39] = [
+const BUSY: [Kind; 40] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -128,6 +128,7 @@ const BUSY: [Kind; 39] = [
         Step::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
     }),
     (2, |a, _, _| Step::LimitKeys(room(a))),
+    (2, |a, _, _| Step::Why(key(a))),
 ];
 const ALWAYS: usize = 2;
 

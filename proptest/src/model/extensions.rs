@@ -38,6 +38,9 @@ impl Model {
             let level = self.running_level(key);
             if !self.is_shutting_down {
                 self.retry_at(key, due, level);
+                if action == Action::Retry {
+                    self.note_backoff(key, due);
+                }
             } else if !self.dirty.contains(&key) {
                 self.schedule(key, due, level);
             }

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
+    Why,
 };
 
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, Scheduled,
-    Setup, Subject, Ticket, Totals, Turn,
+    Setup, Subject, Ticket, Turn,
 };
 
 impl Subject for Model {
@@ -168,7 +169,7 @@ impl Subject for Model {
             Some(handed) => Next::Work(handed),
             None if self.is_over() => Next::Closed,
             None => Next::Wait {
-                until: self.totals().next_deadline,
+                until: self.next_deadline(),
             },
         }
     }
@@ -269,19 +270,24 @@ impl Subject for Model {
         self.failures_of(key)
     }
 
-    fn totals(&mut self) -> Totals {
-        let first = self.first_waiting();
-        let due = first
-            .filter(|_| !self.is_shutting_down)
-            .map(|entry| entry.due);
-        let due = [due, self.start_due(), self.group_deadline()];
-        let due = due.into_iter().flatten().min();
-        Totals {
-            active: self.processing.len(),
-            delayed: self.waiting.len(),
-            held: self.held(),
-            next_deadline: due.filter(|due| !self.paused && !due.is_never()),
-        }
+    fn why(&mut self, key: Key) -> Why {
+        self.arrive_at(key);
+        self.reason(key)
+    }
+
+    fn stats(&mut self) -> Stats {
+        let mut stats = Stats::default();
+        stats.total = self.held();
+        stats.ready = self.queue.len();
+        stats.active = self.processing.len();
+        stats.dirty = self.dirty_len();
+        stats.delayed = self.waiting.len();
+        stats.failure_records = self.records.len();
+        stats.max_keys = self.capacity;
+        stats.next_deadline = self.next_deadline();
+        stats.paused = self.paused;
+        stats.shutting_down = self.is_shutting_down;
+        stats
     }
 
     fn is_shutting_down(&mut self) -> bool {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
-    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected,
-    Storage, Sweep,
+    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Stats,
+    Storage, Sweep, Why,
 };
 
 use super::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known, Left,
-    Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
+    Scheduled, Setup, Subject, Ticket, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -214,7 +214,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue.max_keys()
+        self.queue.stats().max_keys
     }
 
     fn limit_keys(&mut self, keys: usize) {
@@ -524,13 +524,14 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         self.queue.failures(&key)
     }
 
-    fn totals(&mut self) -> Totals {
-        Totals {
-            active: self.queue.active_len(),
-            delayed: self.queue.delayed_len(),
-            held: self.queue.total(),
-            next_deadline: self.queue.next_deadline(),
-        }
+    fn why(&mut self, key: Key) -> Why {
+        let now = self.any_time();
+        let value = self.queue.at(now).why(&key);
+        self.obey(value)
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.queue.stats()
     }
 
     fn is_shutting_down(&mut self) -> bool {

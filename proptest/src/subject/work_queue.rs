@@ -10,14 +10,14 @@ use requeue_core::binding::{
 };
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NoMetrics, NotActive,
-    Priorities, Rejected, Storage,
+    Priorities, Rejected, Stats, Storage, Why,
 };
 
 use super::direct::{Home, figures};
 use super::{
     Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupFigures, GroupOrder,
-    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals,
-    Turn, in_order, map_next, refused,
+    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Turn,
+    in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -139,7 +139,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue().max_keys()
+        self.with(|queue| queue.stats().max_keys)
     }
 
     fn limit_keys(&mut self, keys: usize) {
@@ -382,13 +382,12 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().failures(&key)
     }
 
-    fn totals(&mut self) -> Totals {
-        self.with(|queue| Totals {
-            active: queue.active_len(),
-            delayed: queue.delayed_len(),
-            held: queue.total(),
-            next_deadline: queue.next_deadline(),
-        })
+    fn why(&mut self, key: Key) -> Why {
+        self.queue().with(|session| session.why(&key))
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.with(|queue| queue.stats())
     }
 
     fn is_shutting_down(&mut self) -> bool {

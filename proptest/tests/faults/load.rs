@@ -157,7 +157,7 @@ where
         world.balances();
         queue.as_shared().look(|queue| {
             queue.assert_valid();
-            assert_eq!(queue.total(), 0, "all room is found again");
+            assert_eq!(queue.stats().total, 0, "all room is found again");
         });
         // Every place can be taken again, and no more.
         let refused = (0..=ROOM as u32).filter_map(|key| queue.add(key).err());

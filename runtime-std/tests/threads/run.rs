@@ -143,7 +143,7 @@ fn the_number_of_workers_changes_while_they_work() {
         for _ in 0..3 {
             let_end.send(()).unwrap();
         }
-        while queue.active_len() != 0 {
+        while queue.stats().active != 0 {
             thread::yield_now();
         }
         assert_eq!(queue.len(), 3);

@@ -43,7 +43,7 @@ fn a_key_that_cannot_be_copied_again_is_left_to_another() {
                 let queue = queue.clone();
                 thread::spawn(move || _ = queue.get().unwrap().success())
             };
-            let step = || queue.next(guard, Action::Success).is_some();
+            let step = || queue.next(guard, Action::Success).is_ok();
             let _ = catch_unwind(AssertUnwindSafe(step)).unwrap_err();
             other.join().unwrap();
             is_at_rest(&queue);

@@ -181,7 +181,7 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             let due = Instant::EPOCH + 100 * YEAR;
             clock.set(due);
             queue.wake_all();
-            while queue.as_shared().look(|queue| queue.total()) > 0 {
+            while queue.as_shared().look(|queue| queue.stats().total) > 0 {
                 thread::yield_now();
             }
             // A getter that still waits does so for no time.
