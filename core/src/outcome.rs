@@ -140,8 +140,8 @@ pub struct Scheduled {
 
 /// How many of the keys of an [`add_many`](crate::Session::add_many) were taken, and how.
 ///
-/// `R` is the kind of [`rejected`](Self::rejected): the keys themselves on threads and on Tokio, and
-/// their number where there is no allocator to return them in.
+/// `R` is the kind of [`rejected`](Self::rejected): on threads and on Tokio the keys themselves,
+/// otherwise their number.
 ///
 /// # Examples
 ///
