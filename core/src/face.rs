@@ -175,30 +175,6 @@ macro_rules! queue_face {
             })
         }
 
-        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
-        /// lock. O(1) per key.
-        ///
-        /// Passes every key that is not taken to `rejected`. The iterator and `rejected` run while
-        /// the queue is not locked. If one of them panics, the keys of the steps before stay added.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        #[doc = $example]
-        /// let nodes = ["node-1", "node-2", "node-3", "node-4", "node-5"];
-        /// let mut refused = Vec::new();
-        /// let many = queue.add_many(nodes, |rejected| refused.push(rejected.into_key()));
-        /// assert_eq!(many.ready, 4);
-        /// assert_eq!(refused, ["node-5"]);
-        /// ```
-        pub fn add_many(
-            &self,
-            keys: impl IntoIterator<Item = $K>,
-            rejected: impl FnMut($crate::Rejected<$K>),
-        ) -> $crate::AddedMany {
-            $crate::steps::add_many(self.as_shared(), keys, rejected)
-        }
-
         /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the
         /// first of them, if that is sooner:
         /// [`Session::add_debounced`](requeue_core::Session::add_debounced). A
@@ -331,6 +307,60 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.forget(key))
         }
     };
+    (adding_many: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
+        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
+        /// lock. Returns how many were taken, and the keys that were refused. O(1) per key.
+        ///
+        /// The iterator runs while the queue is not locked. If it panics, the keys of the steps
+        /// before stay added.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Rejected;")]
+        ///
+        /// let many = queue.add_many(["node-7", "node-8", "node-7"]);
+        /// assert_eq!((many.ready, many.coalesced), (2, 1));
+        ///
+        /// queue.shut_down();
+        /// let many = queue.add_many(["node-9"]);
+        /// assert_eq!(many.rejected, [Rejected::Closed("node-9")]);
+        /// ```
+        #[must_use = "`rejected` has the keys that were refused"]
+        pub fn add_many(
+            &self,
+            keys: impl IntoIterator<Item = $K>,
+        ) -> $crate::AddedMany<::std::vec::Vec<$crate::Rejected<$K>>> {
+            $crate::steps::add_all(self.as_shared(), keys)
+        }
+    };
+    (adding_each: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
+        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
+        /// lock. O(1) per key.
+        ///
+        /// Passes every key that is refused to `rejected`: without an allocator there is no list to
+        /// return them in. The iterator and `rejected` run while the queue is not locked. If one of
+        /// them panics, the keys of the steps before stay added.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let nodes = ["node-1", "node-2", "node-3", "node-4", "node-5"];
+        /// let mut refused = Vec::new();
+        /// let many = queue.add_many(nodes, |rejected| refused.push(rejected.into_key()));
+        /// assert_eq!(many.ready, 4);
+        /// assert_eq!(refused, ["node-5"]);
+        /// ```
+        pub fn add_many(
+            &self,
+            keys: impl IntoIterator<Item = $K>,
+            rejected: impl FnMut($crate::Rejected<$K>),
+        ) -> $crate::AddedMany {
+            $crate::steps::add_many(self.as_shared(), keys, rejected)
+        }
+    };
     (looking: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Returns the time of the queue's clock, in which its deadlines are. O(1), without the
         /// lock.
@@ -357,7 +387,8 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(queue.len(), 1, "an active key is not ready");
         /// assert!(queue.contains("node-7"), "but the queue has work for it");
@@ -436,7 +467,8 @@ macro_rules! queue_face {
         #[doc = $example]
         /// use core::time::Duration;
         ///
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
         /// let guard = queue.try_get().unwrap();
         /// let stats = queue.stats();
@@ -516,7 +548,8 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// let _ = queue.add_rate_limited("node-9");
         ///
         /// let mut waiting = Vec::new();
@@ -619,7 +652,9 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        /// queue.add_many(["ulm/node-1", "bonn/node-1", "ulm/node-2"], |_| {});
+        /// let _ = queue.add("ulm/node-1");
+        /// let _ = queue.add("bonn/node-1");
+        /// let _ = queue.add("ulm/node-2");
         /// assert_eq!(queue.retain(|node| !node.starts_with("ulm/")), 2);
         /// assert_eq!(*queue.try_get().unwrap(), "bonn/node-1");
         /// ```
@@ -635,7 +670,8 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// assert_eq!(queue.clear(), 2);
         /// assert!(queue.is_empty());
         /// ```
@@ -792,7 +828,9 @@ macro_rules! queue_face {
         #[doc = concat!("use ", $krate, "::GroupLimits;")]
         ///
         /// queue.limit_groups(GroupLimits::new().max_active(1));
-        /// queue.add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+        /// let _ = queue.add(("a", 1));
+        /// let _ = queue.add(("a", 2));
+        /// let _ = queue.add(("b", 1));
         /// let (first, second) = (queue.try_get().unwrap(), queue.try_get().unwrap());
         /// assert_eq!((*first, *second), (("a", 1), ("b", 1)));
         /// assert!(queue.try_get().is_none());
@@ -903,7 +941,9 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $groups]
-        /// queue.add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+        /// let _ = queue.add(("a", 1));
+        /// let _ = queue.add(("a", 2));
+        /// let _ = queue.add(("b", 1));
         /// let longest = queue.groups().max_by_key(|(_, group)| group.ready);
         /// assert_eq!(longest.unwrap().0, "a");
         /// ```
@@ -1023,7 +1063,8 @@ macro_rules! queue_face {
         #[doc = $example]
         #[doc = concat!("use ", $krate, "::Action;")]
         ///
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// let mut next = queue.try_get();
         /// while let Some(guard) = next {
         ///     next = queue.try_next(guard, Action::Success);
@@ -1172,7 +1213,8 @@ macro_rules! queue_face {
         #[doc = $begin]
         #[doc = concat!("use ", $krate, "::Action;")]
         ///
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// queue.shut_down();
         ///
         /// let mut seen = Vec::new();
@@ -1226,7 +1268,10 @@ macro_rules! queue_face {
         #[doc = concat!("use ", $krate, "::Added;")]
         ///
         /// // This queue has room for four keys.
-        /// queue.add_many(["node-1", "node-2", "node-3", "node-4"], |_| {});
+        /// let _ = queue.add("node-1");
+        /// let _ = queue.add("node-2");
+        /// let _ = queue.add("node-3");
+        /// let _ = queue.add("node-4");
         /// let worker = async { queue.get().await.unwrap().success() };
         /// let (added, _) = join(queue.add_wait("node-5"), worker).await;
         /// assert_eq!(added, Ok(Added::Ready));
@@ -1258,7 +1303,10 @@ macro_rules! queue_face {
         #[doc = concat!("use ", $krate, "::AddOptions;")]
         /// use core::time::Duration;
         ///
-        /// queue.add_many(["node-1", "node-2", "node-3", "node-4"], |_| {});
+        /// let _ = queue.add("node-1");
+        /// let _ = queue.add("node-2");
+        /// let _ = queue.add("node-3");
+        /// let _ = queue.add("node-4");
         /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
         /// let added = queue.add_wait_with("lease-3", later, Duration::ZERO).await;
         /// assert_eq!(added.unwrap_err().into_key(), "lease-3");
@@ -1359,7 +1407,8 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $begin]
-        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
         /// let worker = async { queue.get().await.unwrap().success() };
         /// let _ = join(queue.flush("node-7"), worker).await;
         /// assert!(!queue.contains("node-7"));

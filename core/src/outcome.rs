@@ -140,6 +140,9 @@ pub struct Scheduled {
 
 /// How many of the keys of an [`add_many`](crate::Session::add_many) were taken, and how.
 ///
+/// `R` is the kind of [`rejected`](Self::rejected): on threads and on Tokio the keys themselves,
+/// otherwise their number.
+///
 /// # Examples
 ///
 /// ```
@@ -152,7 +155,7 @@ pub struct Scheduled {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub struct AddedMany {
+pub struct AddedMany<R = usize> {
     /// Keys that became ready.
     pub ready: usize,
     /// Active keys that will run again after their present run.
@@ -162,7 +165,7 @@ pub struct AddedMany {
     /// Keys that were ready, dirty or, if they are held, delayed already.
     pub coalesced: usize,
     /// Keys that were not taken.
-    pub rejected: usize,
+    pub rejected: R,
 }
 
 impl AddedMany {

@@ -572,6 +572,10 @@ impl<H: Host> Shared<H> {
         adding: "requeue_core", include_str!("shared/example.txt"),
         include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
+    queue_face! {
+        adding_each: "requeue_core", include_str!("shared/example.txt"),
+        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+    }
 }
 
 /// Taking keys.

@@ -65,6 +65,23 @@ pub fn add_many<H: Host>(
     }
 }
 
+/// As [`add_many`], but returns the keys that were not taken.
+#[cfg(feature = "alloc")]
+pub fn add_all<H: Host>(
+    queue: &Shared<H>,
+    keys: impl IntoIterator<Item = H::Key>,
+) -> AddedMany<alloc::vec::Vec<Rejected<H::Key>>> {
+    let mut rejected = alloc::vec::Vec::new();
+    let many = add_many(queue, keys, |key| rejected.push(key));
+    AddedMany {
+        ready: many.ready,
+        dirty: many.dirty,
+        delayed: many.delayed,
+        coalesced: many.coalesced,
+        rejected,
+    }
+}
+
 /// Ends many runs. Returns how many of them had ended before.
 pub fn finish_many<H: Host>(
     queue: &Shared<H>,

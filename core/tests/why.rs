@@ -124,7 +124,7 @@ fn a_run_without_times_has_no_beginning() {
     let why = queue.at(at(90)).why("node-7");
     assert_eq!((why.to_string(), why.until()), ("running".into(), None));
     let minute = Duration::from_secs(60);
-    let _ = queue
+    queue
         .at(at(90))
         .finish(work.ticket, Action::RequeueAfter(minute));
     let why = queue.at(at(90)).why("node-7");

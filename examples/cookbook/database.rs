@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .prepare("SELECT id FROM orders")?
         .query_map([], |row| row.get(0))?
         .collect::<Result<Vec<i64>, _>>()?;
-    queue.add_many(ids, |_| {});
+    let _ = queue.add_many(ids);
 
     queue.shut_down();
     while let Ok(run) = queue.get() {

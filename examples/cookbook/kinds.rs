@@ -33,7 +33,7 @@ async fn main() {
     // Without the limit, Node(7) would begin after two seconds, beside Pod(7).
     let queue = WorkQueue::builder().build_with_groups(Object::number);
     queue.limit_groups(GroupLimits::new().max_active(1));
-    queue.add_many([Object::Pod(7), Object::Node(7), Object::Node(2)], |_| {});
+    let _ = queue.add_many([Object::Pod(7), Object::Node(7), Object::Node(2)]);
     queue.shut_down();
 
     let start = Instant::now();

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prometheus = prometheus.install_recorder()?;
     let queue = WorkQueue::builder().metrics("nodes").build();
 
-    queue.add_many(["node-7", "node-8", "node-9", "node-7"], |_| {});
+    let _ = queue.add_many(["node-7", "node-8", "node-9", "node-7"]);
     if let Ok(run) = queue.get().await {
         run.success();
     }

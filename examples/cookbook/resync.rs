@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_secs(600);
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let queue = WorkQueue::new();
-    queue.add_many(["node-1", "node-2"], |_| {});
+    let _ = queue.add_many(["node-1", "node-2"]);
 
     // A service seeds its generator from the system.
     let rng = Arc::new(Mutex::new(SmallRng::seed_from_u64(7)));

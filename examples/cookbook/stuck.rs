@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `Timed` only keeps times, so that a run has a `since`. Metrics do, too.
     let builder = WorkQueue::builder().clock(clock.clone());
     let queue = builder.report_to(Timed).build();
-    queue.add_many(["node-1", "node-2"], |_| {});
+    let _ = queue.add_many(["node-1", "node-2"]);
     let _present = queue.get();
     queue.add("node-1")?;
     clock.advance(Duration::from_secs(90));

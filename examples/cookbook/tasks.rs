@@ -14,7 +14,7 @@ use tokio::time::Instant;
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let queue = WorkQueue::new();
-    queue.add_many(["default/web", "default/db"], |_| {});
+    let _ = queue.add_many(["default/web", "default/db"]);
 
     let begin = Instant::now();
     let service = queue.run_with(1, move |key, run: RunContext| async move {

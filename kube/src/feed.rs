@@ -86,7 +86,10 @@ where
             _ => CHANGED,
         };
         // It waits for room, so what refuses the key is a queue that is shut down.
-        let added = queue.add_wait_with(bare(request.obj_ref), at(level)).await;
+        let key = bare(request.obj_ref);
+        let added = queue
+            .add_wait_with(key, at(level), std::time::Duration::MAX)
+            .await;
         if added.is_err() {
             return;
         }

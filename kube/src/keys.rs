@@ -5,7 +5,8 @@ use std::hash::Hash;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use requeue::binding::ClientGo;
-use requeue::tokio::{AddOptions, Tasks, WorkQueue};
+use requeue::tokio::binding::Tasks;
+use requeue::tokio::{AddOptions, WorkQueue};
 use requeue::{Builder, Levels, Merge, Reporter};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below

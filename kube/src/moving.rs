@@ -155,7 +155,7 @@ pub async fn finalizer<K, E, R>(
 where
     K: Resource + Clone + DeserializeOwned + Serialize + Debug,
     E: StdError + 'static,
-    R: Future<Output = Result<Action, E>>,
+    R: Future<Output: IntoAction<Error = E>>,
 {
     // kube-runtime's action cannot be looked into, so this one passes beside it.
     let action = Mutex::new(Action::Success);
@@ -163,7 +163,7 @@ where
     let run = finalizers::finalizer(api, name, object, |event| {
         let run = reconcile(event);
         Box::pin(async move {
-            *returned.lock().unwrap_or_else(PoisonError::into_inner) = run.await?;
+            *returned.lock().unwrap_or_else(PoisonError::into_inner) = run.await.into_action()?;
             Ok(controller::Action::await_change())
         })
     });

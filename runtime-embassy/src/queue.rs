@@ -369,6 +369,7 @@ impl<
 > WorkQueue<R, K, N, P, L, WAITERS, X>
 {
     face!(adding);
+    face!(adding_each);
 }
 
 /// Taking keys without waiting.

@@ -61,7 +61,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K,
 /// }
 ///
 /// let queue = WorkQueue::new();
-/// queue.add_many(["node-7", "node-8"], |_| {});
+/// let _ = queue.add_many(["node-7", "node-8"]);
 /// assert!(matches!(ping(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(ping(queue.get().unwrap()), Finished::Idle);
 /// ```
@@ -82,7 +82,7 @@ pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// }
 ///
 /// let queue = WorkQueue::new();
-/// queue.add_many([17, 18], |_| {});
+/// let _ = queue.add_many([17, 18]);
 /// assert_eq!(write_down(queue.get_many(32).unwrap()), 35);
 /// ```
 pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
@@ -166,7 +166,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// use requeue_std::{AddOptions, WorkQueue};
 ///
 /// let queue = WorkQueue::builder().levels::<2>().build();
-/// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
+/// let _ = queue.add_many(["pod-a", "pod-b", "pod-c"]);
 /// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
 ///
 /// let first = queue.get().unwrap();
@@ -269,7 +269,7 @@ impl Runtime for Threads {
 /// let reporter = Reporter::new(Adds);
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
 ///     Queue::with_metrics(NoLimit, reporter).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
     for WorkQueue<K, P, L, S>
@@ -289,7 +289,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
 /// use requeue_std::{Queue, WorkQueue};
 ///
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
     for WorkQueue<K, P, L, S>
@@ -378,6 +378,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
+    face!(adding_many);
 
     /// As [`add`](Self::add), but waits for room if the key is new and
     /// there is none. O(1) for each look. A queue that grows always has room.
@@ -495,7 +496,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => guard.success().map(drop).unwrap(),
+    ///     Ok(guard) => {
+    ///         guard.success();
+    ///     }
     ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
     ///     Err(error) => println!("stopping: {error}"),
     /// }
@@ -524,7 +527,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// let clock = ManualClock::new();
     /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let _ = queue.add_many(["node-7", "node-8"]);
     ///
     /// // One second for a whole round, however long each key takes.
     /// let deadline = clock.now() + Duration::from_secs(1);
@@ -560,7 +563,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// assert!(queue.add_many(0..5).rejected.is_empty());
     /// let batch = queue.get_many(3).unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     /// batch.success();
@@ -598,7 +601,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::{Action, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(["a", "b"], |_| {});
+    /// let _ = queue.add_many(["a", "b"]);
     /// queue.shut_down();
     ///
     /// let mut seen = Vec::new();

@@ -33,7 +33,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::{Drained, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let _ = queue.add_many(["node-7", "node-8"]);
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Ok(guard) = queue.get() {
@@ -131,7 +131,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let _ = queue.add_many(["node-7", "node-8"]);
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| queue.get().unwrap().success());
     ///     queue.flush("node-7");
@@ -245,7 +245,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::{Drained, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let _ = queue.add_many(["node-7", "node-8"]);
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Ok(guard) = queue.get() {

@@ -57,7 +57,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// queue.add_many(1..=100, |_| {});
+    /// let _ = queue.add_many(1..=100);
     /// queue.shut_down();
     ///
     /// // The workers borrow the state that they share.

@@ -67,17 +67,12 @@ impl World {
             dawdle(&mut rng, 4);
             let key = rng.roll(KEYS as u64) as usize;
             let change = self.ledger.change(key);
-            let mut refused = None;
-            match rng.roll(8) {
-                0 | 1 => refused = self.queue.add_after(key, pause(&mut rng)).err(),
-                2 | 3 => refused = self.queue.add_rate_limited(key).err(),
-                4 => {
-                    let _ = self
-                        .queue
-                        .add_many([key], |rejected| refused = Some(rejected));
-                }
-                _ => refused = self.queue.add(key).err(),
-            }
+            let refused = match rng.roll(8) {
+                0 | 1 => self.queue.add_after(key, pause(&mut rng)).err(),
+                2 | 3 => self.queue.add_rate_limited(key).err(),
+                4 => self.queue.add_many([key]).rejected.pop(),
+                _ => self.queue.add(key).err(),
+            };
             match refused {
                 None => self.ledger.accept(key, change),
                 Some(rejected) => {

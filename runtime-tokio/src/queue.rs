@@ -80,7 +80,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let queue = WorkQueue::new();
-/// queue.add_many(["node-7", "node-8"], |_| {});
+/// let _ = queue.add_many(["node-7", "node-8"]);
 /// let first = tokio::spawn(ping(queue.get().await.unwrap()));
 /// let second = tokio::spawn(ping(queue.get().await.unwrap()));
 /// assert!(matches!(first.await.unwrap(), Finished::Delayed(_)));
@@ -185,7 +185,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let queue = WorkQueue::builder().levels::<2>().build();
-/// queue.add_many(["pod-a", "pod-b", "pod-c"], |_| {});
+/// let _ = queue.add_many(["pod-a", "pod-b", "pod-c"]);
 /// queue.add_with("pod-c", AddOptions { priority: Some(1), ..AddOptions::new() }).unwrap();
 ///
 /// let first = queue.get().await.unwrap();
@@ -288,7 +288,7 @@ impl Runtime for Tasks {
 /// let reporter = Reporter::new(Adds);
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
 ///     Queue::with_metrics(NoLimit, reporter).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
     for WorkQueue<K, P, L, S>
@@ -308,7 +308,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
-/// assert_eq!(bounded.add_many(0..3, |_| {}).rejected, 1);
+/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
 /// ```
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
     for WorkQueue<K, P, L, S>
@@ -387,6 +387,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
+    face!(adding_many);
     face_async!(adding_async, K);
 }
 
@@ -416,7 +417,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// assert!(queue.add_many(0..5).rejected.is_empty());
     /// let batch = queue.get_many(3).await.unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     /// batch.success();

@@ -83,7 +83,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let queue = WorkQueue::new();
-/// queue.add_many(["a", "b"], |_| {});
+/// let _ = queue.add_many(["a", "b"]);
 /// queue.shut_down();
 ///
 /// let mut guards = queue.guards();

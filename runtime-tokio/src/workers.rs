@@ -67,7 +67,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// let queue = WorkQueue::new();
-    /// queue.add_many(1..=100, |_| {});
+    /// let _ = queue.add_many(1..=100);
     /// queue.shut_down();
     ///
     /// let sum = Arc::new(AtomicU32::new(0));

@@ -23,8 +23,8 @@ type Runs = Arc<Mutex<Vec<(Key, Duration)>>>;
 async fn a_group_that_hangs_leaves_workers_to_the_others() {
     let queue = WorkQueue::builder().build_with_groups(|key: &Key| key.0);
     queue.limit_groups(GroupLimits::new().max_active(2));
-    queue.add_many((0..1000).map(|number| ("hanging", number)), |_| {});
-    queue.add_many((0..10).map(|number| ("steady", number)), |_| {});
+    let _ = queue.add_many((0..1000).map(|number| ("hanging", number)));
+    let _ = queue.add_many((0..10).map(|number| ("steady", number)));
     let runs = Runs::default();
     let run = queue.run(3, {
         let runs = Arc::clone(&runs);
@@ -61,10 +61,7 @@ async fn a_worker_that_sleeps_is_the_timer_of_a_group_s_rate() {
         .limit_group("rated", GroupLimits::new().rate(1.0, 1))
         .unwrap();
     queue.pause_group("paused").unwrap();
-    queue.add_many(
-        [("rated", 0), ("rated", 1), ("rated", 2), ("paused", 0)],
-        |_| {},
-    );
+    let _ = queue.add_many([("rated", 0), ("rated", 1), ("rated", 2), ("paused", 0)]);
     let runs = Runs::default();
     let run = queue.run(2, {
         let runs = Arc::clone(&runs);

@@ -19,7 +19,7 @@ async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Dur
         .at(requeue_tokio::core::Instant::EPOCH)
         .set_policy(policy);
     let queue = WorkQueue::from(queue);
-    queue.add_many(1..=3, |_| unreachable!());
+    assert!(queue.add_many(1..=3).rejected.is_empty());
     let workers = Workers::new(1).drain_timeout(deadline);
     let own = queue.clone();
     let run = queue.run(workers, move |key| {

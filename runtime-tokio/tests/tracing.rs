@@ -97,7 +97,12 @@ async fn every_run_has_a_span_with_its_key_attempt_and_outcome() {
         .backoff(SECOND, 9 * SECOND)
         .no_retry_rate()
         .build();
-    queue.add_many(["done", "again", "fails", "panics"], |_| unreachable!());
+    assert!(
+        queue
+            .add_many(["done", "again", "fails", "panics"])
+            .rejected
+            .is_empty()
+    );
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
     let workers = Workers::new(1)
@@ -154,7 +159,12 @@ async fn a_failure_without_a_hook_is_logged_with_its_debug_text() {
     };
     let run = async |workers: Workers<'static, &'static str, Refused>| {
         let queue = WorkQueue::new();
-        queue.add_many(["refused", "retry", "panics", "done"], |_| unreachable!());
+        assert!(
+            queue
+                .add_many(["refused", "retry", "panics", "done"])
+                .rejected
+                .is_empty()
+        );
         queue.shut_down();
         assert_eq!(queue.run(workers, fail).await.len(), 3);
     };

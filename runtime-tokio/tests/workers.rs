@@ -49,7 +49,7 @@ fn summary(leftovers: &[Leftover<u32>]) -> Vec<(u32, u64, u32)> {
 #[tokio::test(start_paused = true)]
 async fn run_retries_gives_up_and_survives_panics() {
     let queue = queue();
-    queue.add_many(0..4, |_| unreachable!());
+    assert!(queue.add_many(0..4).rejected.is_empty());
     let (given_up, gave_up) = mpsc::channel();
     let workers = Workers::new(2)
         .max_retries(2)
@@ -89,7 +89,7 @@ async fn run_retries_gives_up_and_survives_panics() {
 #[tokio::test(start_paused = true)]
 async fn run_hands_back_what_it_did_not_do() {
     let queue = queue();
-    queue.add_many(0..5, |_| unreachable!());
+    assert!(queue.add_many(0..5).rejected.is_empty());
     queue.add_after(9, 60 * SECOND).unwrap();
     let workers = Workers::new(1).drain_timeout(2 * SECOND);
     let working = queue.clone();
@@ -124,7 +124,7 @@ async fn run_hands_back_what_it_did_not_do() {
 #[tokio::test(start_paused = true)]
 async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     let queue = queue();
-    queue.add_many(0..4, |_| unreachable!());
+    assert!(queue.add_many(0..4).rejected.is_empty());
     queue.add_after(9, 60 * SECOND).unwrap();
     let stop = CancellationToken::new();
     let run = queue
@@ -180,7 +180,7 @@ impl Runs {
 #[tokio::test(start_paused = true)]
 async fn the_number_of_workers_changes_while_they_work() {
     let queue = queue();
-    queue.add_many(0..100, |_| unreachable!());
+    assert!(queue.add_many(0..100).rejected.is_empty());
     let (runs, concurrency) = (Runs::new(), Concurrency::new(2));
     let running = runs.clone();
     let workers = Workers::new(1).concurrency(&concurrency);
@@ -220,7 +220,7 @@ async fn the_number_of_workers_changes_while_they_work() {
 #[tokio::test(start_paused = true)]
 async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_have_ended() {
     let queue = queue();
-    queue.add_many([0, 1], |_| unreachable!());
+    assert!(queue.add_many([0, 1]).rejected.is_empty());
     let gates = Arc::new([Semaphore::new(0), Semaphore::new(0)]);
     let (opened, concurrency) = (Arc::clone(&gates), Concurrency::new(2));
     let workers = Workers::new(1).concurrency(&concurrency);
@@ -261,7 +261,7 @@ async fn two_runs_of_one_key_never_overlap() {
     });
     let run = tokio::spawn(run);
     for _ in 0..10 {
-        queue.add_many(0..3, |_| unreachable!());
+        assert!(queue.add_many(0..3).rejected.is_empty());
         sleep(SECOND / 4).await;
     }
     queue.shut_down();
@@ -274,7 +274,7 @@ async fn two_runs_of_one_key_never_overlap() {
 #[tokio::test(start_paused = true)]
 async fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_for_is_one() {
     let queue = queue();
-    queue.add_many([1, 2, 3], |_| unreachable!());
+    assert!(queue.add_many([1, 2, 3]).rejected.is_empty());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let (failed, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
     let workers = Workers::new(1)
@@ -401,7 +401,7 @@ async fn a_key_that_panics_by_itself_is_not_hidden() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
     let queue = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     let calls = Arc::new(Mutex::new(Vec::new()));
     let (errors, given_up) = (Arc::clone(&calls), Arc::clone(&calls));
     let (began, epoch) = (Instant::now(), queue.now());
@@ -452,7 +452,7 @@ async fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
 #[tokio::test(start_paused = true)]
 async fn a_result_that_is_there_counts_however_short_the_timeout() {
     let queue = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     queue.shut_down();
     let workers = Workers::new(1)
         .timeout(Duration::ZERO)
@@ -502,7 +502,7 @@ async fn a_run_that_panics_as_it_is_stopped_ends_no_worker() {
 #[tokio::test(start_paused = true)]
 async fn a_run_without_workers_drains_when_it_is_shut_down() {
     let queue = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     let concurrency = Concurrency::new(0);
     let workers = Workers::new(1).concurrency(&concurrency);
     let mut run = by_hand(queue.run(workers, |_| async { Action::Success }));
@@ -540,7 +540,7 @@ async fn workers_that_looked_between_two_equal_numbers_leave() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
     let queue = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     let dead = DeadKeys::new(10, |_: u32, _: String| unreachable!());
     let list = dead.clone();
     let workers = Workers::new(2).give_up_after(10 * SECOND).on_give_up(

@@ -132,7 +132,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for Batches<K> {
     fn produce(&self, keys: Vec<K>) {
         let mut keys = keys.into_iter().peekable();
         while keys.peek().is_some() {
-            self.0.add_many(keys.by_ref().take(BATCH), drop);
+            let _ = self.0.add_many(keys.by_ref().take(BATCH));
         }
     }
 

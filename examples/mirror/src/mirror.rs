@@ -148,9 +148,9 @@ impl Mirror {
         let mut keys = keys.into_iter().peekable();
         while keys.peek().is_some() {
             let some = keys.by_ref().take(AT_ONCE);
-            self.queue.add_many(some, |rejected| {
+            for rejected in self.queue.add_many(some).rejected {
                 locked(&self.troubles.refused).insert(rejected.into_key());
-            });
+            }
         }
     }
 

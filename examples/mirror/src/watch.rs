@@ -55,7 +55,7 @@ impl Watch {
         let root = source.to_path_buf();
         let handler = move |event| {
             // The queue refuses them when it shuts down: what changes then is the next run's.
-            queue.add_many(keys(&event, &root), drop);
+            let _ = queue.add_many(keys(&event, &root));
         };
         let watcher = notify::recommended_watcher(handler).and_then(|mut watcher| {
             if !PER_DIRECTORY {

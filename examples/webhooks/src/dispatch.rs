@@ -316,7 +316,7 @@ impl Dispatcher {
 
     fn add(&self, mut keys: Vec<Key>) {
         keys.retain(|key| self.owns(key));
-        let _ = self.queue.add_many(keys, |_| {});
+        let _ = self.queue.add_many(keys);
     }
 
     /// Returns the host of a stored URL. If the URL were invalid, posting to it would say why.

@@ -235,7 +235,7 @@ impl Metrics for Foreign {
 fn threads(point: Point, nth: u32) -> bool {
     let world = World::new(point, nth);
     let queue = requeue_std::WorkQueue::from(world.queue());
-    queue.add_many(world.keys(), |_| unreachable!());
+    assert!(queue.add_many(world.keys()).rejected.is_empty());
     world.arm(true);
     let reconcile = |key: &Key| {
         world.pass(Point::BeforeAwait);
@@ -269,7 +269,7 @@ fn threads(point: Point, nth: u32) -> bool {
 async fn tasks(point: Point, nth: u32) -> bool {
     let world = World::new(point, nth);
     let queue = requeue_tokio::WorkQueue::from(world.queue());
-    queue.add_many(world.keys(), |_| unreachable!());
+    assert!(queue.add_many(world.keys()).rejected.is_empty());
     world.arm(true);
     let reconcile = |key: Key| async move {
         let world = &*key.1;

@@ -35,7 +35,12 @@ impl Drop for Brittle {
 #[test]
 fn keys_taken_before_one_whose_clone_panics_are_given_back() {
     let queue = WorkQueue::new();
-    queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
+    assert!(
+        queue
+            .add_many([Brittle(1), Brittle(2), Brittle(3)])
+            .rejected
+            .is_empty()
+    );
     let unwound = thread::scope(|scope| {
         let worker = scope.spawn(|| {
             CLONE_PANICS_AT.set(Some(3));
@@ -54,7 +59,12 @@ fn a_panic_in_the_completion_of_a_batch_leaves_no_active_key() {
     for is_dropped in [false, true] {
         // Keys that failed do not become ready, however long the panic takes.
         let queue = WorkQueue::builder().clock(ManualClock::new()).build();
-        queue.add_many([Brittle(1), Brittle(2), Brittle(3)], |_| unreachable!());
+        assert!(
+            queue
+                .add_many([Brittle(1), Brittle(2), Brittle(3)])
+                .rejected
+                .is_empty()
+        );
         let unwound = thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 let batch = queue.get_many(9).unwrap();

@@ -16,7 +16,7 @@ use crate::{SECOND, queue, until_asleep};
 #[test]
 fn run_retries_gives_up_and_survives_panics() {
     let (queue, clock) = queue();
-    queue.add_many(0..3, |_| unreachable!());
+    assert!(queue.add_many(0..3).rejected.is_empty());
     let (given_up, gave_up) = mpsc::channel();
     let workers = Workers::new(2)
         .max_retries(2)
@@ -70,7 +70,7 @@ fn a_key_that_is_retried_later_keeps_its_failures() {
 #[test]
 fn run_hands_back_what_it_did_not_do() {
     let (queue, clock) = queue();
-    queue.add_many(0..5, |_| unreachable!());
+    assert!(queue.add_many(0..5).rejected.is_empty());
     queue.add_after(9, 60 * SECOND).unwrap();
     let workers = Workers::new(1).drain_timeout(2 * SECOND);
     let leftovers = queue
@@ -122,7 +122,7 @@ impl Runs {
 #[test]
 fn the_number_of_workers_changes_while_they_work() {
     let (queue, _) = queue();
-    queue.add_many(0..6, |_| unreachable!());
+    assert!(queue.add_many(0..6).rejected.is_empty());
     let (began, begins) = mpsc::channel();
     let (let_end, may_end) = mpsc::channel();
     let runs = Runs {
@@ -167,7 +167,7 @@ fn the_number_of_workers_changes_while_they_work() {
 #[test]
 fn a_run_without_workers_drains_when_it_is_shut_down() {
     let (queue, clock) = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     let workers = Workers::new(1).concurrency(&Concurrency::new(0));
     thread::scope(|scope| {
         let run = scope.spawn(|| queue.run(workers, |_| Action::Success).unwrap());
@@ -217,7 +217,7 @@ fn workers_come_back_after_numbers_in_a_row() {
 #[test]
 fn a_run_that_is_overdue_is_reported_once_and_goes_on() {
     let (queue, clock) = queue();
-    queue.add_many([1, 2], |_| unreachable!());
+    assert!(queue.add_many([1, 2]).rejected.is_empty());
     let (began, begins) = mpsc::channel();
     let (let_end, may_end) = mpsc::channel();
     let runs = Runs {
@@ -312,7 +312,7 @@ fn a_drain_takes_its_time_at_a_rate_of_runs() {
         .run_rate(1.0, 2)
         .clock(clock.clone())
         .build();
-    queue.add_many(0..4, |_| unreachable!());
+    assert!(queue.add_many(0..4).rejected.is_empty());
     queue.shut_down();
     let runs = AtomicUsize::new(0);
     thread::scope(|scope| {
